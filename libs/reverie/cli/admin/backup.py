@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reverie.cli.app.options import common_options, resolve_settings, yes_option
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.options import CommonOptions, common_options, yes_option
+from reverie.cli.app.output import err
 from reverie.domain.core.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from reverie.runtime.settings.settings import Settings
 
@@ -23,7 +22,7 @@ DUMP_FILE, MANIFEST_FILE, STREAMS_FOLDER = "reverie.dump", "backup.json", "strea
 @click.command("backup")
 @click.argument("folder", help="The folder of the backup.")
 @common_options
-def backup(folder: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def backup(options: CommonOptions, folder: str) -> None:
     """Back up the database and the streams to a new folder, while services run.
 
     The backup contains no secrets: keep the folder `secrets`, or vault_key, elsewhere.
@@ -41,10 +40,11 @@ def backup(folder: str, home: Path | None, sets: tuple[str, ...], json: bool) ->
         resolve_bus_url,
         resolve_database_url,
     )
+    from reverie.embedded.binaries import find_postgres_bin
     from reverie.runtime.http.health import package_version
     from reverie.store.db.dump import dump
 
-    settings, root = resolve_settings(home, sets), Path(folder).expanduser().absolute()
+    settings, root = options.settings(), Path(folder).expanduser().absolute()
     if root.exists() and any(root.iterdir()):
         raise InvalidInput("folder", f"{root} is not empty: give a new folder")
     (root / STREAMS_FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -55,7 +55,7 @@ def backup(folder: str, home: Path | None, sets: tuple[str, ...], json: bool) ->
             resolve_bus_url(settings), root / STREAMS_FOLDER, build_bus_credentials(settings)
         )
     )
-    dump(resolve_database_url(settings), _postgres_programs(settings), root / DUMP_FILE)
+    dump(resolve_database_url(settings), find_postgres_bin(settings.postgres_bin), root / DUMP_FILE)
     manifest = {
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": package_version(),
@@ -63,18 +63,15 @@ def backup(folder: str, home: Path | None, sets: tuple[str, ...], json: bool) ->
         "messages": message_counts,
     }
     (root / MANIFEST_FILE).write_text(dumps(manifest, indent=2) + "\n")
-    if json:
-        print_json({"folder": str(root), **manifest})
-    else:
-        summary = f"{root}: {manifest['bytes']} bytes, {sum(message_counts.values())} messages"
-        out().print(summary, markup=False)
+    summary = f"{root}: {manifest['bytes']} bytes, {sum(message_counts.values())} messages"
+    options.print_result({"folder": str(root), **manifest}, summary)
 
 
 @click.command("restore")
 @click.argument("folder", help="The folder of the backup.")
 @yes_option
 @common_options
-def restore(folder: str, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def restore(options: CommonOptions, folder: str, yes: bool) -> None:
     """Replace the database and the streams with a backup. Services must be stopped.
 
     Embedded servers are started for it and stopped again. A backup of an older
@@ -87,23 +84,25 @@ def restore(folder: str, yes: bool, home: Path | None, sets: tuple[str, ...], js
 
     from reverie.bus.stream_backup import restore_streams
     from reverie.cli.app.operator_access import build_bus_credentials
+    from reverie.embedded.binaries import find_postgres_bin
     from reverie.store.db.dump import restore as restore_dump
 
-    settings, root = resolve_settings(home, sets), Path(folder).expanduser().absolute()
+    settings, root = options.settings(), Path(folder).expanduser().absolute()
     if not (root / DUMP_FILE).exists() or not (root / MANIFEST_FILE).exists():
         raise InvalidInput("folder", f"{root} is not a complete backup")
     if not yes and not click.confirm(f"Replace all memories of {settings.home}?", err=True):
         raise click.exceptions.Exit(1)
     with _open_servers(settings) as (database, bus):
-        applied = restore_dump(database, _postgres_programs(settings), root / DUMP_FILE)
+        applied = restore_dump(database, find_postgres_bin(settings.postgres_bin), root / DUMP_FILE)
         message_counts = asyncio.run(
             restore_streams(bus, root / STREAMS_FOLDER, build_bus_credentials(settings))
         )
-    if json:
-        print_json({"folder": str(root), "applied": applied, "messages": message_counts})
-        return
-    out().print(f"restored from {root}: {sum(message_counts.values())} messages", markup=False)
-    err().print("Start the services again with `reverie up`.")
+    options.print_result(
+        {"folder": str(root), "applied": applied, "messages": message_counts},
+        f"restored from {root}: {sum(message_counts.values())} messages",
+    )
+    if not options.json:
+        err().print("Start the services again with `reverie up`.")
 
 
 @contextmanager
@@ -126,10 +125,3 @@ def _open_servers(settings: Settings) -> Iterator[tuple[str, str]]:
         finally:
             for component in (*database.processes, *bus.processes):
                 component.stop()
-
-
-def _postgres_programs(settings: Settings) -> Path:
-    """The folder of Postgres' programs."""
-    from reverie.embedded.binaries import find_postgres_bin
-
-    return find_postgres_bin(settings.postgres_bin)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,13 +14,19 @@ from reverie.cli.admin.backup import backup, restore
 from reverie.cli.admin.tenant_settings import edit_settings
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.operator_access import (
+    resolve_database_url,
     resolve_tenant_id,
     run_for_tenant,
     run_on_bus,
     run_on_bus_async,
 )
-from reverie.cli.app.options import common_options, resolve_settings, tenant_option, yes_option
-from reverie.cli.app.output import build_table, err, print_json, print_result
+from reverie.cli.app.options import (
+    CommonOptions,
+    common_options,
+    tenant_option,
+    yes_option,
+)
+from reverie.cli.app.output import build_table, err
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
     from reverie.store.db.database import Database
     from reverie.store.platform.administration import AdministrationStore
 
-T = TypeVar("T")
 PAGE_SIZE = 500
 
 app = click.Group(
@@ -45,23 +49,16 @@ tenants = click.Group("tenants", help="List, add and delete tenants.", epilog=EX
 for command in (webhooks.app, projects, scopes, tenants, edit_settings, audit, backup, restore):
     app.add_command(command)
 
-Work = Callable[["AdministrationStore", "Principal"], Awaitable[T]]
-Batches = Callable[["AdministrationStore", "Principal"], AsyncIterator[Counter[str]]]
-
 
 @projects.command("list")
 @tenant_option
 @common_options
-def list_projects(tenant: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def list_projects(options: CommonOptions, tenant: str) -> None:
     """List projects with the number of their memories.
 
     Example: reverie admin projects list --tenant acme
     """
-    pages = _read_pages(
-        lambda admin, principal, after: admin.list_projects(principal, after, PAGE_SIZE),
-        lambda row: row.project,
-    )
-    _print_rows(_run_administration(resolve_settings(home, sets), tenant, pages), json)
+    _print_pages(options, tenant, "project", lambda store, *page: store.list_projects(*page))
 
 
 @projects.command("delete")
@@ -69,16 +66,14 @@ def list_projects(tenant: str, home: Path | None, sets: tuple[str, ...], json: b
 @tenant_option
 @yes_option
 @common_options
-def delete_project(
-    name: str, tenant: str, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def delete_project(options: CommonOptions, name: str, tenant: str, yes: bool) -> None:
     """Delete a project with everything in it.
 
     Example: reverie admin projects delete shop --yes
     """
     from reverie.domain.access.scopes import slugify
 
-    _delete_scope(resolve_settings(home, sets), tenant, f"project/{slugify(name)}", True, yes, json)
+    _delete_scope(options, tenant, f"project/{slugify(name)}", recursive=True, yes=yes)
 
 
 @projects.command("budgets")
@@ -94,13 +89,7 @@ def delete_project(
 @tenant_option
 @common_options
 def project_budgets(
-    name: str,
-    change: tuple[str, ...],
-    reset: bool,
-    tenant: str,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, name: str, change: tuple[str, ...], reset: bool, tenant: str
 ) -> None:
     """Show or change the token budgets of the session context.
 
@@ -114,30 +103,24 @@ def project_budgets(
     project, requested = slugify(name), _parse_budgets(change)
 
     async def work(database: Database, principal: Principal) -> dict[str, object]:
-        briefings = ContextStore(database)
-        if requested or reset:
-            return vars(
-                await briefings.set_budgets(principal, project, None if reset else requested)
-            )
-        return vars(await briefings.load_budgets(principal, project))
+        store = ContextStore(database)
+        if not requested and not reset:
+            return vars(await store.load_budgets(principal, project))
+        return vars(await store.set_budgets(principal, project, None if reset else requested))
 
-    budgets = run_for_tenant(resolve_settings(home, sets), tenant, work)
-    _print_rows([{"project": project, **budgets}], json)
+    budgets = run_for_tenant(options.settings(), tenant, work)
+    _print_rows(options, [{"project": project, **budgets}])
 
 
 @scopes.command("list")
 @tenant_option
 @common_options
-def list_scopes(tenant: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def list_scopes(options: CommonOptions, tenant: str) -> None:
     """List scopes with their memories by kind and by status.
 
     Example: reverie admin scopes list --json
     """
-    pages = _read_pages(
-        lambda admin, principal, after: admin.list_scopes(principal, after, PAGE_SIZE),
-        lambda row: row.scope,
-    )
-    _print_rows(_run_administration(resolve_settings(home, sets), tenant, pages), json)
+    _print_pages(options, tenant, "scope", lambda store, *page: store.list_scopes(*page))
 
 
 @scopes.command("delete")
@@ -147,57 +130,47 @@ def list_scopes(tenant: str, home: Path | None, sets: tuple[str, ...], json: boo
 @yes_option
 @common_options
 def delete_scope(
-    scope: str,
-    recursive: bool,
-    tenant: str,
-    yes: bool,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, scope: str, recursive: bool, tenant: str, yes: bool
 ) -> None:
     """Delete everything in a scope for good.
 
     Example: reverie admin scopes delete project/shop --recursive
     """
-    _delete_scope(resolve_settings(home, sets), tenant, scope, recursive, yes, json)
+    _delete_scope(options, tenant, scope, recursive, yes)
 
 
 @tenants.command("list")
 @common_options
-def list_tenants(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def list_tenants(options: CommonOptions) -> None:
     """List all tenants.
 
     Example: reverie admin tenants list
     """
-    from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform.api_keys import list_tenants
 
-    rows = list_tenants(resolve_database_url(resolve_settings(home, sets)))
-    _print_rows([{"id": tenant_id, "tenant": name} for tenant_id, name in rows], json)
+    rows = list_tenants(resolve_database_url(options.settings()))
+    _print_rows(options, [{"id": tenant_id, "tenant": name} for tenant_id, name in rows])
 
 
 @tenants.command("add")
 @click.argument("name", help="The name: a-z 0-9 _ -.")
 @common_options
-def add_tenant(name: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def add_tenant(options: CommonOptions, name: str) -> None:
     """Make a tenant; one that is there stays as it is.
 
     Example: reverie admin tenants add acme
     """
-    from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform import api_keys
 
-    tenant_id = api_keys.ensure_tenant(resolve_database_url(resolve_settings(home, sets)), name)
-    _print_rows([{"id": tenant_id, "tenant": name}], json)
+    tenant_id = api_keys.ensure_tenant(resolve_database_url(options.settings()), name)
+    _print_rows(options, [{"id": tenant_id, "tenant": name}])
 
 
 @tenants.command("limit")
 @click.argument("name", help="The tenant.")
 @keys.limits_option
 @common_options
-def limit_tenant(
-    name: str, limit: tuple[str, ...], home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def limit_tenant(options: CommonOptions, name: str, limit: tuple[str, ...]) -> None:
     """Show or set the limits that all keys of a tenant share.
 
     The limits are requests_a_minute, requests_a_day, memories_a_day and
@@ -206,23 +179,18 @@ def limit_tenant(
 
     Example: reverie admin tenants limit acme --limit memories_a_day=20000
     """
-    from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform import api_keys
 
     requested = keys.parse_limits(limit) if limit else None
-    limits = api_keys.set_tenant_limits(
-        resolve_database_url(resolve_settings(home, sets)), name, requested
-    )
-    _print_rows([{"tenant": name, **limits}], json)
+    limits = api_keys.set_tenant_limits(resolve_database_url(options.settings()), name, requested)
+    _print_rows(options, [{"tenant": name, **limits}])
 
 
 @tenants.command("delete")
 @click.argument("name", help="The tenant.")
 @yes_option
 @common_options
-def delete_tenant(
-    name: str, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def delete_tenant(options: CommonOptions, name: str, yes: bool) -> None:
     """Delete a tenant with all its rows and messages for good.
 
     Its keys stay valid for at most `key_cache_ttl`, and return empty results.
@@ -231,50 +199,45 @@ def delete_tenant(
     """
     from reverie.bus.erasure import erase_tenant_messages
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     resolve_tenant_id(settings, name)
     _confirm_deletion(f"the tenant {name} with everything in it", yes)
     messages = Counter(run_on_bus(settings, lambda bus: erase_tenant_messages(bus, name)))
-    rows = _run_administration(
-        settings, name, _run_batches(lambda admin, principal: admin.delete_tenant(principal))
-    )
+    rows = _delete_rows(settings, name, lambda store, principal: store.delete_tenant(principal))
     messages += Counter(run_on_bus(settings, lambda bus: erase_tenant_messages(bus, name)))
-    _print_deletions(rows, messages, json)
+    _print_deletions(options, rows, messages)
 
 
 def _delete_scope(
-    settings: Settings, tenant: str, text: str, recursive: bool, yes: bool, json: bool
+    options: CommonOptions, tenant: str, text: str, recursive: bool, yes: bool
 ) -> None:
     from reverie.bus.erasure import ErasureTarget, erase_scope_messages
     from reverie.domain.access.scopes import parse_scope
-    from reverie.store.platform.administration import find_whole_project
+    from reverie.store.platform.administration import AdministrationStore, find_whole_project
 
-    scope = parse_scope(text)
+    scope, settings = parse_scope(text), options.settings()
     resolve_tenant_id(settings, tenant)
     patterns = [scope, f"{scope}/*"] if recursive else [scope]
     _confirm_deletion(f"everything of {' and '.join(patterns)} in the tenant {tenant}", yes)
-    rows = _run_administration(
-        settings,
-        tenant,
-        _run_batches(
-            lambda administration, principal: administration.delete_scope(principal, patterns)
-        ),
+    rows = _delete_rows(
+        settings, tenant, lambda store, principal: store.delete_scope(principal, patterns)
     )
 
-    async def forget(admin: AdministrationStore, principal: Principal) -> Counter[str]:
-        lost = ErasureTarget(
+    async def erase_messages(database: Database, principal: Principal) -> Counter[str]:
+        store = AdministrationStore(database)
+        target = ErasureTarget(
             patterns,
             find_whole_project(patterns),
-            lambda ids: admin.find_existing_ids(principal, ids),
+            lambda ids: store.find_existing_ids(principal, ids),
         )
 
-        async def on(bus: MessageBus) -> Counter[str]:
-            counters = [counter async for counter, _ in erase_scope_messages(bus, tenant, lost)]
+        async def erase(bus: MessageBus) -> Counter[str]:
+            counters = [counter async for counter, _ in erase_scope_messages(bus, tenant, target)]
             return sum(counters, Counter())
 
-        return await run_on_bus_async(settings, on)
+        return await run_on_bus_async(settings, erase)
 
-    _print_deletions(rows, _run_administration(settings, tenant, forget), json)
+    _print_deletions(options, rows, run_for_tenant(settings, tenant, erase_messages))
 
 
 def _parse_budgets(changes: Sequence[str]) -> dict[str, int]:
@@ -293,47 +256,49 @@ def _parse_budgets(changes: Sequence[str]) -> dict[str, int]:
     return budgets
 
 
-def _run_administration(settings: Settings, tenant: str, work: Work[T]) -> T:
-    """Runs `work` with the administration of one tenant."""
+def _print_pages(
+    options: CommonOptions,
+    tenant: str,
+    key: str,
+    read_page: Callable[
+        [AdministrationStore, Principal, str | None, int], Awaitable[Sequence[Any]]
+    ],
+) -> None:
+    """Prints all pages of a list; `key` is the field that the next page starts after."""
     from reverie.store.platform.administration import AdministrationStore
 
-    return run_for_tenant(
-        settings, tenant, lambda database, principal: work(AdministrationStore(database), principal)
-    )
+    async def read_all(database: Database, principal: Principal) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        store, after = AdministrationStore(database), None
+        while rows := await read_page(store, principal, after, PAGE_SIZE):
+            items += [dict(vars(row)) for row in rows]
+            after = items[-1][key]
+        return items
+
+    _print_rows(options, run_for_tenant(options.settings(), tenant, read_all))
 
 
-def _read_pages(
-    read_page: Callable[[AdministrationStore, Principal, str | None], Awaitable[Sequence[T]]],
-    page_key: Callable[[T], str],
-) -> Work[list[dict[str, object]]]:
-    """Reads all pages of a list; `page_key` is the cursor of a row."""
-
-    async def run(admin: AdministrationStore, principal: Principal) -> list[dict[str, object]]:
-        result: list[dict[str, object]] = []
-        after = None
-        while rows := await read_page(admin, principal, after):
-            result += [dict(vars(row)) for row in rows]
-            after = page_key(rows[-1])
-        return result
-
-    return run
-
-
-def _run_batches(batches: Batches) -> Work[Counter[str]]:
+def _delete_rows(
+    settings: Settings,
+    tenant: str,
+    delete: Callable[[AdministrationStore, Principal], AsyncIterator[Counter[str]]],
+) -> Counter[str]:
     """Deletes in batches, and shows the progress."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
-    async def run(admin: AdministrationStore, principal: Principal) -> Counter[str]:
+    from reverie.store.platform.administration import AdministrationStore
+
+    async def run(database: Database, principal: Principal) -> Counter[str]:
         deleted: Counter[str] = Counter()
         columns = SpinnerColumn(), TextColumn("{task.fields[rows]} rows deleted")
         with Progress(*columns, console=err(), transient=True) as progress:
             task = progress.add_task("", total=None, rows=0)
-            async for batch in batches(admin, principal):
+            async for batch in delete(AdministrationStore(database), principal):
                 deleted += batch
                 progress.update(task, rows=deleted.total())
         return deleted
 
-    return run
+    return run_for_tenant(settings, tenant, run)
 
 
 def _confirm_deletion(subject: str, yes: bool) -> None:
@@ -341,18 +306,17 @@ def _confirm_deletion(subject: str, yes: bool) -> None:
         click.confirm(f"Delete {subject} for good?", abort=True, err=True)
 
 
-def _print_deletions(rows: Counter[str], messages: Counter[str], json: bool) -> None:
-    if json:
-        print_json({"rows": dict(sorted(rows.items())), "messages": dict(messages)})
-        return
+def _print_deletions(options: CommonOptions, rows: Counter[str], messages: Counter[str]) -> None:
+    result = {"rows": dict(sorted(rows.items())), "messages": dict(messages)}
     counts = [*sorted(rows.items()), *((f"stream {name}", n) for name, n in (+messages).items())]
-    _print_rows([{"data": name, "deleted": n} for name, n in counts], json)
+    items = [{"data": name, "deleted": n} for name, n in counts]
+    options.print_result(result, build_table(items, {"data": "data", "deleted": "deleted"}))
 
 
-def _print_rows(rows: Sequence[dict[str, object]], json: bool) -> None:
+def _print_rows(options: CommonOptions, rows: Sequence[dict[str, Any]]) -> None:
     names = rows[0] if rows else ()
     columns = {name: lambda row, name=name: _format_cell(row[name]) for name in names}
-    print_result(list(rows), json, build_table(rows, columns))
+    options.print_table(rows, columns)
 
 
 def _format_cell(value: object) -> str:

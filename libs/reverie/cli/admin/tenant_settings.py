@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
-from reverie.cli.app.gateway_client import create_client, quote_segment
-from reverie.cli.app.options import common_options
-from reverie.cli.app.output import JsonObject, print_result
+from reverie.cli.app.gateway_client import quote_segment
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import JsonObject
 from reverie.domain.core.errors import InvalidInput
 
 
@@ -25,13 +24,7 @@ from reverie.domain.core.errors import InvalidInput
 )
 @click.option("--project", "-p", help="Only the settings of this project.")
 @common_options
-def edit_settings(
-    change: tuple[str, ...],
-    project: str | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def edit_settings(options: CommonOptions, change: tuple[str, ...], project: str | None) -> None:
     """Show or change the settings of the key's tenant, or of a project.
 
     A tenant has settings for dreams, its language model and its limits; a
@@ -39,14 +32,11 @@ def edit_settings(
 
     Example: reverie admin settings -c dream.turns=40 -c llm=null --project shop
     """
-    client = create_client(home, sets)
+    client = options.gateway()
     path = f"/v1/projects/{quote_segment(project)}/settings" if project else "/v1/admin/settings"
-    response = (
-        client.request("PATCH", path, body=_parse_changes(change))
-        if change
-        else client.request("GET", path)
-    )
-    print_result(response, json, "\n".join(_format_settings(response)))
+    method, body = ("PATCH", _parse_changes(change)) if change else ("GET", None)
+    response = client.request(method, path, body=body)
+    options.print_result(response, "\n".join(_format_settings(response)))
 
 
 def _parse_changes(changes: Sequence[str]) -> dict[str, Any]:
@@ -60,9 +50,8 @@ def _parse_changes(changes: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             equals = ""
         if not equals or not owner or (dot and not inner):
-            raise InvalidInput(
-                "--change", f"expected PART.NAME=NUMBER or PART=null, not {change!r}"
-            )
+            reason = f"expected PART.NAME=NUMBER or PART=null, not {change!r}"
+            raise InvalidInput("--change", reason)
         if not dot:
             body[owner] = value
         elif isinstance(body.setdefault(owner, {}), dict):
@@ -75,10 +64,12 @@ def _format_settings(document: JsonObject) -> Iterator[str]:
         if not isinstance(value, Mapping):
             yield f"{name:10} {value}"
             continue
-        entries = ((key, setting) for key, setting in value.items() if setting not in ({}, []))
-        yield (
-            f"{name:10} {', '.join(f'{key} {_format_value(setting)}' for key, setting in entries)}"
+        entries = (
+            f"{key} {_format_value(setting)}"
+            for key, setting in value.items()
+            if setting not in ({}, [])
         )
+        yield f"{name:10} {', '.join(entries)}"
 
 
 def _format_value(value: object) -> str:

@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.cli.app.async_gateway import open_client
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import out, print_json, short_id
+from reverie.cli.app.gateway_client import open_client
+from reverie.cli.app.options import (
+    CommonOptions,
+    Function,
+    common_options,
+    dry_run_option,
+    folder_option,
+)
+from reverie.cli.app.output import short_id
 
 if TYPE_CHECKING:
     from reverie.agent.git.repository import GitRepository
     from reverie.client import AsyncReverie
+    from reverie.client.transport import Query
     from reverie.contracts.memories import GitLocation
 
 PAGE_SIZE = 50
 
 
+def clone_options(function: Function) -> Function:
+    """Adds `--project` and `--repo`."""
+    project = click.option(
+        "--project",
+        envvar="REVERIE_PROJECT",
+        help="The project; default: reverie.toml, git config reverie.project or the repository.",
+    )
+    return project(folder_option("--repo", "-C", help="A folder of the clone.")(function))
+
+
 @click.command("anchor")
-@click.option("--project", envvar="REVERIE_PROJECT", help="The project; default: the repository's.")
-@click.option(
-    "--repo",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="A folder of the clone.",
-)
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, and stop.")
+@clone_options
+@dry_run_option
 @common_options
-def anchor(
-    project: str | None,
-    repo: Path,
-    dry_run: bool,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def anchor(options: CommonOptions, project: str | None, repo: Path, dry_run: bool) -> None:
     """Find the lines and symbols that memories refer to.
 
     It reads the code as it was when each memory was learned. It sends line
@@ -53,14 +55,14 @@ def anchor(
 
     clone = open_repository(repo)
     name = resolve_project(clone, project)
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
 
     async def work() -> list[dict[str, Any]]:
         async with open_client(settings, "reverie-git") as client:
             return [result async for result in _find_anchors(client, clone, name, dry_run)]
 
     results = asyncio.run(work())
-    print_json(results) if json else _print_anchors(results)
+    options.print_result(results, *_format_anchors(results))
 
 
 def resolve_project(clone: GitRepository, explicit: str | None) -> str:
@@ -85,11 +87,7 @@ async def _find_anchors(
 
     cursor: str | None = None
     while True:
-        query: dict[str, str | int | None] = {
-            "project": project,
-            "limit": PAGE_SIZE,
-            "cursor": cursor,
-        }
+        query: Query = {"project": project, "limit": PAGE_SIZE, "cursor": cursor}
         page = (await client.call("GET", "/v1/git/anchors", query=query)).body
         places = [
             (memory, await asyncio.to_thread(locate_when_learned, clone, memory))
@@ -107,33 +105,28 @@ async def _find_anchors(
 
 
 def _anchor_document(memory: dict[str, Any], place: GitLocation | None) -> dict[str, Any]:
+    symbols = place.symbols if place else {}
+    lines = place.lines if place else {}
     return {
         "memory": memory["memory"],
         "commit": place.commit if place else None,
         "files": list(place.blobs) if place else [],
-        "symbols": {
-            path: [item.name for item in entries] for path, entries in place.symbols.items()
-        }
-        if place
-        else {},
-        "lines": {path: [list(item) for item in entries] for path, entries in place.lines.items()}
-        if place
-        else {},
+        "symbols": {path: [symbol.name for symbol in found] for path, found in symbols.items()},
+        "lines": {path: [list(span) for span in spans] for path, spans in lines.items()},
     }
 
 
-def _print_anchors(results: list[dict[str, Any]]) -> None:
+def _format_anchors(results: list[dict[str, Any]]) -> Iterator[str]:
     exact = [result for result in results if result["symbols"] or result["lines"]]
     for result in exact:
         for path, names in result["symbols"].items():
-            out().print(f"{short_id(result['memory'])}  {path}: {', '.join(names)}", markup=False)
+            yield f"{short_id(result['memory'])}  {path}: {', '.join(names)}"
         for path, spans in result["lines"].items():
             lines = ", ".join(f"{first}-{last}" for first, last in spans)
-            out().print(f"{short_id(result['memory'])}  {path}: lines {lines}", markup=False)
+            yield f"{short_id(result['memory'])}  {path}: lines {lines}"
     whole_files = sum(bool(result["files"]) for result in results) - len(exact)
     unanchored = len(results) - len(exact) - whole_files
-    out().print(
+    yield (
         f"{len(exact)} memories belong to lines, {whole_files} to a whole file, "
-        f"{unanchored} to no file of the clone.",
-        markup=False,
+        f"{unanchored} to no file of the clone."
     )

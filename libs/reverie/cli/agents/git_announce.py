@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reverie.cli.agents.git_anchor import anchor, resolve_project
-from reverie.cli.app.async_gateway import open_client
+from reverie.cli.agents.git_anchor import anchor, clone_options, resolve_project
 from reverie.cli.app.errors import EXIT_CODES_HELP, NOT_RUNNING
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.gateway_client import open_client
+from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
+from reverie.cli.app.output import err
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 
 if TYPE_CHECKING:
@@ -45,31 +45,17 @@ app = click.Group(
     multiple=True,
     help="A branch that these commits merged, if git cannot tell: its memories are promoted.",
 )
-@click.option(
-    "--project",
-    envvar="REVERIE_PROJECT",
-    help="The project; default: reverie.toml, git config reverie.project or the repository.",
-)
-@click.option(
-    "--repo",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="A folder of the clone.",
-)
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, and stop.")
+@clone_options
+@dry_run_option
 @common_options
 def announce_changes(
+    options: CommonOptions,
     range: str | None,
     branch: str | None,
     merged: tuple[str, ...],
     project: str | None,
     repo: Path,
     dry_run: bool,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
 ) -> None:
     """Announce the changes of a push: files, renames, hunks and definitions.
 
@@ -90,7 +76,9 @@ def announce_changes(
     if dry_run:
         if ends is None:
             raise InvalidInput("range", "give --range A..B")
-        _print_plan(build_git_change(clone, name, ends), json)
+        change = build_git_change(clone, name, ends)
+        plan = change.model_dump(mode="json", exclude_defaults=True)
+        options.print_result(plan, *_format_plan(change))
         return
 
     async def work(send: SendChange) -> list[AnnouncementOutcome]:
@@ -98,10 +86,8 @@ def announce_changes(
             return await announce_new_commits(clone, name, send)
         return [await announce_push(clone, name, ends, send)]
 
-    outcomes = asyncio.run(_with_sender(resolve_settings(home, sets), work))
-    print_json([_outcome_document(outcome) for outcome in outcomes]) if json else _print_outcomes(
-        outcomes
-    )
+    outcomes = asyncio.run(_with_sender(options.settings(), work))
+    _print_outcomes(options, outcomes)
     if any(outcome.state == "queued" for outcome in outcomes):
         raise click.exceptions.Exit(NOT_RUNNING)
 
@@ -110,19 +96,7 @@ app.add_command(anchor)
 
 
 @app.command("watch")
-@click.option(
-    "--project",
-    envvar="REVERIE_PROJECT",
-    help="The project; default: reverie.toml, git config reverie.project or the repository.",
-)
-@click.option(
-    "--repo",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="A folder of the clone.",
-)
+@clone_options
 @click.option("--uncommitted", is_flag=True, help="Also announce edits that are not committed.")
 @click.option(
     "--since", type=click.DateTime(), help="The start, for a clone that was never watched."
@@ -130,14 +104,12 @@ app.add_command(anchor)
 @click.option("--once", is_flag=True, help="Check once, and stop.")
 @common_options
 def watch_commits(
+    options: CommonOptions,
     project: str | None,
     repo: Path,
     uncommitted: bool,
     since: datetime | None,
     once: bool,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
 ) -> None:
     """Announce each new commit of a clone, until Ctrl-C.
 
@@ -156,7 +128,7 @@ def watch_commits(
     start = since.astimezone() if since else None
 
     async def work(send: SendChange) -> None:
-        if not json and not once:
+        if not options.json and not once:
             err().print(f"watching {clone.root} for project {name}", markup=False)
         async for _ in watch_clone(clone, include_edits=uncommitted):
             try:
@@ -168,14 +140,13 @@ def watch_commits(
                     raise
                 err().print(f"reverie: {error}", markup=False)
                 continue
-            print_json(
-                [_outcome_document(outcome) for outcome in outcomes]
-            ) if json and outcomes else _print_outcomes(outcomes)
+            if outcomes:
+                _print_outcomes(options, outcomes)
             if once:
                 return
 
     with suppress(KeyboardInterrupt):
-        asyncio.run(_with_sender(resolve_settings(home, sets), work))
+        asyncio.run(_with_sender(options.settings(), work))
 
 
 def _resolve_ends(
@@ -186,21 +157,15 @@ def _resolve_ends(
 
     push = detect_push(os.environ)
     push = replace(push, range=range or push.range, branch=branch or push.branch)
-    if merged and not push.range:
+    if push.range:
+        return replace(resolve_range(clone, push), merged_branches=tuple(merged))
+    if merged:
         raise InvalidInput("merged", "give the commits too: --range A..B")
-    return (
-        replace(resolve_range(clone, push), merged_branches=tuple(merged)) if push.range else None
-    )
+    return None
 
 
 async def _with_sender(settings: Settings, work: Callable[[SendChange], Awaitable[T]]) -> T:
-    async with _open_sender(settings) as send:
-        return await work(send)
-
-
-@asynccontextmanager
-async def _open_sender(settings: Settings) -> AsyncIterator[SendChange]:
-    """A function that sends changes to the configured gateway."""
+    """Runs `work` with a function that sends changes to the configured gateway."""
     from reverie.client import ApiError
 
     async with open_client(settings, "reverie-git") as client:
@@ -214,21 +179,17 @@ async def _open_sender(settings: Settings) -> AsyncIterator[SendChange]:
                 raise
             return bool(response.body["duplicate"])
 
-        yield send
+        return await work(send)
 
 
-def _print_plan(change: GitChange, json: bool) -> None:
-    if json:
-        print_json(change.model_dump(mode="json", exclude_defaults=True))
-        return
-    console = out()
-    console.print(_headline(change), markup=False)
+def _format_plan(change: GitChange) -> Iterator[str]:
+    yield _headline(change)
     for commit in change.commits:
-        console.print(f"  {commit.sha[:9]} {commit.subject}", markup=False)
+        yield f"  {commit.sha[:9]} {commit.subject}"
     for file in change.files:
         renamed_from = f" from {file.old_path}" if file.old_path else ""
         lines = f", {len(file.hunks)} hunks" if file.hunks else ""
-        console.print(f"  {file.status:9} {file.path}{renamed_from}{lines}", markup=False)
+        yield f"  {file.status:9} {file.path}{renamed_from}{lines}"
 
 
 def _headline(change: GitChange) -> str:
@@ -239,15 +200,16 @@ def _headline(change: GitChange) -> str:
     return f"{change.project} {change.branch} {before}..{after}{forced}: {counts}"
 
 
-def _print_outcomes(outcomes: Sequence[AnnouncementOutcome]) -> None:
-    for outcome in outcomes:
-        out().print(f"{outcome.state:9} {_headline(outcome.change)}", markup=False)
+def _print_outcomes(options: CommonOptions, outcomes: Sequence[AnnouncementOutcome]) -> None:
+    documents = [_outcome_document(outcome) for outcome in outcomes]
+    lines = (f"{outcome.state:9} {_headline(outcome.change)}" for outcome in outcomes)
+    options.print_result(documents, *lines)
+    for outcome in () if options.json else outcomes:
         for refusal in outcome.refused:
             err().print(f"reverie: {refusal.after} was refused: {refusal.reason}", markup=False)
         if outcome.reason:
-            err().print(
-                f"reverie: queued until a gateway accepts it: {outcome.reason}", markup=False
-            )
+            reason = f"queued until a gateway accepts it: {outcome.reason}"
+            err().print(f"reverie: {reason}", markup=False)
 
 
 def _outcome_document(outcome: AnnouncementOutcome) -> dict[str, Any]:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from reverie.cli.app.options import common_options, resolve_settings, yes_option
-from reverie.cli.app.output import err, print_json, print_plain, print_warnings
+from reverie.cli.app.options import (
+    CommonOptions,
+    common_options,
+    folder_option,
+    yes_option,
+)
+from reverie.cli.app.output import err, print_plain, print_warnings
 from reverie.domain.core.errors import Conflict, Misconfigured
 
 
 @click.command("init")
 @click.argument("name", required=False, help="The project's name; default: the repository's.")
 @click.option("--agent", multiple=True, help="A coding agent to set up; may be repeated.")
-@click.option(
-    "--dir",
-    "-C",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="A folder of the project.",
-)
+@folder_option("--dir", "-C", "folder", help="A folder of the project.")
 @click.option(
     "--import-files/--no-import-files",
     "files",
@@ -37,14 +33,12 @@ from reverie.domain.core.errors import Conflict, Misconfigured
 @yes_option
 @common_options
 def init(
+    options: CommonOptions,
     name: str | None,
     agent: tuple[str, ...],
     folder: Path,
     files: bool | None,
     yes: bool,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
 ) -> None:
     """Make a folder a project: write reverie.toml, set up agents, import rule files.
 
@@ -54,6 +48,7 @@ def init(
     Example: reverie init shop --import-files --agent claude-code
     """
     from reverie.agent.git.project_detection import detect_project
+    from reverie.cli.agents.setup import set_up_agent
     from reverie.cli.app.gateway_discovery import read_project_name
     from reverie.domain.access.scopes import slugify
     from reverie.runtime.settings.project_file import find_project_file
@@ -66,34 +61,33 @@ def init(
     if existing and slugify(existing) != project:
         raise Conflict(f"{file} already names the project {existing}")
     if not existing:
-        _write_project(file, project)
-    interactive = sys.stdin.isatty() and not yes and not json
+        try:
+            rest = file.read_text("utf-8") if file.exists() else ""
+            file.write_text(f'project = "{project}"\n{rest}', "utf-8")
+        except OSError as error:
+            raise Misconfigured(str(file), f"cannot be written: {error.strerror}") from None
+    interactive = sys.stdin.isatty() and not yes and not options.json
     result: dict[str, Any] = {"project": project, "file": str(file), "written": not existing}
-    if not json:
-        print_plain(f"{file}: project {project}{'' if result['written'] else ', as before'}")
+    if not options.json:
+        print_plain(f"{file}: project {project}{', as before' if existing else ''}")
     if _should_import_files(files, file.parent, interactive):
         from reverie.cli.agents.rules import remember_rule_files
 
-        steps = remember_rule_files(file.parent, project, resolve_settings(home, sets))
+        steps = remember_rule_files(file.parent, project, options.settings())
+        refused = [step for step in steps if step.action == "refused"]
         result["remembered"] = sum(step.action == "remembered" for step in steps)
-        result["refused"] = [
-            f"{step.file}: {step.reason}" for step in steps if step.action == "refused"
-        ]
-        if not json:
+        result["refused"] = [f"{step.file}: {step.reason}" for step in refused]
+        if not options.json:
             print_plain(f"stored {result['remembered']} sections of rule files")
             print_warnings(result["refused"])
-    if json:
-        print_json(result)
-    _set_up_agents(agent, file.parent, project, yes, json, interactive)
-
-
-def _write_project(file: Path, project: str) -> None:
-    """Puts the project in front of what the file holds."""
-    try:
-        rest = file.read_text("utf-8") if file.exists() else ""
-        file.write_text(f'project = "{project}"\n{rest}', "utf-8")
-    except OSError as error:
-        raise Misconfigured(str(file), f"cannot be written: {error.strerror}") from None
+    options.print_result(result)
+    if not agent and interactive:
+        answer = click.prompt("Coding agent to set up (none: empty)", default="", err=True)
+        agent = tuple(answer.replace(",", " ").split())
+    for agent_name in agent:
+        set_up_agent(options, agent_name, file.parent, project, yes=yes)
+    if not agent and not options.json:
+        err().print("Set up an agent with `reverie setup AGENT`.", style="dim")
 
 
 def _should_import_files(requested: bool | None, folder: Path, interactive: bool) -> bool:
@@ -109,18 +103,3 @@ def _should_import_files(requested: bool | None, folder: Path, interactive: bool
         )
     err().print(f"`reverie init --import-files` imports {', '.join(names)}.", style="dim")
     return False
-
-
-def _set_up_agents(
-    agents: Sequence[str], folder: Path, project: str, yes: bool, json: bool, interactive: bool
-) -> None:
-    """Sets up the given agents; on a terminal, asks if none was given."""
-    from reverie.cli.agents.setup import set_up_agent
-
-    if not agents and interactive:
-        answer = click.prompt("Coding agent to set up (none: empty)", default="", err=True)
-        agents = answer.replace(",", " ").split()
-    for agent in agents:
-        set_up_agent(agent, folder, project, yes=yes, json=json)
-    if not agents and not json:
-        err().print("Set up an agent with `reverie setup AGENT`.", style="dim")

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json as jsonlib
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.cli.app.async_gateway import open_client
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
-from reverie.cli.app.options import common_options, dry_run_option, resolve_settings
+from reverie.cli.app.gateway_client import open_client
+from reverie.cli.app.options import (
+    CommonOptions,
+    Function,
+    common_options,
+    dry_run_option,
+    folder_option,
+)
 from reverie.cli.app.output import err, out, print_json
 from reverie.domain.core.errors import InvalidInput, ReverieError
 
@@ -21,8 +27,8 @@ if TYPE_CHECKING:
     from reverie.agent.rules.sync import ConflictPreference, RuleSync, SyncStep
     from reverie.runtime.settings.settings import Settings
 
+CreateSync = Callable[[Any], "RuleSync"]
 Work = Callable[["RuleSync"], Awaitable[None]]
-PrintSteps = Callable[[list["SyncStep"]], None]
 
 DEBOUNCE_MS = 600
 
@@ -32,72 +38,44 @@ app = click.Group(
     epilog=EXIT_CODES_HELP,
 )
 
+files_argument = click.argument(
+    "files", nargs=-1, metavar="[FILE...]", help="Rule files; default: those with a block."
+)
+
+
+def _project_options(function: Function) -> Function:
+    project = click.option("--project", help="The project; default: the repository's name.")
+    return folder_option("--root", "-C", help="The folder of the project.")(project(function))
+
+
+def _sync_options(function: Function) -> Function:
+    prefer = click.option(
+        "--prefer",
+        type=click.Choice(["file", "memory"]),
+        help="The side that wins if both changed.",
+    )
+    return _project_options(dry_run_option(prefer(function)))
+
 
 @app.command("import")
-@click.option(
-    "--root",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="The folder of the project.",
-)
-@click.option("--project", help="The project; default: the repository's name.")
-@dry_run_option
-@click.option(
-    "--prefer", type=click.Choice(["file", "memory"]), help="The side that wins if both changed."
-)
+@_sync_options
 @common_options
-def import_rules(
-    root: Path,
-    project: str | None,
-    dry_run: bool,
-    prefer: ConflictPreference | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def import_rules(options: CommonOptions, **selection: Any) -> None:
     """Store the sections of all rule files, and forget removed sections.
 
     Example: reverie rules import --dry-run
 
     Exit codes: 1 if there are conflicts; for the others see `reverie --help`.
     """
-    _run_and_print(
-        _sync_factory(root, project, dry_run, prefer),
-        resolve_settings(home, sets),
-        json,
-        _import_sections,
-    )
+    _run_and_print(options, _sync_factory(**selection), lambda run: run.import_sections())
 
 
 @app.command("export")
-@click.argument(
-    "files", nargs=-1, metavar="[FILE...]", help="Rule files; default: those with a block."
-)
-@click.option(
-    "--root",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="The folder of the project.",
-)
-@click.option("--project", help="The project; default: the repository's name.")
-@dry_run_option
-@click.option(
-    "--prefer", type=click.Choice(["file", "memory"]), help="The side that wins if both changed."
-)
+@files_argument
+@_sync_options
 @common_options
 def export_rules(
-    files: tuple[str, ...],
-    root: Path,
-    project: str | None,
-    dry_run: bool,
-    prefer: ConflictPreference | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, files: tuple[str, ...], root: Path, **selection: Any
 ) -> None:
     """Write the project's conventions to a block of a rule file, and keep edits there.
 
@@ -105,41 +83,19 @@ def export_rules(
 
     Exit codes: 1 if there are conflicts; for the others see `reverie --help`.
     """
-    settings, create_sync = (
-        resolve_settings(home, sets),
-        _sync_factory(root, project, dry_run, prefer),
-    )
-    names = _rule_file_names(files, root.resolve(), required=True)
-    _run_and_print(create_sync, settings, json, lambda run: _export_blocks(run, names))
+    create_sync = _sync_factory(root, **selection)
+    names = _rule_file_names(files, root)
+    if not names:
+        raise InvalidInput("FILE", "no rule file has a block yet: give one, such as AGENTS.md")
+    _run_and_print(options, create_sync, lambda run: _export_blocks(run, names))
 
 
 @app.command("sync")
-@click.argument(
-    "files", nargs=-1, metavar="[FILE...]", help="Rule files; default: those with a block."
-)
-@click.option(
-    "--root",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="The folder of the project.",
-)
-@click.option("--project", help="The project; default: the repository's name.")
-@dry_run_option
-@click.option(
-    "--prefer", type=click.Choice(["file", "memory"]), help="The side that wins if both changed."
-)
+@files_argument
+@_sync_options
 @common_options
 def sync_rules(
-    files: tuple[str, ...],
-    root: Path,
-    project: str | None,
-    dry_run: bool,
-    prefer: ConflictPreference | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, files: tuple[str, ...], root: Path, **selection: Any
 ) -> None:
     """Import, then export.
 
@@ -147,48 +103,50 @@ def sync_rules(
 
     Exit codes: 1 if there are conflicts; for the others see `reverie --help`.
     """
-    settings, create_sync = (
-        resolve_settings(home, sets),
-        _sync_factory(root, project, dry_run, prefer),
-    )
-    names = _rule_file_names(files, root.resolve())
-    _run_and_print(create_sync, settings, json, lambda run: _import_and_export(run, names))
+    create_sync = _sync_factory(root, **selection)
+    names = _rule_file_names(files, root)
+    _run_and_print(options, create_sync, lambda run: _import_and_export(run, names))
 
 
 @app.command("watch")
-@click.option(
-    "--root",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="The folder of the project.",
-)
-@click.option("--project", help="The project; default: the repository's name.")
+@_project_options
 @common_options
-def watch_rules(
-    root: Path, project: str | None, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def watch_rules(options: CommonOptions, root: Path, project: str | None) -> None:
     """Synchronize whenever a rule file changes, until Ctrl-C.
 
     With --json, it prints one line for each step.
 
     Example: reverie rules watch
     """
-    settings, create_sync = resolve_settings(home, sets), _sync_factory(root, project, False, None)
     import asyncio
 
+    from reverie.agent.rules.sync import find_blocks
+
+    settings, create_sync = options.settings(), _sync_factory(root, project)
+    folder = root.resolve()
+
+    async def synchronize(run: RuleSync) -> None:
+        await _import_and_export(run, find_blocks(folder))
+
+    async def watch() -> None:
+        async for _ in _rule_file_changes(folder):
+            try:
+                steps = await _run_sync(settings, create_sync, synchronize)
+            except ReverieError as error:
+                err().print(f"reverie: {error}", markup=False)
+                continue
+            if not options.json:
+                _print_steps(steps)
+                continue
+            for step in steps:
+                click.echo(jsonlib.dumps(vars(step)))
+
     with suppress(KeyboardInterrupt):
-        asyncio.run(
-            _watch_rule_files(
-                settings, create_sync, root.resolve(), _print_json_lines if json else _print_steps
-            )
-        )
+        asyncio.run(watch())
 
 
-async def _watch_rule_files(
-    settings: Settings, create_sync: Callable[[Any], RuleSync], root: Path, print_steps: PrintSteps
-) -> None:
+async def _rule_file_changes(root: Path) -> AsyncIterator[None]:
+    """Yields once at the start, and after each change of a rule file."""
     from watchfiles import DefaultFilter, awatch
 
     from reverie.agent.rules.files import is_rule_file
@@ -208,29 +166,16 @@ async def _watch_rule_files(
         yield_on_timeout=True,
     ):
         if first or changes:
-            await _sync_once(settings, create_sync, root, print_steps)
+            yield
         first = False
 
 
-async def _sync_once(
-    settings: Settings, create_sync: Callable[[Any], RuleSync], root: Path, print_steps: PrintSteps
-) -> None:
-    """Synchronizes once. An error is printed; the next change tries again."""
-    from reverie.agent.rules.sync import find_blocks
-
-    try:
-        run = await _run_sync(
-            settings, create_sync, lambda run: _import_and_export(run, find_blocks(root))
-        )
-    except ReverieError as error:
-        err().print(f"reverie: {error}", markup=False)
-    else:
-        print_steps(run.steps)
-
-
 def _sync_factory(
-    root: Path, project: str | None, dry_run: bool, prefer: ConflictPreference | None
-) -> Callable[[Any], RuleSync]:
+    root: Path,
+    project: str | None,
+    dry_run: bool = False,
+    prefer: ConflictPreference | None = None,
+) -> CreateSync:
     from reverie.agent.git.project_detection import detect_project
     from reverie.agent.rules.sync import RuleSync
     from reverie.domain.access.scopes import slugify
@@ -242,30 +187,24 @@ def _sync_factory(
     return lambda request: RuleSync(request, root_path, name, dry_run, prefer)
 
 
-def _rule_file_names(files: Sequence[str], root: Path, required: bool = False) -> list[str]:
+def _rule_file_names(files: Sequence[str], root: Path) -> list[str]:
+    """The given rule files, else those with a block. Raises `InvalidInput`."""
     from reverie.agent.rules.files import is_rule_file
     from reverie.agent.rules.sync import find_blocks
 
+    folder = root.resolve()
     for name in files:
-        if not is_rule_file(root, root / name):
+        if not is_rule_file(folder, folder / name):
             raise InvalidInput("FILE", f"{name} is not a rule file")
-    names = [Path(os.path.normpath(name)).as_posix() for name in files or find_blocks(root)]
-    if required and not names:
-        raise InvalidInput("FILE", "no rule file has a block yet: give one, such as AGENTS.md")
-    return names
+    return [Path(os.path.normpath(name)).as_posix() for name in files or find_blocks(folder)]
 
 
 def remember_rule_files(root: Path, project: str, settings: Settings) -> list[SyncStep]:
     """Stores the sections of a project's rule files. Raises `Unavailable`."""
     import asyncio
 
-    return asyncio.run(
-        _run_sync(settings, _sync_factory(root, project, False, None), _import_sections)
-    ).steps
-
-
-async def _import_sections(run: RuleSync) -> None:
-    await run.import_sections()
+    create_sync = _sync_factory(root, project)
+    return asyncio.run(_run_sync(settings, create_sync, lambda run: run.import_sections()))
 
 
 async def _export_blocks(run: RuleSync, names: list[str]) -> None:
@@ -278,23 +217,19 @@ async def _import_and_export(run: RuleSync, names: list[str]) -> None:
     await _export_blocks(run, names)
 
 
-def _run_and_print(
-    create_sync: Callable[[Any], RuleSync], settings: Settings, json: bool, work: Work
-) -> None:
+def _run_and_print(options: CommonOptions, create_sync: CreateSync, work: Work) -> None:
     import asyncio
 
-    run = asyncio.run(_run_sync(settings, create_sync, work))
-    if json:
-        print_json([vars(step) for step in run.steps])
+    steps = asyncio.run(_run_sync(options.settings(), create_sync, work))
+    if options.json:
+        print_json([vars(step) for step in steps])
     else:
-        _print_steps(run.steps)
-    if any(step.action in {"conflict", "refused"} for step in run.steps):
+        _print_steps(steps)
+    if any(step.action in {"conflict", "refused"} for step in steps):
         raise click.exceptions.Exit(FAILED)
 
 
-async def _run_sync(
-    settings: Settings, create_sync: Callable[[Any], RuleSync], work: Work
-) -> RuleSync:
+async def _run_sync(settings: Settings, create_sync: CreateSync, work: Work) -> list[SyncStep]:
     async with open_client(settings, "reverie-rules") as client:
 
         async def request(
@@ -309,12 +244,7 @@ async def _run_sync(
 
         run = create_sync(request)
         await work(run)
-        return run
-
-
-def _print_json_lines(steps: list[SyncStep]) -> None:
-    for step in steps:
-        click.echo(jsonlib.dumps(vars(step)))
+        return run.steps
 
 
 def _print_steps(steps: list[SyncStep]) -> None:

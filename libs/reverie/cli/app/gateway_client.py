@@ -1,4 +1,4 @@
-"""A small HTTP client for the commands: one REST call or event stream to the gateway."""
+"""The clients of the commands: a small HTTP client that loads fast, and the asynchronous one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from reverie.agent.gateway.http_client import GatewayConnection
+from reverie.cli.app.gateway_discovery import discover_gateway, endpoint_from_settings
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
+
+if TYPE_CHECKING:
+    from reverie.client import AsyncReverie
+    from reverie.runtime.settings.settings import Settings
 
 MAX_PAGE_SIZE = 200
 """The largest page that the gateway returns."""
@@ -106,15 +111,13 @@ class GatewayClient:
 
     def resolve_memory_id(self, id: str) -> str:
         """The full id of a memory, given its short form."""
-        return (
-            id
-            if _is_full_id(id)
-            else str(self.request("GET", f"/v1/memories/{quote_segment(id)}")["id"])
-        )
-
-    def resolve_session_id(self, id: str) -> str:
-        """The full id of a session, given its end, its beginning or the agent's own id."""
         if _is_full_id(id):
+            return id
+        return str(self.request("GET", f"/v1/memories/{quote_segment(id)}")["id"])
+
+    def resolve_session_id(self, id: str | None) -> str | None:
+        """The full id of a session, given its end, its beginning or the agent's own id."""
+        if id is None or _is_full_id(id):
             return id
         return str(self.request("GET", "/v1/sessions", {"session": id})["items"][0]["id"])
 
@@ -122,7 +125,7 @@ class GatewayClient:
         """The full id of a recent dream, given its end or its beginning. Raises `InvalidInput`."""
         if _is_full_id(id):
             return id
-        recent = [candidate["id"] for candidate in self.list_items("/v1/dreams", {}, MAX_PAGE_SIZE)]
+        recent = [dream["id"] for dream in self.list_items("/v1/dreams", {}, MAX_PAGE_SIZE)]
         matches = [candidate for candidate in recent if _matches_id(id, candidate)]
         if len(matches) != 1:
             reason = "matches several dreams" if matches else "matches no recent dream"
@@ -134,12 +137,19 @@ def create_client(
     home: Path | None, sets: Sequence[str], project: str | None = None
 ) -> GatewayClient:
     """A client of the configured gateway, else of the one that runs on the home folder."""
-    from reverie.cli.app.gateway_discovery import discover_gateway
-
     gateway = discover_gateway(home, sets)
     return GatewayClient(
         gateway.url, gateway.key, gateway.timeout, project or gateway.project, gateway.ca
     )
+
+
+def open_client(settings: Settings, agent: str) -> AsyncReverie:
+    """A client of the gateway that these settings select. Raises as `resolve_endpoint`."""
+    from reverie.client import AsyncReverie
+
+    url, key = endpoint_from_settings(settings)
+    timeout, ca = settings.request_timeout, settings.trusted_ca_file
+    return AsyncReverie(url, key, timeout=timeout, agent=agent, ca=ca)
 
 
 def error_from_response(status: int, problem: Any) -> GatewayError:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reverie.agent.gateway.discovery import find_ca_file, locate_gateway
-from reverie.cli.app.options import parse_assignments
 from reverie.domain.core.errors import InvalidInput, Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -36,7 +35,11 @@ def discover_gateway(home: Path | None, sets: Sequence[str]) -> DiscoveredGatewa
     url, key = resolve_endpoint(raw)
     project = raw.get("project")
     ca = find_ca_file(str(raw["home"]), str(raw.get("ca_file") or ""))
-    return DiscoveredGateway(url, key, _parse_timeout(raw), str(project) if project else None, ca)
+    try:
+        timeout = float(raw.get("request_timeout") or 30)
+    except (TypeError, ValueError):
+        raise Misconfigured("request_timeout", "is not a number of seconds") from None
+    return DiscoveredGateway(url, key, timeout, str(project) if project else None, ca)
 
 
 def resolve_endpoint(raw: Mapping[str, Any]) -> tuple[str, str]:
@@ -44,11 +47,14 @@ def resolve_endpoint(raw: Mapping[str, Any]) -> tuple[str, str]:
 
     Raises `Unavailable` if none runs, and `InvalidInput` if its key is missing.
     """
+    host = str(raw.get("host") or "127.0.0.1")
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104
+    scheme = "https" if raw.get("tls_cert") else "http"
     location = locate_gateway(
         os.path.realpath(str(raw["home"])),
         str(raw.get("gateway_url") or ""),
         str(raw.get("api_key") or ""),
-        _default_url(raw),
+        f"{scheme}://{host}:{raw.get('recall_port') or 3456}",
     )
     if location.state == "no_key":
         raise InvalidInput("api_key", f"set REVERIE_API_KEY for the gateway at {location.url}")
@@ -70,8 +76,7 @@ def read_raw_settings(home: Path | None, sets: Sequence[str]) -> Mapping[str, An
     """The settings, the nearest layer first and unchecked; `home` is always set."""
     from reverie.runtime.settings.project_file import check_project_file, find_project_file
 
-    flags: dict[str, Any] = dict(parse_assignments(sets))
-    flags |= {"home": str(home)} if home else {}
+    flags: dict[str, Any] = parse_assignments(sets) | ({"home": str(home)} if home else {})
     environment = {
         name.removeprefix(ENV_PREFIX).lower(): value
         for name, value in os.environ.items()
@@ -93,18 +98,17 @@ def read_project_name(folder: Path) -> str | None:
     return str(name) if name else None
 
 
-def _parse_timeout(raw: Mapping[str, Any]) -> float:
-    try:
-        return float(raw.get("request_timeout") or 30)
-    except (TypeError, ValueError):
-        raise Misconfigured("request_timeout", "is not a number of seconds") from None
-
-
-def _default_url(raw: Mapping[str, Any]) -> str:
-    host = str(raw.get("host") or "127.0.0.1")
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104
-    scheme = "https" if raw.get("tls_cert") else "http"
-    return f"{scheme}://{host}:{raw.get('recall_port') or 3456}"
+def parse_assignments(sets: Sequence[str]) -> dict[str, str]:
+    """The settings that `--set NAME=VALUE` gives. Raises `InvalidInput`."""
+    settings: dict[str, str] = {}
+    for assignment in sets:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise InvalidInput(
+                "--set", f"expected NAME=VALUE, as in recall_port=4000, not {assignment!r}"
+            )
+        settings[name.strip().lower().replace("-", "_")] = value
+    return settings
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 
 JsonObject: TypeAlias = Mapping[str, Any]
 CellSource: TypeAlias = Callable[[JsonObject], Any]
+Columns: TypeAlias = Mapping[str, CellSource | str]
+"""Each column's title, with the field that it shows or a function of the row."""
+AdvanceProgress: TypeAlias = Callable[[int], None]
 
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min"))
+_REPORT_EVERY_BYTES = 16 * 1024 * 1024
 EMPTY_MESSAGE = "No results."
 
 
@@ -40,15 +45,6 @@ def print_json(value: Any) -> None:
     click.echo(jsonlib.dumps(value, indent=2, default=str))
 
 
-def print_result(result: Any, json: bool, *lines: Any) -> None:
-    """Prints the result as JSON, or these lines and tables."""
-    if json:
-        print_json(result)
-        return
-    for line in lines:
-        print_plain(line)
-
-
 def print_plain(line: RenderableType) -> None:
     """Prints a text without markup, or a table."""
     out().print(line, markup=False)
@@ -66,14 +62,14 @@ def print_warnings(lines: Sequence[str]) -> None:
 
 
 def build_table(
-    rows: Sequence[JsonObject], columns: Mapping[str, CellSource | str]
+    rows: Sequence[JsonObject], columns: Columns, empty: str = EMPTY_MESSAGE
 ) -> RenderableType:
     """A table; its last column takes the remaining width and wraps."""
     from rich.table import Table
     from rich.text import Text
 
     if not rows:
-        return EMPTY_MESSAGE
+        return empty
     table = Table(box=None, pad_edge=False, header_style="dim")
     *narrow, last = columns
     for name in narrow:
@@ -132,3 +128,26 @@ def format_age(moment: str | None, now: datetime | None = None) -> str:
         if age >= seconds:
             return f"{int(age // seconds)} {unit} ago"
     return "just now"
+
+
+@contextmanager
+def show_progress(label: str, size: int | None) -> Iterator[AdvanceProgress]:
+    """Shows a bar on a terminal, and elsewhere a line for every 16 MiB, on standard error."""
+    if err().is_terminal:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+        with Progress(
+            TextColumn(label), BarColumn(), DownloadColumn(), console=err(), transient=True
+        ) as bar:
+            task = bar.add_task(label, total=size)
+            yield lambda count: bar.advance(task, count)
+        return
+    done = 0
+
+    def report(count: int) -> None:
+        nonlocal done
+        before, done = done, done + count
+        if before // _REPORT_EVERY_BYTES != done // _REPORT_EVERY_BYTES:
+            err().print(f"{label}: {done // 1024 // 1024} MiB", markup=False)
+
+    yield report

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from reverie.cli.app.async_gateway import open_client
+from reverie.cli.app.gateway_client import open_client
 from reverie.cli.app.output import err
 
 if TYPE_CHECKING:
     from reverie.client import AsyncReverie
     from reverie.runtime.settings.settings import Settings
+
+ReportProgress = Callable[[str, int, int], None]
+"""Shows the state of a dream, and how many of its turns are digested."""
 
 POLL_INTERVAL = 0.3
 SLOW_QUEUE_SECONDS = 10.0
@@ -31,46 +34,31 @@ class DreamOutcome:
     error: str | None = None
 
 
-class DreamProgressReporter(Protocol):
-    """Shows the progress of a dream."""
-
-    def update(self, state: str, done: int, total: int) -> None:
-        """`done` of `total` turns are digested."""
-
-
-class _LineReporter:
-    """A line on standard error for each change."""
-
-    def __init__(self, scope: str) -> None:
-        self._scope, self._last = scope, ""
-
-    def update(self, state: str, done: int, total: int) -> None:
-        turns = f", {done} of {total} turns" if total else ""
-        line = f"{self._scope}: {state}{turns}"
-        if line != self._last:
-            err().print(line, markup=False)
-        self._last = line
-
-
 @contextmanager
-def _open_reporter(scope: str) -> Iterator[DreamProgressReporter]:
+def _show_progress(scope: str) -> Iterator[ReportProgress]:
+    """Shows a bar on a terminal, and elsewhere a line for each change, on standard error."""
     console = err()
-    if not console.is_terminal:
-        yield _LineReporter(scope)
+    if console.is_terminal:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task(scope, total=None)
+            yield lambda state, done, total: progress.update(
+                task, description=f"{scope}: {state}", completed=done, total=total or None
+            )
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    last = ""
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(scope, total=None)
+    def print_change(state: str, done: int, total: int) -> None:
+        nonlocal last
+        turns = f", {done} of {total} turns" if total else ""
+        line = f"{scope}: {state}{turns}"
+        if line != last:
+            console.print(line, markup=False)
+        last = line
 
-        class Bar:
-            def update(self, state: str, done: int, total: int) -> None:
-                progress.update(
-                    task, description=f"{scope}: {state}", completed=done, total=total or None
-                )
-
-        yield Bar()
+    yield print_change
 
 
 async def follow_dream(
@@ -84,8 +72,8 @@ async def follow_dream(
         accepted = (await client.call("POST", "/v1/dream", body=body)).body
         outcome = DreamOutcome(accepted["scope"], accepted["status"])
         if timeout_seconds:
-            with _open_reporter(outcome.scope) as reporter:
-                await _poll_until_done(client, outcome, last_run_id, timeout_seconds, reporter)
+            with _show_progress(outcome.scope) as report:
+                await _poll_until_done(client, outcome, last_run_id, timeout_seconds, report)
         return outcome
 
 
@@ -94,13 +82,14 @@ async def _poll_until_done(
     outcome: DreamOutcome,
     last_run_id: str,
     timeout_seconds: float,
-    reporter: DreamProgressReporter,
+    report: ReportProgress,
 ) -> None:
     started = monotonic()
     while True:
         page = await _get_json(client, "/v1/dream", scope=outcome.scope)
         entry = next((item for item in page["items"] if item["state"] != "waiting"), None)
-        outcome.runs = await _runs_after(client, outcome.scope, last_run_id)
+        recent = await _get_json(client, "/v1/dreams", scope=outcome.scope, limit=50)
+        outcome.runs = [run for run in reversed(recent["items"]) if run["id"] > last_run_id]
         if entry is None and outcome.runs:
             outcome.status = outcome.runs[-1]["status"]
             return
@@ -112,14 +101,8 @@ async def _poll_until_done(
             return
         is_slow = outcome.status == "queued" and monotonic() - started > SLOW_QUEUE_SECONDS
         state = "queued, no worker took it yet" if is_slow else outcome.status
-        reporter.update(state, (entry or {}).get("done") or 0, (entry or {}).get("waiting") or 0)
+        report(state, (entry or {}).get("done") or 0, (entry or {}).get("waiting") or 0)
         await asyncio.sleep(POLL_INTERVAL)
-
-
-async def _runs_after(client: AsyncReverie, scope: str, last_run_id: str) -> list[dict[str, Any]]:
-    """The runs over a scope after the run `last_run_id`, in order."""
-    page = await _get_json(client, "/v1/dreams", scope=scope, limit=50)
-    return [run for run in reversed(page["items"]) if run["id"] > last_run_id]
 
 
 async def _get_json(client: AsyncReverie, path: str, **query: str | int) -> dict[str, Any]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
-from reverie.cli.app.gateway_client import create_client
-from reverie.cli.app.options import common_options, dry_run_option
-from reverie.cli.app.output import JsonObject, print_result
+from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
 
 app = click.Group(
     "maintenance", help="Run maintenance of the memory graph.", epilog=EXIT_CODES_HELP
@@ -26,9 +21,7 @@ app = click.Group(
 )
 @dry_run_option
 @common_options
-def run_maintenance(
-    only: tuple[str, ...], dry_run: bool, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def run_maintenance(options: CommonOptions, only: tuple[str, ...], dry_run: bool) -> None:
     """Run maintenance now: archive, promote, merge, link, rank.
 
     Maintenance also runs on a schedule. `reverie gc` runs its archive and
@@ -37,25 +30,19 @@ def run_maintenance(
     Example: reverie maintenance run
     """
     query = {"only": only, "dry_run": dry_run}
-    report = create_client(home, sets).request("POST", "/v1/dream/tend", query)
-    print_result(report, json, "\n".join(_format_report(report)))
-
-
-def _format_report(report: JsonObject) -> Iterator[str]:
-    counts = (
-        (name, n) for name, n in report.items() if isinstance(n, int) and name != "looked" and n
+    report = options.gateway().request("POST", "/v1/dream/tend", query)
+    counts = ", ".join(
+        f"{n} {name}" for name, n in report.items() if isinstance(n, int) and name != "looked" and n
     )
-    summary = ", ".join(f"{n} {name}" for name, n in counts)
-    yield f"{report['looked']} memories checked: {summary or 'nothing to do'}"
-    unfinished: Sequence[str] = report["unfinished"]
-    if unfinished:
-        yield f"unfinished: {', '.join(unfinished)}"
+    lines = [f"{report['looked']} memories checked: {counts or 'nothing to do'}"]
+    lines += [f"unfinished: {', '.join(report['unfinished'])}"] if report["unfinished"] else []
+    options.print_result(report, *lines)
 
 
 @click.command("gc")
 @click.option("--yes", "-y", is_flag=True, help="Apply the changes; default: only show them.")
 @common_options
-def gc(yes: bool, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def gc(options: CommonOptions, yes: bool) -> None:
     """Archive decayed memories, and delete unused files and entities.
 
     Without --yes it only shows what would happen. `reverie recall --archived`
@@ -64,7 +51,7 @@ def gc(yes: bool, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
     Example: reverie gc --yes
     """
     query = {"only": ["archive", "collect"], "dry_run": not yes}
-    report = create_client(home, sets).request("POST", "/v1/dream/tend", query)
+    report = options.gateway().request("POST", "/v1/dream/tend", query)
     counts = f"{report['archived']} archived, {report['collected']} files and entities deleted"
     summary = f"{counts}; {report['looked']} memories checked"
-    print_result(report, json, summary if yes else f"would be: {summary} (apply with --yes)")
+    options.print_result(report, summary if yes else f"would be: {summary} (apply with --yes)")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
-from reverie.cli.app.gateway_client import create_client, quote_segment
-from reverie.cli.app.options import common_options, limit_option
-from reverie.cli.app.output import build_table, print_result, short_id, short_id_cell, text_cell
+from reverie.cli.app.gateway_client import quote_segment
+from reverie.cli.app.options import CommonOptions, common_options, limit_option
+from reverie.cli.app.output import short_id, short_id_cell, text_cell
 
 app = click.Group(
     "review",
@@ -28,15 +27,13 @@ app = click.Group(
 )
 @limit_option(50)
 @common_options
-def list_reviews(
-    state: str, limit: int, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def list_reviews(options: CommonOptions, state: str, limit: int) -> None:
     """List reviews; by default those that are open.
 
     Example: reverie review list
     """
-    items = create_client(home, sets).list_items("/v1/reviews", {"state": state}, limit)
-    print_result(items, json, build_table(items, _REVIEW_COLUMNS))
+    items = options.gateway().list_items("/v1/reviews", {"state": state}, limit)
+    options.print_table(items, _REVIEW_COLUMNS)
 
 
 _REVIEW_COLUMNS: dict[str, Any] = {
@@ -51,22 +48,22 @@ _REVIEW_COLUMNS: dict[str, Any] = {
 @app.command("accept")
 @click.argument("id", help="A review's id.")
 @common_options
-def accept_review(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def accept_review(options: CommonOptions, id: str) -> None:
     """Apply the verdict of a review to its memory.
 
     Example: reverie review accept 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
     """
-    response = create_client(home, sets).request("POST", f"/v1/reviews/{quote_segment(id)}/accept")
-    print_result(response, json, f"applied to {short_id(response['memory'])}")
+    response = options.gateway().request("POST", f"/v1/reviews/{quote_segment(id)}/accept")
+    options.print_result(response, f"applied to {short_id(response['memory'])}")
 
 
 @app.command("refuse")
 @click.argument("id", help="A review's id.")
 @common_options
-def refuse_review(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def refuse_review(options: CommonOptions, id: str) -> None:
     """Refuse the verdict of a review; its memory stays unchanged.
 
     Example: reverie review refuse 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
     """
-    response = create_client(home, sets).request("POST", f"/v1/reviews/{quote_segment(id)}/refuse")
-    print_result(response, json, f"{short_id(response['memory'])} is unchanged")
+    response = options.gateway().request("POST", f"/v1/reviews/{quote_segment(id)}/refuse")
+    options.print_result(response, f"{short_id(response['memory'])} is unchanged")

@@ -8,14 +8,14 @@ import shutil
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, Literal, cast
 
 import click
 
-from reverie.cli.app.async_gateway import AdvanceProgress, open_client, show_progress
 from reverie.cli.app.errors import FAILED
-from reverie.cli.app.options import common_options, dry_run_option, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.gateway_client import open_client
+from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
+from reverie.cli.app.output import AdvanceProgress, err, show_progress
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ ImportStrategy = Literal["merge", "replace", "skip"]
 @click.option("--scope", multiple=True, help="Only this scope and the scopes below it.")
 @common_options
 def export(
-    output: Path,
-    export_format: ExportFormat,
-    scope: tuple[str, ...],
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, output: Path, export_format: ExportFormat, scope: tuple[str, ...]
 ) -> None:
     """Export all memories that the key may read to a file or a folder.
 
@@ -58,17 +53,7 @@ def export(
     """
     import asyncio
 
-    settings = resolve_settings(home, sets)
-    _create_output_folder(output, export_format)
-    size = asyncio.run(_download(settings, export_format, scope, output))
-    if json:
-        print_json({"output": str(output), "format": export_format, "bytes": size})
-    else:
-        err().print(f"wrote {size:,} bytes to {output}", markup=False)
-
-
-def _create_output_folder(output: Path, export_format: ExportFormat) -> None:
-    """Creates the folder of the output. Raises `InvalidInput` if it cannot be created."""
+    settings = options.settings()
     if export_format == "jsonl" and output.is_dir():
         raise InvalidInput("--output", f"{output} is a folder: give a file")
     folder = output.parent if export_format == "jsonl" else output
@@ -76,6 +61,10 @@ def _create_output_folder(output: Path, export_format: ExportFormat) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput("--output", f"cannot create {folder}: {error.strerror}") from None
+    size = asyncio.run(_download(settings, export_format, scope, output))
+    options.print_result({"output": str(output), "format": export_format, "bytes": size})
+    if not options.json:
+        err().print(f"wrote {size:,} bytes to {output}", markup=False)
 
 
 async def _download(
@@ -130,13 +119,7 @@ def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
 @click.option("--scope", help="The scope for a memory.md.")
 @common_options
 def import_memories(
-    path: Path,
-    strategy: ImportStrategy,
-    dry_run: bool,
-    scope: str | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, path: Path, strategy: ImportStrategy, dry_run: bool, scope: str | None
 ) -> None:
     """Import an export: JSON lines, a memory.md, a tar, or a folder of memory.md files.
 
@@ -146,24 +129,17 @@ def import_memories(
     """
     import asyncio
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     response = asyncio.run(_upload(settings, path, strategy, dry_run, scope))
     result = response.model_dump(mode="json")
-    if json:
-        print_json(result)
-    else:
-        _print_counts(result)
-    if result["refused"]:
-        raise click.exceptions.Exit(FAILED)
-
-
-def _print_counts(result: dict[str, Any]) -> None:
     names = ("created", "updated", "skipped", "forgotten", "refused")
-    prefix = "would be: " if result["dry_run"] else ""
-    out().print(prefix + ", ".join(f"{result[name]} {name}" for name in names), markup=False)
-    for line in result["refused_lines"]:
+    counts = ", ".join(f"{result[name]} {name}" for name in names)
+    options.print_result(result, f"would be: {counts}" if dry_run else counts)
+    for line in () if options.json else result["refused_lines"]:
         location = f"{line['file']}:" if line.get("file") else "line "
         err().print(f"{location}{line['line']}: {line['reason']}", markup=False)
+    if result["refused"]:
+        raise click.exceptions.Exit(FAILED)
 
 
 class _ProgressReader(io.RawIOBase):
@@ -198,28 +174,19 @@ async def _upload(
 
 
 def _open_source(path: Path) -> tuple[str, IO[bytes]]:
-    """The media type of an import, and its content."""
-    if path.is_dir():
-        return "application/x-tar", _pack_folder(path)
-    if not path.is_file():
+    """The media type of an import, and its content; the files of a folder become a tar."""
+    if path.is_file():
+        media_types = {".md": "text/markdown", ".tar": "application/x-tar"}
+        return media_types.get(path.suffix.lower(), "application/x-ndjson"), path.open("rb")
+    if not path.is_dir():
         raise InvalidInput("PATH", f"there is no {path}")
-    media_types = {".md": "text/markdown", ".tar": "application/x-tar"}
-    return media_types.get(path.suffix.lower(), "application/x-ndjson"), path.open("rb")
-
-
-def _pack_folder(folder: Path) -> IO[bytes]:
-    """The memory files of a folder as a tar. Raises `InvalidInput` if there are none."""
-    files = sorted(folder.rglob("memory.md"))
+    files = sorted(path.rglob("memory.md"))
     if not files:
-        has_markdown = any(folder.rglob("*.md"))
-        hint = (
-            ": an Obsidian vault cannot be imported; export as jsonl or markdown"
-            if has_markdown
-            else ""
-        )
-        raise InvalidInput("PATH", f"there is no memory.md in {folder}{hint}")
+        has_markdown = any(path.rglob("*.md"))
+        hint = ": an Obsidian vault cannot be imported; export as jsonl or markdown"
+        raise InvalidInput("PATH", f"there is no memory.md in {path}{hint if has_markdown else ''}")
     buffer = tempfile.TemporaryFile()  # noqa: SIM115
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for file in files:
-            archive.add(file, str(file.relative_to(folder)))
-    return buffer
+            archive.add(file, str(file.relative_to(path)))
+    return "application/x-tar", buffer

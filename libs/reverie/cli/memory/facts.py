@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
-from reverie.cli.app.gateway_client import create_client
-from reverie.cli.app.options import common_options, limit_option, scope_option
-from reverie.cli.app.output import build_table, one_line, print_result, short_id, short_id_cell
+from reverie.cli.app.options import (
+    CommonOptions,
+    common_options,
+    drop_unset,
+    limit_option,
+    scope_option,
+)
+from reverie.cli.app.output import Columns, one_line, short_id, short_id_cell
 
 app = click.Group(
     "fact",
@@ -22,7 +26,7 @@ app = click.Group(
 
 @app.command("add")
 @click.argument("topic", help="The topic.")
-@click.argument("statement", help="The fact, as one statement.")
+@click.argument("claim", metavar="STATEMENT", help="The fact, as one statement.")
 @click.option(
     "--confidence",
     type=click.Choice(["high", "medium", "low"]),
@@ -35,37 +39,27 @@ app = click.Group(
     show_default="today",
     help="The day of verification.",
 )
-@click.option("--domain", "-d", multiple=True, help="A source (host or page); may be repeated.")
+@click.option(
+    "--domain", "-d", "domains", multiple=True, help="A source (host or page); may be repeated."
+)
 @click.option(
     "--reference", is_flag=True, help="Store a reference to a source instead of a lesson."
 )
 @scope_option
 @common_options
 def add_fact(
-    topic: str,
-    statement: str,
-    confidence: str,
-    verified: datetime | None,
-    domain: tuple[str, ...],
-    reference: bool,
-    scope: str | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, verified: datetime | None, reference: bool, **fields: Any
 ) -> None:
     """Store a fact; the same fact with a later date supersedes it.
 
     Example: reverie fact add postgres "18 has uuidv7()" -d postgresql.org
     """
     verified_on = (verified or datetime.now(UTC)).date().isoformat()
-    body: dict[str, Any] = {"topic": topic, "claim": statement, "confidence": confidence}
-    body |= {"verified": verified_on, "domains": list(domain)}
-    body |= {"kind": "reference"} if reference else {}
-    body |= {"scope": scope} if scope else {}
-    response = create_client(home, sets).request("POST", "/v1/claims", body=body)
-    print_result(
-        response, json, f"{response['status']} {short_id(response['id'])} under {response['key']}"
-    )
+    kind = "reference" if reference else None
+    body = drop_unset({**fields, "verified": verified_on, "kind": kind})
+    response = options.gateway().request("POST", "/v1/claims", body=body)
+    message = f"{response['status']} {short_id(response['id'])} under {response['key']}"
+    options.print_result(response, message)
 
 
 @app.command("list")
@@ -73,25 +67,16 @@ def add_fact(
 @scope_option
 @limit_option(50)
 @common_options
-def list_facts(
-    topic: str | None,
-    scope: str | None,
-    limit: int,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def list_facts(options: CommonOptions, topic: str | None, scope: str | None, limit: int) -> None:
     """List facts, newest first.
 
     Example: reverie fact list --topic postgres
     """
-    items = create_client(home, sets).list_items(
-        "/v1/claims", {"topic": topic, "scope": scope}, limit
-    )
-    print_result(items, json, build_table(items, _FACT_COLUMNS))
+    items = options.gateway().list_items("/v1/claims", {"topic": topic, "scope": scope}, limit)
+    options.print_table(items, _FACT_COLUMNS)
 
 
-_FACT_COLUMNS: dict[str, Any] = {
+_FACT_COLUMNS: Columns = {
     "id": short_id_cell("id"),
     "topic": lambda fact: fact["learned"]["topic"],
     "confidence": lambda fact: fact["learned"]["confidence"],

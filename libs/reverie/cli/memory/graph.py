@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from reverie.cli.app.gateway_client import (
     MAX_PAGE_SIZE,
     GatewayClient,
-    create_client,
     quote_segment,
 )
 from reverie.cli.app.options import (
+    CommonOptions,
     common_options,
     limit_option,
     memory_id_argument,
@@ -23,10 +21,10 @@ from reverie.cli.app.options import (
 )
 from reverie.cli.app.output import (
     EMPTY_MESSAGE,
+    Columns,
     JsonObject,
     build_table,
     one_line,
-    print_result,
     print_warnings,
     short_id,
     short_id_cell,
@@ -50,28 +48,17 @@ if TYPE_CHECKING:
     "--weight", type=click.FloatRange(min=0, max=1), default=1.0, help="The weight, 0 to 1."
 )
 @common_options
-def link(
-    source: str,
-    target: str,
-    type: str,
-    weight: float,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def link(options: CommonOptions, source: str, target: str, type: str, weight: float) -> None:
     """Add an edge between two memories.
 
     Example: reverie link 3fa9c1d2 90bb12ef led_to
     """
-    client = create_client(home, sets)
+    client = options.gateway()
     ends = {"from": client.resolve_memory_id(source), "to": client.resolve_memory_id(target)}
     response = client.request("POST", "/v1/links", body={**ends, "type": type, "weight": weight})
     outcome = "linked" if response["created"] else "was linked already"
-    print_result(
-        response,
-        json,
-        f"{outcome}: {short_id(ends['from'])} {type} {short_id(ends['to'])} ({response['id']})",
-    )
+    edge = f"{short_id(ends['from'])} {type} {short_id(ends['to'])} ({response['id']})"
+    options.print_result(response, f"{outcome}: {edge}")
 
 
 @click.command("unlink")
@@ -79,22 +66,15 @@ def link(
 @click.argument("other", required=False, help="The memory at the other end.")
 @click.option("--type", help="The type, if several edges join the two memories.")
 @common_options
-def unlink(
-    edge: str,
-    other: str | None,
-    type: str | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def unlink(options: CommonOptions, edge: str, other: str | None, type: str | None) -> None:
     """Remove an edge, given its id or the two memories.
 
     Example: reverie unlink 3fa9c1d2 90bb12ef
     """
-    client = create_client(home, sets)
+    client = options.gateway()
     id = edge if other is None else _find_edge(client, edge, other, type)
     response = client.request("DELETE", f"/v1/links/{quote_segment(id)}")
-    print_result(response, json, f"removed the edge {response['id']}")
+    options.print_result(response, f"removed the edge {response['id']}")
 
 
 def _find_edge(client: GatewayClient, memory: str, other: str, type: str | None) -> str:
@@ -122,17 +102,17 @@ def _find_edge(client: GatewayClient, memory: str, other: str, type: str | None)
     "--depth", type=click.IntRange(1, 5), default=2, help="The number of edges from the memory."
 )
 @common_options
-def subgraph(id: str, depth: int, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def subgraph(options: CommonOptions, id: str, depth: int) -> None:
     """Show the graph around a memory.
 
     Example: reverie subgraph 3fa9c1d2 --depth 1
     """
-    response = create_client(home, sets).request(
+    response = options.gateway().request(
         "GET", f"/v1/memories/{quote_segment(id)}/subgraph", {"depth": depth}
     )
     if response["truncated"]:
         print_warnings([f"the graph is truncated by {', '.join(response['cut_by'])}"])
-    print_result(response, json, _build_tree(response))
+    options.print_result(response, _build_tree(response))
 
 
 def _build_tree(document: JsonObject) -> Tree:
@@ -143,23 +123,15 @@ def _build_tree(document: JsonObject) -> Tree:
     nodes = {node["id"]: node for node in document["nodes"]}
     root = Tree(Text(_format_node(nodes[document["root"]])))
     branches = {document["root"]: root}
-    for node in sorted(document["nodes"], key=lambda item: item["depth"]):
-        for edge, neighbour in _incident_edges(document["edges"], node["id"]):
-            if neighbour in nodes and neighbour not in branches and node["id"] in branches:
-                arrow = "->" if edge["from"] == node["id"] else "<-"
-                text = Text(
-                    f"{arrow} {edge['type']}  {_format_node(nodes[neighbour])}", overflow="fold"
-                )
-                branches[neighbour] = branches[node["id"]].add(text)
+    for node in sorted(nodes, key=lambda id: nodes[id]["depth"]):
+        for edge in document["edges"]:
+            if node not in branches or node not in (edge["from"], edge["to"]):
+                continue
+            arrow, neighbour = ("->", edge["to"]) if edge["from"] == node else ("<-", edge["from"])
+            if neighbour in nodes and neighbour not in branches:
+                label = f"{arrow} {edge['type']}  {_format_node(nodes[neighbour])}"
+                branches[neighbour] = branches[node].add(Text(label, overflow="fold"))
     return root
-
-
-def _incident_edges(edges: Sequence[JsonObject], node: str) -> Iterator[tuple[JsonObject, str]]:
-    for edge in edges:
-        if edge["from"] == node:
-            yield edge, edge["to"]
-        elif edge["to"] == node:
-            yield edge, edge["from"]
 
 
 def _format_node(node: JsonObject) -> str:
@@ -174,19 +146,13 @@ def _format_node(node: JsonObject) -> str:
 @limit_option(50)
 @common_options
 def impact(
-    path: str | None,
-    entity: str | None,
-    project: str | None,
-    limit: int,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, path: str | None, entity: str | None, project: str | None, limit: int
 ) -> None:
     """List memories that a change of a file or an entity could make stale.
 
     Example: reverie impact src/cart.py --project shop
     """
-    client = create_client(home, sets, project)
+    client = options.gateway(project)
     if path is None and entity is None:
         raise InvalidInput("path", "give a file or an --entity")
     query = {"path": path, "entity": entity, "project": client.project}
@@ -196,10 +162,10 @@ def impact(
             "GET", "/v1/impact", {**query, "limit": MAX_PAGE_SIZE, "cursor": page["next"]}
         )
         page |= {"items": [*page["items"], *next_page["items"]][:limit], "next": next_page["next"]}
-    print_result(page, json, build_table(page["items"], _IMPACT_COLUMNS))
+    options.print_result(page, build_table(page["items"], _IMPACT_COLUMNS))
 
 
-_IMPACT_COLUMNS: dict[str, Any] = {
+_IMPACT_COLUMNS: Columns = {
     "id": short_id_cell("id"),
     "grade": "grade",
     "score": "score",
@@ -213,22 +179,15 @@ _IMPACT_COLUMNS: dict[str, Any] = {
 @scope_option
 @limit_option(50)
 @common_options
-def stale(
-    project: str | None,
-    scope: str | None,
-    limit: int,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def stale(options: CommonOptions, project: str | None, scope: str | None, limit: int) -> None:
     """List memories that may be outdated, with the commits behind it.
 
     Example: reverie stale --project shop
     """
-    client = create_client(home, sets, project)
+    client = options.gateway(project)
     query = {"project": None if scope else client.project, "scope": scope}
     items = client.list_items("/v1/stale", query, limit)
-    print_result(items, json, "\n\n".join(map(_format_stale, items)) or EMPTY_MESSAGE)
+    options.print_result(items, "\n\n".join(map(_format_stale, items)) or EMPTY_MESSAGE)
 
 
 def _format_stale(item: JsonObject) -> str:
@@ -236,10 +195,8 @@ def _format_stale(item: JsonObject) -> str:
     head = f"{memory['short_id']}  {item['grade']} {item['score']:.2f}  {memory['kind']}"
     lines = [head, f"  {one_line(memory['content'], 200)}"]
     lines += [
-        (
-            f"  {evidence['commit'][:9]} {evidence['change']} {evidence['path']}: "
-            f"{one_line(evidence['subject'], 80)}"
-        )
+        f"  {evidence['commit'][:9]} {evidence['change']} {evidence['path']}: "
+        f"{one_line(evidence['subject'], 80)}"
         for evidence in item["evidence"]
     ]
     return "\n".join(lines)
@@ -249,9 +206,7 @@ def _format_stale(item: JsonObject) -> str:
 @project_option
 @scope_option
 @common_options
-def stats(
-    project: str | None, scope: str | None, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def stats(options: CommonOptions, project: str | None, scope: str | None) -> None:
     """Count memories, edges and components of the graph.
 
     Without a project or a scope, it counts everything that the key may read.
@@ -259,17 +214,15 @@ def stats(
     Example: reverie stats --project shop
     """
     query = {"project": project, "scope": scope}
-    response = create_client(home, sets, project).request("GET", "/v1/graph/stats", query)
-    print_result(response, json, "\n".join(_format_stats(response)))
-
-
-def _format_stats(document: JsonObject) -> Iterator[str]:
-    yield f"memories    {document['memories']:,} ({_format_counts(document['nodes_by_kind'])})"
-    yield f"status      {_format_counts(document['nodes_by_status'])}"
-    yield f"edges       {document['edges']:,} ({_format_counts(document['edges_by_type'])})"
-    orphans = f"{document['orphans']:,} nodes have no edge"
-    largest = f"the largest of {document['largest_component']:,}"
-    yield f"components  {document['components']:,}, {largest}; {orphans}"
+    stats = options.gateway(project).request("GET", "/v1/graph/stats", query)
+    largest = f"the largest of {stats['largest_component']:,}"
+    options.print_result(
+        stats,
+        f"memories    {stats['memories']:,} ({_format_counts(stats['nodes_by_kind'])})",
+        f"status      {_format_counts(stats['nodes_by_status'])}",
+        f"edges       {stats['edges']:,} ({_format_counts(stats['edges_by_type'])})",
+        f"components  {stats['components']:,}, {largest}; {stats['orphans']:,} nodes have no edge",
+    )
 
 
 def _format_counts(numbers: JsonObject) -> str:

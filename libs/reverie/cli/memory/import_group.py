@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.cli.app.async_gateway import open_client, show_progress
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
-from reverie.cli.app.gateway_client import error_from_response
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.gateway_client import error_from_response, open_client
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import err, show_progress
 from reverie.cli.memory.export_import import import_memories
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from reverie.agent.transcripts.files import TranscriptFormat
-    from reverie.agent.transcripts.importer import TranscriptImporter
+    from reverie.agent.transcripts.importer import ImportReport, TranscriptImporter
     from reverie.runtime.settings.settings import Settings
 
 TranscriptFiles = list[tuple[Path, "TranscriptFormat"]]
@@ -55,12 +54,7 @@ app.add_command(import_memories)
 @click.option("--dry-run", is_flag=True, help="Count the turns, and stop.")
 @common_options
 def import_transcripts(
-    paths: tuple[Path, ...],
-    project: str | None,
-    dry_run: bool,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, paths: tuple[Path, ...], project: str | None, dry_run: bool
 ) -> None:
     """Import conversations of Claude Code, Codex, Aider and SpecStory.
 
@@ -72,20 +66,17 @@ def import_transcripts(
     """
     import asyncio
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     files = _find_transcripts(paths)
     try:
-        result = asyncio.run(_run_import(None if dry_run else settings, files, project))
+        report = asyncio.run(_run_import(None if dry_run else settings, files, project))
     except KeyboardInterrupt:
         err().print("stopped; run it again to continue", markup=False)
         raise click.exceptions.Exit(FAILED) from None
-    report = result.report
-    if json:
-        print_json({"dry_run": dry_run, **vars(report)})
-    else:
-        for note in report.notes:
-            err().print(note, markup=False)
-        _print_report(vars(report), dry_run)
+    for note in () if options.json else report.notes:
+        err().print(note, markup=False)
+    counts = {"dry_run": dry_run, **vars(report)}
+    options.print_result(counts, _format_report(counts))
     if report.refused:
         raise click.exceptions.Exit(FAILED)
 
@@ -108,13 +99,13 @@ def _find_transcripts(paths: tuple[Path, ...]) -> TranscriptFiles:
 
 async def _run_import(
     settings: Settings | None, files: TranscriptFiles, project: str | None
-) -> TranscriptImporter:
+) -> ImportReport:
+    """Imports the files; without settings it only counts."""
     from reverie.agent.transcripts.importer import TranscriptImporter
+    from reverie.client import ApiError
 
     if settings is None:
         return await _import_files(TranscriptImporter(None, project), files)
-    from reverie.client import ApiError
-
     async with open_client(settings, "reverie-import") as client:
 
         async def post(path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -127,32 +118,26 @@ async def _run_import(
         return await _import_files(TranscriptImporter(post, project), files)
 
 
-async def _import_files(
-    transcript_import: TranscriptImporter, files: TranscriptFiles
-) -> TranscriptImporter:
+async def _import_files(importer: TranscriptImporter, files: TranscriptFiles) -> ImportReport:
     from reverie.agent.transcripts.importer import ImportStopped
 
     with show_progress("import", sum(path.stat().st_size for path, _ in files)) as advance:
         for path, transcript_format in files:
             try:
-                await transcript_import.import_file(path, transcript_format, advance)
+                await importer.import_file(path, transcript_format, advance)
             except ImportStopped as error:
                 raise error_from_response(error.status, error.response) from None
-    return transcript_import
+    return importer.report
 
 
-def _print_report(counts: dict[str, Any], dry_run: bool) -> None:
-    prefix = "would be read: " if dry_run else ""
-    summary = f"{counts['files']} files, {counts['sessions']} sessions, {counts['accepted']} turns"
-    details = [
-        f"{counts[name]} {words}"
-        for name, words in (
-            ("duplicates", "duplicates"),
-            ("skipped", "skipped (read-only tool calls)"),
-            ("redactions", "secrets redacted"),
-            ("unreadable", "lines unreadable"),
-            ("refused", "refused"),
-        )
-        if counts[name]
-    ]
-    out().print(prefix + ", ".join([summary, *details]), markup=False)
+def _format_report(counts: dict[str, Any]) -> str:
+    names = {
+        "duplicates": "duplicates",
+        "skipped": "skipped (read-only tool calls)",
+        "redactions": "secrets redacted",
+        "unreadable": "lines unreadable",
+        "refused": "refused",
+    }
+    parts = [f"{counts['files']} files, {counts['sessions']} sessions, {counts['accepted']} turns"]
+    parts += [f"{counts[name]} {words}" for name, words in names.items() if counts[name]]
+    return ("would be read: " if counts["dry_run"] else "") + ", ".join(parts)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 
-from reverie.cli.app.gateway_client import create_client, quote_segment
+from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import (
+    CommonOptions,
     common_options,
     drop_unset,
     limit_option,
@@ -17,12 +17,11 @@ from reverie.cli.app.options import (
     reason_option,
 )
 from reverie.cli.app.output import (
+    Columns,
     JsonObject,
     age_cell,
-    build_table,
     format_age,
     one_line,
-    print_result,
     short_id,
     text_cell,
 )
@@ -32,13 +31,13 @@ from reverie.domain.core.errors import InvalidInput
 @click.command("show")
 @memory_id_argument
 @common_options
-def show(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def show(options: CommonOptions, id: str) -> None:
     """Show a memory with its neighbours.
 
     Example: reverie show 3fa9c1d2
     """
-    response = create_client(home, sets).request("GET", f"/v1/memories/{quote_segment(id)}")
-    print_result(response, json, "\n".join(_format_memory(response)))
+    response = options.gateway().request("GET", f"/v1/memories/{quote_segment(id)}")
+    options.print_result(response, "\n".join(_format_memory(response)))
 
 
 def _format_memory(memory: JsonObject) -> Iterator[str]:
@@ -69,92 +68,85 @@ def _format_memory(memory: JsonObject) -> Iterator[str]:
 @click.command("forget")
 @memory_id_argument
 @common_options
-def forget(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def forget(options: CommonOptions, id: str) -> None:
     """Forget a memory for good.
 
     Example: reverie forget 3fa9c1d2
     """
-    response = create_client(home, sets).request("DELETE", f"/v1/memories/{quote_segment(id)}")
-    print_result(response, json, f"{short_id(response['id'])} was forgotten")
+    response = options.gateway().request("DELETE", f"/v1/memories/{quote_segment(id)}")
+    options.print_result(response, f"{short_id(response['id'])} was forgotten")
 
 
 @click.command("pin")
 @memory_id_argument
 @common_options
-def pin(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def pin(options: CommonOptions, id: str) -> None:
     """Pin a memory: every session starts with it, and it never decays.
 
     Example: reverie pin 3fa9c1d2
     """
-    response = create_client(home, sets).request("PUT", f"/v1/memories/{quote_segment(id)}/pin")
-    print_result(response, json, f"{short_id(response['id'])} is pinned")
+    response = options.gateway().request("PUT", f"/v1/memories/{quote_segment(id)}/pin")
+    options.print_result(response, f"{short_id(response['id'])} is pinned")
 
 
 @click.command("unpin")
 @memory_id_argument
 @common_options
-def unpin(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def unpin(options: CommonOptions, id: str) -> None:
     """Unpin a memory.
 
     Example: reverie unpin 3fa9c1d2
     """
-    response = create_client(home, sets).request("DELETE", f"/v1/memories/{quote_segment(id)}/pin")
-    print_result(response, json, f"{short_id(response['id'])} is not pinned")
+    response = options.gateway().request("DELETE", f"/v1/memories/{quote_segment(id)}/pin")
+    options.print_result(response, f"{short_id(response['id'])} is not pinned")
 
 
 @click.command("restore")
 @memory_id_argument
 @common_options
-def restore(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def restore(options: CommonOptions, id: str) -> None:
     """Restore an archived memory.
 
     Example: reverie restore 3fa9c1d2
     """
-    response = create_client(home, sets).request(
-        "POST", f"/v1/memories/{quote_segment(id)}/restore"
-    )
-    print_result(response, json, f"{short_id(response['id'])} is {response['status']} again")
+    response = options.gateway().request("POST", f"/v1/memories/{quote_segment(id)}/restore")
+    options.print_result(response, f"{short_id(response['id'])} is {response['status']} again")
 
 
 @click.command("confirm")
 @memory_id_argument
 @common_options
-def confirm(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def confirm(options: CommonOptions, id: str) -> None:
     """Confirm that a stale memory is still true.
 
     Example: reverie confirm 3fa9c1d2
     """
-    response = create_client(home, sets).request(
-        "POST", f"/v1/memories/{quote_segment(id)}/confirm"
-    )
-    print_result(
-        response,
-        json,
-        f"{short_id(response['id'])} confirmed; {response['cleared']} stale marks removed",
-    )
+    response = options.gateway().request("POST", f"/v1/memories/{quote_segment(id)}/confirm")
+    message = f"{short_id(response['id'])} confirmed; {response['cleared']} stale marks removed"
+    options.print_result(response, message)
 
 
 @click.command("history")
 @memory_id_argument
 @limit_option(50)
 @common_options
-def history(id: str, limit: int, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def history(options: CommonOptions, id: str, limit: int) -> None:
     """List the versions of a memory, newest first, with actor and reason.
 
     Example: reverie history 3fa9c1d2
     """
-    versions = create_client(home, sets).list_items(
-        f"/v1/memories/{quote_segment(id)}/history", {}, limit
-    )
-    columns: dict[str, Any] = {
-        "version": "version",
-        "age": age_cell("known_from"),
-        "status": "status",
-        "actor": "who",
-        "reason": text_cell("why", 40),
-        "content": text_cell("content", 200),
-    }
-    print_result(versions, json, build_table(versions, columns))
+    versions = options.gateway().list_items(f"/v1/memories/{quote_segment(id)}/history", {}, limit)
+    options.print_table(versions, _VERSION_COLUMNS)
+
+
+_VERSION_COLUMNS: Columns = {
+    "version": "version",
+    "age": age_cell("known_from"),
+    "status": "status",
+    "actor": "who",
+    "reason": text_cell("why", 40),
+    "content": text_cell("content", 200),
+}
 
 
 @click.command("rollback")
@@ -164,43 +156,34 @@ def history(id: str, limit: int, home: Path | None, sets: tuple[str, ...], json:
 )
 @reason_option
 @common_options
-def rollback(
-    id: str, version: int, reason: str | None, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def rollback(options: CommonOptions, id: str, version: int, reason: str | None) -> None:
     """Restore an earlier version of a memory, as a new version.
 
     Example: reverie rollback 3fa9c1d2 1 --reason "the edit was wrong"
     """
-    body = {"version": version} | ({"reason": reason} if reason else {})
-    response = create_client(home, sets).request(
-        "POST", f"/v1/memories/{quote_segment(id)}/rollback", body=body
-    )
-    outcome = (
-        f"version {response['version']} restores version {version}"
-        if response["changed"]
-        else "no change"
-    )
-    print_result(response, json, f"{short_id(response['id'])}: {outcome}")
+    body = drop_unset({"version": version, "reason": reason})
+    path = f"/v1/memories/{quote_segment(id)}/rollback"
+    response = options.gateway().request("POST", path, body=body)
+    restored = f"version {response['version']} restores version {version}"
+    outcome = restored if response["changed"] else "no change"
+    options.print_result(response, f"{short_id(response['id'])}: {outcome}")
 
 
 @click.command("provenance")
 @memory_id_argument
 @common_options
-def provenance(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def provenance(options: CommonOptions, id: str) -> None:
     """Show a memory's origin: session, turns, commit, and what it replaced.
 
     Example: reverie provenance 3fa9c1d2
     """
-    response = create_client(home, sets).request(
-        "GET", f"/v1/memories/{quote_segment(id)}/provenance"
-    )
-    print_result(response, json, "\n".join(_format_provenance(response)))
+    response = options.gateway().request("GET", f"/v1/memories/{quote_segment(id)}/provenance")
+    options.print_result(response, "\n".join(_format_provenance(response)))
 
 
 def _format_provenance(document: JsonObject) -> Iterator[str]:
-    yield (
-        f"source     {document['source']}{' by ' + document['agent'] if document['agent'] else ''}"
-    )
+    agent = f" by {document['agent']}" if document["agent"] else ""
+    yield f"source     {document['source']}{agent}"
     if session := document["session"]:
         location = ", ".join(filter(None, (session["project"], session["branch"])))
         yield f"session    {session['id']} {location}, started {format_age(session['started_at'])}"
@@ -218,22 +201,12 @@ def _format_provenance(document: JsonObject) -> Iterator[str]:
 
 @click.command("feedback")
 @memory_id_argument
-@click.argument(
-    "verdict",
-    type=click.Choice(["approve", "edit", "discard"]),
-    help="The verdict.",
-)
+@click.argument("verdict", type=click.Choice(["approve", "edit", "discard"]), help="The verdict.")
 @click.option("--content", help="The corrected content, with the verdict edit.")
 @reason_option
 @common_options
 def feedback(
-    id: str,
-    verdict: str,
-    content: str | None,
-    reason: str | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    options: CommonOptions, id: str, verdict: str, content: str | None, reason: str | None
 ) -> None:
     """Judge a memory: approve raises its confidence, edit rewrites it, discard forgets it.
 
@@ -241,11 +214,10 @@ def feedback(
     """
     if (verdict == "edit") != (content is not None):
         raise InvalidInput("--content", "is required with the verdict edit, and only with it")
-    fields = drop_unset({"verdict": verdict, "content": content, "reason": reason})
-    response = create_client(home, sets).request(
-        "POST", f"/v1/memories/{quote_segment(id)}/feedback", body=fields
-    )
-    print_result(response, json, f"{short_id(response['id'])}: version {response['version']}")
+    body = drop_unset({"verdict": verdict, "content": content, "reason": reason})
+    path = f"/v1/memories/{quote_segment(id)}/feedback"
+    response = options.gateway().request("POST", path, body=body)
+    options.print_result(response, f"{short_id(response['id'])}: version {response['version']}")
 
 
 @click.command("edit")
@@ -253,7 +225,9 @@ def feedback(
 @click.option("--content", help="The new content.")
 @click.option("--summary", help="The new summary; empty removes it.")
 @click.option("--kind", "-k", help="The kind, such as decision, convention or bug.")
-@click.option("--tag", "-t", multiple=True, help="A tag; the given tags replace all others.")
+@click.option(
+    "--tag", "-t", "tags", multiple=True, help="A tag; the given tags replace all others."
+)
 @click.option("--no-tags", is_flag=True, help="Remove all tags.")
 @click.option("--confidence", type=click.FloatRange(min=0, max=1), help="The confidence, 0 to 1.")
 @reason_option
@@ -262,36 +236,24 @@ def feedback(
 )
 @common_options
 def edit(
+    options: CommonOptions,
     id: str,
-    content: str | None,
-    summary: str | None,
-    kind: str | None,
-    tag: tuple[str, ...],
+    tags: tuple[str, ...],
     no_tags: bool,
-    confidence: float | None,
     reason: str | None,
     version: int | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    **fields: Any,
 ) -> None:
     """Edit a memory; earlier versions stay in its history.
 
     Example: reverie edit 3fa9c1d2 --kind decision --tag shipping
     """
-    changes: dict[str, Any] = {
-        "content": content,
-        "summary": summary,
-        "kind": kind,
-        "tags": [] if no_tags else tag,
-        "confidence": confidence,
-    }
-    body = drop_unset(changes)
+    body = drop_unset({**fields, "tags": [] if no_tags else tags})
     if not body:
         raise InvalidInput("edit", "give --content, --summary, --kind, --tag or --confidence")
-    body |= {"reason": reason} if reason else {}
-    response = create_client(home, sets).request(
+    body |= drop_unset({"reason": reason})
+    response = options.gateway().request(
         "PATCH", f"/v1/memories/{quote_segment(id)}", body=body, version=version
     )
     outcome = f"version {response['version']}" if response["changed"] else "no change"
-    print_result(response, json, f"{short_id(response['id'])}: {outcome}")
+    options.print_result(response, f"{short_id(response['id'])}: {outcome}")

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from reverie.cli.app.gateway_client import create_client
-from reverie.cli.app.options import common_options, limit_option
+from reverie.cli.app.options import CommonOptions, common_options, limit_option
 from reverie.cli.app.output import (
+    Columns,
     JsonObject,
-    build_table,
     one_line,
-    out,
-    print_json,
-    print_result,
     short_id,
     text_cell,
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
 
 @click.command("trace")
@@ -32,32 +27,28 @@ if TYPE_CHECKING:
 @click.option("--session", help="Only recalls in this session.")
 @limit_option(20, 200)
 @common_options
-def trace(
-    id: str | None,
-    session: str | None,
-    limit: int,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def trace(options: CommonOptions, id: str | None, session: str | None, limit: int) -> None:
     """Explain the result of a recall: retrievers, graph hops, factors, cuts.
 
     Example: reverie trace 4bf92f3577b34da6a3ce929d0e0e4736
     """
-    client = create_client(home, sets)
+    client = options.gateway()
     if id is None:
         query = {"limit": limit, "session": session}
         items = client.request("GET", "/v1/traces", query)["items"]
-        print_result(items, json, build_table(items, _LIST_COLUMNS))
+        options.print_table(items, _LIST_COLUMNS)
         return
     response = client.request("GET", f"/v1/traces/{id}", {})
-    if json:
-        print_json(response)
-    else:
-        _print_trace(response)
+    candidates = response["candidates"]
+    cut = [candidate for candidate in candidates if not candidate["rank"]]
+    lines: list[RenderableType] = [*_format_header(response)]
+    lines.append(_answer_table([candidate for candidate in candidates if candidate["rank"]]))
+    lines += ["\nnot in the result", _cut_table(cut)] if cut else []
+    lines += [f"and {response['omitted']} more"] if response["omitted"] else []
+    options.print_result(response, *lines)
 
 
-_LIST_COLUMNS: dict[str, Any] = {
+_LIST_COLUMNS: Columns = {
     "trace": lambda item: item["trace_id"] or item["id"],
     "at": lambda item: item["at"][5:16].replace("T", " "),
     "intent": "intent",
@@ -67,26 +58,19 @@ _LIST_COLUMNS: dict[str, Any] = {
 }
 
 
-def _print_trace(document: JsonObject) -> None:
-    console = out()
-    for line in _format_header(document):
-        console.print(line, markup=False)
-    candidates = document["candidates"]
-    console.print(_answer_table([candidate for candidate in candidates if candidate["rank"]]))
-    cut = [candidate for candidate in candidates if not candidate["rank"]]
-    if cut:
-        console.print("\nnot in the result")
-        console.print(_cut_table(cut))
-    if document["omitted"]:
-        console.print(f"and {document['omitted']} more")
-
-
 def _format_header(document: JsonObject) -> Iterator[str]:
     """The question, how it was understood, and the durations."""
     yield f"question   {one_line(document['query'], 200)}"
-    yield (
-        f"parsed as  {document['intent']}, {document['language']}{_format_interpretation(document)}"
-    )
+    period = document["period"]
+    parsed = [
+        document["intent"],
+        document["language"],
+        *(f'"{phrase}"' for phrase in document["phrases"]),
+        *document["identifiers"],
+        *document["paths"],
+        *([f"{period['since'][:16]} to {period['until'][:16]}"] if period else []),
+    ]
+    yield f"parsed as  {', '.join(parsed)}"
     yield f"scopes     {', '.join(document['scopes'])}"
     yield f"actor      {document['actor']} at {document['at'][:19]}"
     arms = ", ".join(f"{name} {count}" for name, count in document["arms"].items())
@@ -100,63 +84,40 @@ def _format_header(document: JsonObject) -> Iterator[str]:
     yield ""
 
 
-def _format_interpretation(document: JsonObject) -> str:
-    period = document["period"]
-    parts = [
-        *(f'"{phrase}"' for phrase in document["phrases"]),
-        *document["identifiers"],
-        *document["paths"],
-        *([f"{period['since'][:16]} to {period['until'][:16]}"] if period else []),
-    ]
-    return "".join(f", {part}" for part in parts)
-
-
-def _answer_table(candidates: list[JsonObject]) -> Table:
+def _answer_table(candidates: Sequence[JsonObject]) -> RenderableType:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table("", "score", "memory", "arms", "factors", "hops", box=None)
     for candidate in candidates:
-        cells = (
-            _format_memory(candidate),
-            _format_arms(candidate),
-            _format_factors(candidate),
-            _format_hops(candidate),
+        hops = (
+            f"{hop['type']} {short_id(hop['source'])} +{hop['lent']:.3f}"
+            for hop in candidate["hops"]
         )
-        table.add_row(str(candidate["rank"]), f"{candidate['score']:.3f}", *map(Text, cells))
+        table.add_row(str(candidate["rank"]), *_common_cells(candidate), "\n".join(hops))
     return table
 
 
-def _cut_table(candidates: list[JsonObject]) -> Table:
+def _cut_table(candidates: Sequence[JsonObject]) -> RenderableType:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table("reason", "score", "memory", "arms", "factors", box=None)
     for candidate in candidates:
-        reason = candidate["cut"] + (
-            f" of {short_id(candidate['cut_by'])}" if candidate["cut_by"] else ""
-        )
-        cells = (_format_memory(candidate), _format_arms(candidate), _format_factors(candidate))
-        table.add_row(reason, f"{candidate['score']:.3f}", *map(Text, cells))
+        by = f" of {short_id(candidate['cut_by'])}" if candidate["cut_by"] else ""
+        table.add_row(f"{candidate['cut']}{by}", *_common_cells(candidate))
     return table
 
 
-def _format_memory(candidate: JsonObject) -> str:
-    return f"{short_id(candidate['id'])} {one_line(candidate['label'] or candidate['type'], 60)}"
+def _common_cells(candidate: JsonObject) -> Iterator[RenderableType]:
+    """The score, the memory, its ranks by retriever, and the factors of its score."""
+    from rich.text import Text
 
-
-def _format_arms(candidate: JsonObject) -> str:
-    return "\n".join(
+    label = one_line(candidate["label"] or candidate["type"], 60)
+    arms = (
         f"{name} {arm['rank']}" + ("" if arm["score"] is None else f" ({arm['score']:.2f})")
         for name, arm in candidate["arms"].items()
     )
-
-
-def _format_factors(candidate: JsonObject) -> str:
-    return "\n".join(f"{name} {factor:.2f}" for name, factor in candidate["factors"].items())
-
-
-def _format_hops(candidate: JsonObject) -> str:
-    return "\n".join(
-        f"{hop['type']} {short_id(hop['source'])} +{hop['lent']:.3f}" for hop in candidate["hops"]
-    )
+    factors = (f"{name} {factor:.2f}" for name, factor in candidate["factors"].items())
+    yield f"{candidate['score']:.3f}"
+    yield Text(f"{short_id(candidate['id'])} {label}")
+    yield Text("\n".join(arms))
+    yield Text("\n".join(factors))

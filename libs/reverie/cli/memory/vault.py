@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
-from reverie.cli.app.gateway_client import create_client, quote_segment
+from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import (
+    CommonOptions,
     common_options,
     drop_unset,
     limit_option,
-    resolve_settings,
     yes_option,
 )
-from reverie.cli.app.output import build_table, err, out, print_json, print_result, print_warnings
+from reverie.cli.app.output import err, print_json, print_warnings
 from reverie.domain.core.errors import InvalidInput
 
 app = click.Group(
@@ -26,9 +25,13 @@ app = click.Group(
 )
 
 
+key_argument = click.argument("key", help="The entry's key: A-Z a-z 0-9 _ . : -.")
+vault_scope_option = click.option("--scope", help="The scope; default: the scope of the key.")
+
+
 @app.command("set")
-@click.argument("key", help="The entry's key: A-Z a-z 0-9 _ . : -.")
-@click.option("--scope", help="The scope; default: the scope of the key.")
+@key_argument
+@vault_scope_option
 @click.option(
     "--plain", is_flag=True, help="Store the value unencrypted, for state that is no secret."
 )
@@ -40,14 +43,12 @@ app = click.Group(
 )
 @common_options
 def set_entry(
+    options: CommonOptions,
     key: str,
     scope: str | None,
     plain: bool,
     as_json: bool,
     version: int | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
 ) -> None:
     """Store a value, encrypted unless --plain is given.
 
@@ -57,31 +58,27 @@ def set_entry(
     Example: pass deploy/token | reverie vault set deploy_token --scope project/shop
     """
     body = {"value": _read_value(as_json), "secret": not plain, "version": version}
-    response = create_client(home, sets).request(
+    response = options.gateway().request(
         "PUT", f"/v1/vault/{quote_segment(key)}", {"scope": scope}, drop_unset(body)
     )
-    if not json:
+    if not options.json:
         print_warnings(response["hints"])
     state = "encrypted" if response["secret"] else "plain"
     message = f"{response['key']} in {response['scope']}: version {response['version']}, {state}"
-    print_result(response, json, message)
+    options.print_result(response, message)
 
 
 @app.command("get")
-@click.argument("key", help="The entry's key: A-Z a-z 0-9 _ . : -.")
-@click.option("--scope", help="The scope; default: the scope of the key.")
+@key_argument
+@vault_scope_option
 @common_options
-def get_entry(
-    key: str, scope: str | None, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def get_entry(options: CommonOptions, key: str, scope: str | None) -> None:
     """Print a value: text as it is, other values as JSON.
 
     Example: reverie vault get deploy_token
     """
-    response = create_client(home, sets).request(
-        "GET", f"/v1/vault/{quote_segment(key)}", {"scope": scope}
-    )
-    if json:
+    response = options.gateway().request("GET", f"/v1/vault/{quote_segment(key)}", {"scope": scope})
+    if options.json:
         print_json(response)
         return
     value = response["value"]
@@ -89,69 +86,65 @@ def get_entry(
 
 
 @app.command("list")
-@click.option("--scope", help="The scope; default: the scope of the key.")
+@vault_scope_option
 @limit_option(200)
 @common_options
-def list_entries(
-    scope: str | None, limit: int, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def list_entries(options: CommonOptions, scope: str | None, limit: int) -> None:
     """List entries without their values.
 
     Example: reverie vault list --scope project/shop
     """
-    items = create_client(home, sets).list_items("/v1/vault", {"scope": scope}, limit)
+    items = options.gateway().list_items("/v1/vault", {"scope": scope}, limit)
     columns = ("scope", "key", "version", "secret", "readable", "updated_at")
-    print_result(items, json, build_table(items, {name: name for name in columns}))
+    options.print_table(items, {name: name for name in columns})
 
 
 @app.command("delete")
-@click.argument("key", help="The entry's key: A-Z a-z 0-9 _ . : -.")
-@click.option("--scope", help="The scope; default: the scope of the key.")
+@key_argument
+@vault_scope_option
 @yes_option
 @common_options
-def delete_entry(
-    key: str, scope: str | None, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def delete_entry(options: CommonOptions, key: str, scope: str | None, yes: bool) -> None:
     """Delete an entry, even if its master key is lost.
 
     Example: reverie vault delete deploy_token --yes
     """
     if not yes:
         click.confirm(f"Delete {key} for good?", abort=True, err=True)
-    response = create_client(home, sets).request(
+    response = options.gateway().request(
         "DELETE", f"/v1/vault/{quote_segment(key)}", {"scope": scope}
     )
-    print_result(response, json, f"deleted {response['key']} in {response['scope']}")
+    options.print_result(response, f"deleted {response['key']} in {response['scope']}")
 
 
 @app.command("suggestions")
 @limit_option(200)
 @common_options
-def list_suggestions(limit: int, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def list_suggestions(options: CommonOptions, limit: int) -> None:
     """List memories that should be vault entries: busy keys, counters, JSON.
 
     Example: reverie vault suggestions
     """
-    items = create_client(home, sets).list_items("/v1/vault/advice", {}, limit)
+    items = options.gateway().list_items("/v1/vault/advice", {}, limit)
     columns = ("scope", "key", "memory", "versions")
-    print_result(items, json, build_table(items, {name: name for name in columns}))
+    options.print_table(items, {name: name for name in columns})
 
 
 @app.command("redaction-status")
 @common_options
-def show_redaction_status(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def show_redaction_status(options: CommonOptions) -> None:
     """Show how much of the stored text has been searched for secrets.
 
     Example: reverie vault redaction-status
     """
-    response = create_client(home, sets).request("GET", "/v1/vault/scrub", {})
+    response = options.gateway().request("GET", "/v1/vault/scrub", {})
     counts = f"{response['looked']} rows searched, {response['scrubbed']} redacted"
-    print_result(response, json, f"{response['state']}: {counts}")
+    options.print_result(response, f"{response['state']}: {counts}")
 
 
 @app.command("rotate")
 @common_options
-def rotate(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def rotate(options: CommonOptions) -> None:
     """Encrypt all secret values with the newest master key.
 
     Put the new key first (REVERIE_VAULT_KEY=new,old), restart the services,
@@ -169,23 +162,17 @@ def rotate(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
     from reverie.store.platform.encryption import create_cipher
     from reverie.store.platform.vault_key_rotation import rotate_master_key
 
-    settings = resolve_settings(home, sets)
-
+    settings = options.settings()
     done = rotate_master_key(
         resolve_database_url(settings),
         create_cipher(load_master_keys(settings)),
         lambda count, total: err().print(f"{count} of {total}"),
     )
-    if json:
-        print_json(
-            {
-                "rotated": done.count,
-                "key": done.key_id,
-                "undecryptable": [vars(entry) for entry in done.unreadable],
-            }
-        )
-    else:
-        out().print(f"encrypted {done.count} values with key {done.key_id}")
+    undecryptable = [vars(entry) for entry in done.unreadable]
+    options.print_result(
+        {"rotated": done.count, "key": done.key_id, "undecryptable": undecryptable},
+        f"encrypted {done.count} values with key {done.key_id}",
+    )
     for entry in done.unreadable:
         label = f"{entry.key} in {entry.scope} of tenant {entry.tenant}"
         err().print(f"{label} cannot be decrypted: set it again or delete it", markup=False)

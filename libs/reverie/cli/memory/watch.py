@@ -6,13 +6,12 @@ import json as jsonlib
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
 
-from reverie.cli.app.gateway_client import GatewayClient, create_client
-from reverie.cli.app.options import common_options, project_option
+from reverie.cli.app.gateway_client import GatewayClient
+from reverie.cli.app.options import CommonOptions, common_options, project_option
 from reverie.cli.app.output import err, print_plain, short_id
 from reverie.domain.core.errors import Unavailable
 
@@ -34,14 +33,11 @@ MAX_RETRY_WAIT = 30.0
 @click.option("--limit", "-n", type=click.IntRange(min=1), help="Stop after this number of events.")
 @common_options
 def watch(
+    options: CommonOptions,
     scope: tuple[str, ...],
-    kind: tuple[str, ...],
-    event: tuple[str, ...],
     project: str | None,
     limit: int | None,
-    home: Path | None,
-    sets: tuple[str, ...],
-    json: bool,
+    **filters: Any,
 ) -> None:
     """Print changes of memories as they happen, until Ctrl-C.
 
@@ -49,12 +45,16 @@ def watch(
 
     Example: reverie watch --event remembered
     """
-    client = create_client(home, sets, project)
-    scopes = scope or client.project_scope
-    query = {"scope": scopes, "kind": kind, "event": event}
+    client = options.gateway(project)
+    query = {**filters, "scope": scope or client.project_scope}
     with suppress(KeyboardInterrupt):
         for count, change in enumerate(_stream_changes(client, query), start=1):
-            click.echo(jsonlib.dumps(change)) if json else print_plain(_format_change(change))
+            if options.json:
+                click.echo(jsonlib.dumps(change))
+            else:
+                shown = change | {"id": short_id(change.get("id", ""))}
+                fields = (str(shown.get(name, "")) for name in ("event", "id", "kind", "scope"))
+                print_plain("  ".join(field.ljust(10) for field in fields).rstrip())
             if count == limit:
                 return
 
@@ -74,13 +74,3 @@ def _stream_changes(client: GatewayClient, query: dict[str, Any]) -> Iterator[di
             err().print(f"reverie: {error}; retrying in {delay:.0f} s", markup=False)
         time.sleep(delay)
         delay = min(delay * 2, MAX_RETRY_WAIT)
-
-
-def _format_change(change: dict[str, Any]) -> str:
-    fields = (
-        change.get("event", ""),
-        short_id(change.get("id", "")),
-        change.get("kind", ""),
-        change.get("scope", ""),
-    )
-    return "  ".join(str(field).ljust(10) for field in fields).rstrip()

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.operator_access import run_on_bus
-from reverie.cli.app.options import common_options, limit_option, resolve_settings
-from reverie.cli.app.output import CellSource, build_table, print_result
-
-if TYPE_CHECKING:
-    from reverie.bus.dead_letters import DeadLetter
-
+from reverie.cli.app.options import CommonOptions, common_options, limit_option
+from reverie.cli.app.output import Columns
 
 app = click.Group("dead-letters", help="List and replay dead letters.", epilog=EXIT_CODES_HELP)
 
@@ -27,9 +21,7 @@ app = click.Group("dead-letters", help="List and replay dead letters.", epilog=E
     "--after", type=click.IntRange(min=0), default=0, help="Only letters after this number."
 )
 @common_options
-def list_dead_letters(
-    stream: str | None, limit: int, after: int, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def list_dead_letters(options: CommonOptions, stream: str | None, limit: int, after: int) -> None:
     """List dead letters in order, with the reason of each.
 
     Example: reverie dead-letters list --stream DREAM
@@ -37,17 +29,21 @@ def list_dead_letters(
     from reverie.bus.dead_letters import list_dead_letters
 
     letters = run_on_bus(
-        resolve_settings(home, sets), lambda bus: list_dead_letters(bus, stream, limit, after)
+        options.settings(), lambda bus: list_dead_letters(bus, stream, limit, after)
     )
-    items = [_letter_document(letter) for letter in letters]
-    columns: dict[str, CellSource | str] = {
-        "number": "seq",
-        "time": lambda letter: f"{letter['at']:%Y-%m-%d %H:%M}",
-        "subject": "subject",
-        "deliveries": "deliveries",
-        "reason": "reason",
-    }
-    print_result(items, json, build_table(items, columns) if items else "No dead letters.")
+    items = [asdict(letter) | {"data": letter.data.decode(errors="replace")} for letter in letters]
+    for item in items:
+        del item["headers"]
+    options.print_table(items, _LETTER_COLUMNS, empty="No dead letters.")
+
+
+_LETTER_COLUMNS: Columns = {
+    "number": "seq",
+    "time": lambda letter: f"{letter['at']:%Y-%m-%d %H:%M}",
+    "subject": "subject",
+    "deliveries": "deliveries",
+    "reason": "reason",
+}
 
 
 @app.command("replay")
@@ -56,9 +52,7 @@ def list_dead_letters(
 )
 @click.option("--stream", help="Only letters of this stream, such as MEMORY.")
 @common_options
-def replay(
-    number: int | None, stream: str | None, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def replay(options: CommonOptions, number: int | None, stream: str | None) -> None:
     """Send dead letters again: one, given its number, or all.
 
     Example: reverie dead-letters replay 17
@@ -66,13 +60,7 @@ def replay(
     from reverie.bus import dead_letters
 
     sent = run_on_bus(
-        resolve_settings(home, sets),
+        options.settings(),
         lambda bus: dead_letters.replay_dead_letters(bus, number, stream),
     )
-    print_result({"replayed": sent}, json, f"{sent} letter{'' if sent == 1 else 's'} sent again.")
-
-
-def _letter_document(letter: DeadLetter) -> dict[str, object]:
-    """A letter without its headers, and with its body as text."""
-    fields = asdict(letter) | {"data": letter.data.decode(errors="replace")}
-    return {name: value for name, value in fields.items() if name != "headers"}
+    options.print_result({"replayed": sent}, f"{sent} letter{'' if sent == 1 else 's'} sent again.")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reverie.cli.app.errors import NOT_RUNNING, OK, print_error
-from reverie.cli.app.options import common_options, home_option, resolve_settings, set_option
-from reverie.cli.app.output import abbreviate_home, err, out, print_json
+from reverie.cli.app.options import (
+    CommonOptions,
+    common_options,
+    drop_unset,
+    home_option,
+    resolve_settings,
+    set_option,
+)
+from reverie.cli.app.output import abbreviate_home, err
 from reverie.domain.core.errors import Conflict, Misconfigured
 
 if TYPE_CHECKING:
@@ -20,11 +27,16 @@ if TYPE_CHECKING:
 @click.command("up")
 @click.option("--host", help="The address that the services listen on (default 127.0.0.1).")
 @click.option(
-    "--port", type=int, help="The port of the gateway (default 3456; 0 for any free port)."
+    "--port",
+    "recall_port",
+    type=int,
+    help="The port of the gateway (default 3456; 0 for any free port).",
 )
 @click.option("--database-url", help="An external Postgres 15+ with pgvector 0.8+.")
 @click.option("--nats-url", help="An external NATS 2.10+ with JetStream.")
-@click.option("--tls", metavar="files|self-signed", help="The source of the TLS certificates.")
+@click.option(
+    "--tls", "tls_source", metavar="files|self-signed", help="The source of the TLS certificates."
+)
 @click.option(
     "--background",
     "-b",
@@ -32,17 +44,7 @@ if TYPE_CHECKING:
     help="Run in the background, and return once everything is up.",
 )
 @common_options
-def up(
-    home: Path | None,
-    host: str | None,
-    port: int | None,
-    database_url: str | None,
-    nats_url: str | None,
-    tls: str | None,
-    background: bool,
-    sets: tuple[str, ...],
-    json: bool,
-) -> None:
+def up(options: CommonOptions, background: bool, **flags: Any) -> None:
     """Start Postgres, NATS and the four services, until Ctrl-C.
 
     With --background it returns once everything is up, and `reverie down` stops
@@ -56,46 +58,32 @@ def up(
     Exit codes: 0 stopped on request, 1 a component did not start, 2 usage,
     6 another `reverie up` uses the home folder.
     """
-    flags = {
-        "host": host,
-        "recall_port": port,
-        "database_url": database_url,
-        "nats_url": nats_url,
-        "tls_source": tls,
-    }
-    settings = resolve_settings(home, sets, flags)
+    settings = options.settings(flags)
     if background:
-        # Other users of the machine can read arguments.
-        environment = {
-            f"REVERIE_{name.upper()}": str(value)
-            for name, value in flags.items()
-            if value is not None
-        }
-        _start_in_background(settings, sets, environment, json)
+        _start_in_background(options, settings, drop_unset(flags))
         raise click.exceptions.Exit(OK)
     import asyncio
 
     from reverie.cli.operate.up_display import JsonUpDisplay, UpDisplay
     from reverie.embedded.supervisor import run_supervisor
 
-    with JsonUpDisplay() if json else UpDisplay() as display:
+    with JsonUpDisplay() if options.json else UpDisplay() as display:
         asyncio.run(run_supervisor(settings, None, display))
     raise click.exceptions.Exit(OK)
 
 
 def _start_in_background(
-    settings: Settings, sets: Sequence[str], environment: Mapping[str, str], json: bool
+    options: CommonOptions, settings: Settings, flags: Mapping[str, object]
 ) -> None:
     """Starts Reverie in the background, and waits for it. Raises `Conflict` and `Unavailable`."""
     from reverie.cli.app.local_gateway import has_supervisor, start_in_background, wait_until_up
 
     if has_supervisor(settings):
         raise Conflict(f"Reverie runs on {settings.home} already: see `reverie status`")
-    note = wait_until_up(settings, start_in_background(settings, sets, environment))
-    if json:
-        print_json(note)
-    else:
-        out().print(f"Reverie runs at {note['gateway']}; `reverie down` stops it")
+    # Other users of the machine can read arguments.
+    environment = {f"REVERIE_{name.upper()}": str(value) for name, value in flags.items()}
+    note = wait_until_up(settings, start_in_background(settings, options.sets, environment))
+    options.print_result(note, f"Reverie runs at {note['gateway']}; `reverie down` stops it")
 
 
 @click.command("down")
@@ -106,7 +94,7 @@ def _start_in_background(
     help="Seconds to wait for the end.",
 )
 @common_options
-def down(timeout: float, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def down(options: CommonOptions, timeout: float) -> None:
     """Stop the Reverie that uses the home folder.
 
     It also stops a Reverie that `reverie mcp` started in the background.
@@ -118,15 +106,14 @@ def down(timeout: float, home: Path | None, sets: tuple[str, ...], json: bool) -
     """
     from reverie.embedded.shutdown import stop_supervisor
 
-    root = resolve_settings(home, sets).home
+    root = options.settings().home
     process = stop_supervisor(root, timeout)
-    if json:
-        print_json({"pid": process, "home": str(root)})
-    elif process is None:
-        err().print(f"Reverie is not running on {abbreviate_home(root)}", markup=False)
+    place = abbreviate_home(root)
+    message = f"Reverie on {place} stopped (process {process})"
+    if process is not None or options.json:
+        options.print_result({"pid": process, "home": str(root)}, message)
     else:
-        message = f"Reverie on {abbreviate_home(root)} stopped (process {process})"
-        out().print(message, markup=False)
+        err().print(f"Reverie is not running on {place}", markup=False)
     if process is None:
         raise click.exceptions.Exit(NOT_RUNNING)
 

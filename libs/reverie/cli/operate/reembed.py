@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import err
 
 if TYPE_CHECKING:
     from reverie.runtime.settings.settings import Settings
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("reembed")
 @click.option("--tenant", help="Only this tenant.")
 @common_options
-def reembed(tenant: str | None, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def reembed(options: CommonOptions, tenant: str | None) -> None:
     """Compute the vectors of the configured model, then switch to it.
 
     Recall uses the old vectors meanwhile, and they are kept. The services must
@@ -36,15 +35,13 @@ def reembed(tenant: str | None, home: Path | None, sets: tuple[str, ...], json: 
     from reverie.cli.app.operator_access import find_tenants, resolve_database_url
     from reverie.runtime.observability.logs import configure_logs
 
-    settings = resolve_settings(home, sets)
+    settings = options.settings()
     configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
     url = resolve_database_url(settings)
     counts = asyncio.run(reembed_tenants(settings, url, find_tenants(url, tenant)))
-    if json:
-        print_json(counts)
-        return
-    for name, count in counts.items():
-        out().print(f"{name}: {count} vectors of {settings.embedding_model}")
+    model = settings.embedding_model
+    lines = [f"{name}: {count} vectors of {model}" for name, count in counts.items()]
+    options.print_result(counts, *lines)
 
 
 async def reembed_tenants(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from reverie.cli.app.options import common_options, resolve_settings
-from reverie.cli.app.output import err, out, print_json
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import err
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
     "--parts", default="words,vectors,anchors", help="Comma-separated: words, vectors, anchors."
 )
 @common_options
-def reindex(
-    tenant: str | None, parts: str, home: Path | None, sets: tuple[str, ...], json: bool
-) -> None:
+def reindex(options: CommonOptions, tenant: str | None, parts: str) -> None:
     """Rebuild derived data: postings, vectors, and anchors of files and entities.
 
     Services can run meanwhile. It works in batches, and a repeated run continues
@@ -43,27 +40,21 @@ def reindex(
 
     from reverie.cli.app.operator_access import find_tenants, resolve_database_url
     from reverie.runtime.observability.logs import configure_logs
-
-    settings = resolve_settings(home, sets)
-    configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
-    targets, url = _parse_targets(parts), resolve_database_url(settings)
-    results = asyncio.run(_rebuild_tenants(settings, url, find_tenants(url, tenant), targets))
-    if json:
-        print_json(results)
-        return
-    for name, counts in results.items():
-        summary = ", ".join(f"{count} {part}" for part, count in counts.items())
-        out().print(f"{name}: {summary}")
-
-
-def _parse_targets(parts: str) -> list[ReindexTarget]:
     from reverie_services.ingest.enrich.reindex import ReindexTarget
 
+    settings = options.settings()
+    configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
     names = [name.strip() for name in parts.split(",") if name.strip()]
-    choices = [choice.value for choice in ReindexTarget]
+    choices = [target.value for target in ReindexTarget]
     if not names or not set(names) <= set(choices):
         raise InvalidInput("--parts", f"expected some of {','.join(choices)}")
-    return [ReindexTarget(name) for name in names]
+    targets, url = [ReindexTarget(name) for name in names], resolve_database_url(settings)
+    results = asyncio.run(_rebuild_tenants(settings, url, find_tenants(url, tenant), targets))
+    lines = [
+        f"{name}: {', '.join(f'{count} {part}' for part, count in counts.items())}"
+        for name, counts in results.items()
+    ]
+    options.print_result(results, *lines)
 
 
 async def _rebuild_tenants(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reverie.cli.app.errors import FAILED
-from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.options import CommonOptions, common_options
 from reverie.cli.app.output import out, print_json
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[
 
 @click.command("doctor")
 @common_options
-def doctor(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+def doctor(options: CommonOptions) -> None:
     """Check everything that Reverie needs, and print problems with their remedies.
 
     Example: reverie doctor
@@ -35,8 +34,8 @@ def doctor(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
 
     # The findings report what the clients would log.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    findings = run_checks(resolve_settings(home, sets))
-    if json:
+    findings = run_checks(options.settings())
+    if options.json:
         print_json([asdict(finding) for finding in findings])
     else:
         _print_findings(findings)
