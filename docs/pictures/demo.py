@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from reverie.cli.demo import player
-from reverie.cli.operate.up_display import JsonScreen
+from reverie.cli.demo.scenes import play_sample_day
+from reverie.cli.operate.up_display import JsonUpDisplay
 from reverie.embedded.reporting import Addresses
-from reverie.embedded.supervisor import run_up
+from reverie.embedded.supervisor import run_supervisor
 from reverie.runtime.settings.settings import Settings
 
 PICTURE = Path(__file__).with_name("demo.svg")
@@ -60,7 +60,7 @@ class Stop(Exception):
         self.shown = shown
 
 
-class Quiet(JsonScreen):
+class Quiet(JsonUpDisplay):
     """Says nothing of the start."""
 
     def up(self, addresses: Addresses) -> None:
@@ -76,10 +76,10 @@ def printed(home: Path) -> str:
 
     async def day(addresses: Addresses) -> None:
         key, spans = addresses.api_key or "", home / "spans"
-        raise Stop(await player(addresses.gateway, key, spans, console))
+        raise Stop(await play_sample_day(addresses.gateway, key, spans, console))
 
     try:
-        asyncio.run(run_up(settings, day, Quiet()))
+        asyncio.run(run_supervisor(settings, day, Quiet()))
     except Stop as stop:
         if stop.shown:
             assert isinstance(console.file, io.StringIO)

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from reverie.cli.demo.player import play_sample_day
+from reverie.cli.demo.scenes import play_sample_day
 from reverie.cli.demo.span_tree import TraceSpan, build_trace_tree, read_spans, service_names
 from reverie.cli.demo.story import (
     SampleConversation,
@@ -24,6 +24,7 @@ from reverie.cli.demo.story import (
     rebase_change,
     shift_conversations,
 )
+from reverie.contracts.problems import build_problem
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 BEGIN = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -193,12 +194,14 @@ async def test_a_missing_gateway_is_reported_as_a_failure_and_not_as_an_exceptio
         console = _page()
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         assert await play_sample_day(url, "key", None, console) is False
-    assert "The sample day stopped here. POST /v1/recall" in _printed(console)
+    text = " ".join(_printed(console).split())
+    assert f"The sample day stopped here. the gateway at {url} does not answer" in text
 
 
 async def test_the_message_of_a_refusing_gateway_is_quoted() -> None:
     async def refuse(_: web.Request) -> web.Response:
-        return web.json_response({"code": "unauthenticated"}, status=401)
+        problem = build_problem("unauthenticated", "this key is not valid")
+        return web.json_response(problem.model_dump(mode="json"), status=401)
 
     app = web.Application()
     app.router.add_post("/v1/recall", refuse)
@@ -212,8 +215,7 @@ async def test_the_message_of_a_refusing_gateway_is_quoted() -> None:
     finally:
         await runner.cleanup()
     text = " ".join(_printed(console).split())
-    assert "was answered with 401" in text
-    assert "unauthenticated" in text
+    assert "this key is not valid" in text
 
 
 def test_the_story_matches_the_contracts_strictly() -> None:

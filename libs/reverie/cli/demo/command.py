@@ -66,7 +66,7 @@ def _enable_spans(settings: Settings) -> Settings:
 
 def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterReady:
     async def play_day(addresses: Addresses) -> None:
-        from reverie.cli.demo.player import play_sample_day
+        from reverie.cli.demo.scenes import play_sample_day
 
         if addresses.api_key is None:
             raise Misconfigured(

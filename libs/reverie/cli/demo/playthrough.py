@@ -1,29 +1,52 @@
-"""The state of one playthrough, and how it prints: a heading for each scene."""
+"""The state of one playthrough of the sample day: its calls, its checks, and how it prints."""
 
 from __future__ import annotations
 
+import secrets
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar, cast
 from uuid import UUID
 
+from pydantic import BaseModel
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
+from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
 
-from reverie.cli.demo.gateway import SampleDayGateway, require
+from reverie.cli.app.output import one_line
 from reverie.cli.demo.story import SampleQuestion, SampleStory
+from reverie.client import AsyncReverie
 from reverie.contracts.recall import RecallHit, RecallRequest, RecallResponse
+from reverie.domain.core.errors import ReverieError
+
+Response = TypeVar("Response", bound=BaseModel)
+Result = TypeVar("Result")
 
 WIDTH = 80
 RECALL_LIMIT = 3
+PAUSE_SECONDS = 0.2
+
+
+@dataclass
+class SampleDayError(ReverieError):
+    """{reason}"""
+
+    code: ClassVar[str] = "internal"
+    reason: str
 
 
 @dataclass
 class Playthrough:
-    """One playing: where it happens, and what has been made so far."""
+    """One playthrough: the gateway, the project, and what was stored so far.
 
-    gateway: SampleDayGateway
+    `elapsed_ms` is the duration of the last call; `traces` holds a trace id for each followed call.
+    """
+
+    client: AsyncReverie
     console: Console
     story: SampleStory
     project: str
@@ -32,6 +55,7 @@ class Playthrough:
     turn_labels: dict[UUID, str] = field(default_factory=dict)
     traces: dict[str, str] = field(default_factory=dict)
     scene: int = 0
+    elapsed_ms: float = 0.0
 
     @property
     def scope(self) -> str:
@@ -41,6 +65,28 @@ class Playthrough:
     def width(self) -> int:
         return min(self.console.width, WIDTH)
 
+    async def get(self, path: str, kind: type[Response], **query: str) -> Response:
+        """The response to a read. Raises `ReverieError`."""
+        return await self.client.request(kind, "GET", path, query=query)
+
+    async def post(
+        self, path: str, body: BaseModel, kind: type[Response], follow: str | None = None
+    ) -> Response:
+        """The response to a call, which is timed. The first call named `follow` begins a trace."""
+        headers = {}
+        if follow is not None and follow not in self.traces:
+            self.traces[follow] = secrets.token_hex(16)
+            headers["traceparent"] = f"00-{self.traces[follow]}-{secrets.token_hex(8)}-01"
+        start = time.perf_counter()
+        response = await self.client.request(kind, "POST", path, body=body, headers=headers)
+        self.elapsed_ms = (time.perf_counter() - start) * 1000
+        return response
+
+    async def recall(self, question: str) -> RecallResponse:
+        """The memories of the project that answer a question."""
+        body = RecallRequest(query=question, scopes=[self.scope], limit=RECALL_LIMIT)
+        return await self.post("/v1/recall", body, RecallResponse)
+
     def print_heading(self, title: str) -> None:
         self.scene += 1
         rule = Rule(f"[bold]{self.scene}[/]  {title}", align="left", style="dim")
@@ -48,8 +94,7 @@ class Playthrough:
         self.console.print(rule, width=self.width, soft_wrap=False)
 
     def print_text(self, text: str | Text) -> None:
-        line = Text.from_markup(text) if isinstance(text, str) else text
-        self.print_block(line)
+        self.print_block(Text.from_markup(text) if isinstance(text, str) else text)
 
     def print_block(self, content: RenderableType, indent: int = 3) -> None:
         self.console.print(
@@ -57,54 +102,51 @@ class Playthrough:
         )
 
 
+async def wait_until(
+    check: Callable[[], Awaitable[Result | None]], timeout_seconds: float, missing: str
+) -> Result:
+    """The first result of `check`. Raises `SampleDayError(missing)` after the timeout."""
+    retrying = AsyncRetrying(
+        stop=stop_after_delay(timeout_seconds),
+        wait=wait_fixed(PAUSE_SECONDS),
+        retry=retry_if_result(lambda result: result is None),
+    )
+    try:
+        return cast("Result", await retrying(check))
+    except RetryError:
+        raise SampleDayError(f"{missing} (waited {timeout_seconds:.0f} s)") from None
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raises `SampleDayError(reason)` if the condition does not hold."""
+    if not condition:
+        raise SampleDayError(reason)
+
+
 def create_grid(*ratios: int) -> Table:
-    """A borderless table whose columns wrap; a ratio of 0 is a column as narrow as can be."""
+    """A borderless table whose columns wrap; a column of ratio 0 is as narrow as its content."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for ratio in ratios:
         table.add_column(ratio=ratio or None, no_wrap=not ratio)
     return table
 
 
-def excerpt(text: str, lines: int, limit: int) -> Text:
-    """The beginning of a text: so many lines, each cut at `limit` characters."""
-    all_lines = text.strip().splitlines()
-    excerpt_lines = [one_line(line, limit) for line in all_lines[:lines]]
-    omitted = len(all_lines) - len(excerpt_lines)
-    return Text(
-        "\n".join([*excerpt_lines, f"… and {omitted} more lines"] if omitted else excerpt_lines)
-    )
-
-
-def one_line(text: str, limit: int) -> str:
-    """The text without line breaks, cut at `limit` characters."""
-    plain = " ".join(text.split())
-    return plain if len(plain) <= limit else plain[: limit - 1].rstrip() + "…"
-
-
-async def recall_question(day: Playthrough, question: str) -> RecallResponse:
-    """What the project's memory says to a question."""
-    body = RecallRequest(query=question, scopes=[day.scope], limit=RECALL_LIMIT)
-    return await day.gateway.post("/v1/recall", body, RecallResponse)
-
-
 async def find_answer(day: Playthrough, question: SampleQuestion) -> RecallHit:
-    """The first of the top memories that holds the answer. Raises `Unshown` without one."""
-    response = await recall_question(day, question.ask)
-    hits = [
-        memory for memory in response.memories if question.expect.lower() in memory.content.lower()
-    ]
-    require(
-        bool(hits),
+    """The first recalled memory that contains the answer. Raises `SampleDayError` without one."""
+    memories = (await day.recall(question.ask)).memories
+    for memory in memories:
+        if question.expect.lower() in memory.content.lower():
+            return memory
+    raise SampleDayError(
         f"{question.ask!r} should find a memory that says {question.expect!r}; "
-        f"found were {[one_line(memory.content, 60) for memory in response.memories]}",
+        f"found were {[one_line(memory.content, 60) for memory in memories]}"
     )
-    return hits[0]
 
 
 def print_answer(day: Playthrough, question: SampleQuestion, hit: RecallHit, source: str) -> None:
-    """A question, what answered it, and by which arms it was found at what rank."""
+    """A question, the memory that answers it, and its rank by retriever."""
     arms = ", ".join(f"{arm} #{rank}" for arm, rank in sorted(hit.arms.items())) or "no arm named"
     day.print_text(Text.assemble(("? ", "cyan"), (question.ask, "bold")))
     day.print_block(Text(one_line(hit.snippet or hit.content, 200)), indent=5)
-    facts = f"{hit.kind}, {source}; by {arms}; {day.gateway.elapsed_ms:.0f} ms"
+    facts = f"{hit.kind}, {source}; by {arms}; {day.elapsed_ms:.0f} ms"
     day.print_block(Text(facts, style="dim"), indent=5)

@@ -1,31 +1,27 @@
-"""The scenes of the sample day in order. Each shows one feature and raises if it fails."""
+"""Plays the sample day: its scenes in order. Each shows one feature and raises if it fails."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+from pydantic import ValidationError
 from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from reverie.cli.demo.gateway import (
-    SampleDayError,
-    SampleDayGateway,
-    new_trace,
-    require,
-    wait_until,
-)
+from reverie.cli.app.output import one_line
 from reverie.cli.demo.playthrough import (
     Playthrough,
+    SampleDayError,
     create_grid,
-    excerpt,
     find_answer,
-    one_line,
     print_answer,
-    recall_question,
+    require,
+    wait_until,
 )
 from reverie.cli.demo.span_tree import TraceSpan, build_trace_tree, read_spans, service_names
 from reverie.cli.demo.story import (
@@ -34,12 +30,14 @@ from reverie.cli.demo.story import (
     SampleNote,
     SampleQuestion,
     SampleStory,
+    read_story,
     rebase_change,
     shift_conversations,
 )
+from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage, DreamRun
 from reverie.contracts.git import GitChangeResponse, StaleMemoryBody, StalePage
-from reverie.contracts.memories import MemoryBody, MemoryDetail, MemoryPage, RememberResponse
+from reverie.contracts.memories import MemoryDetail, MemoryPage, RememberResponse
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.contracts.sessions import (
     AppendTurnsRequest,
@@ -50,76 +48,108 @@ from reverie.contracts.sessions import (
     StartSessionResponse,
     TurnPage,
 )
+from reverie.domain.core.errors import ReverieError
 
 MAX_PLAYS = 99
 DREAM_TIMEOUT = 60.0
 ENRICH_TIMEOUT = 60.0
 STALE_TIMEOUT = 30.0
 TRACE_TIMEOUT = 20.0
+CONTEXT_LINES = 16
 
 
-async def choose_project(
-    gateway: SampleDayGateway, story: SampleStory, console: Console
-) -> Playthrough:
-    """Finds a project name that no earlier playing has used."""
+async def play_sample_day(
+    gateway_url: str,
+    api_key: str,
+    spans_folder: Path | None,
+    console: Console,
+    ca: Path | None = None,
+) -> bool:
+    """Plays the day through the gateway alone; True if every step showed what it should.
+
+    Each playthrough has a project of its own, so the day can be played again. Without a folder of
+    spans, the last step shows no trace and says so.
+    """
+    start = time.perf_counter()
+    async with AsyncReverie(gateway_url, api_key, agent="reverie-demo", ca=ca) as client:
+        try:
+            day = await choose_project(client, read_story(), console)
+            await ask_empty_project(day)
+            await remember_notes(day)
+            await recall_notes(day)
+            await digest_conversations(day)
+            await recall_digested(day)
+            await announce_commits(day)
+            await show_trace(day, spans_folder)
+        except (ReverieError, ValidationError) as error:
+            console.print()
+            console.print("[bold red]The sample day stopped here.[/] ", end="")
+            console.print(str(error), markup=False, highlight=False)
+            return False
+    console.print()
+    seconds = time.perf_counter() - start
+    console.print(f"[bold green]The sample day is complete[/], in {seconds:.1f} s.")
+    return True
+
+
+async def choose_project(client: AsyncReverie, story: SampleStory, console: Console) -> Playthrough:
+    """Finds a project name that no earlier playthrough has used."""
     names = [story.project, *(f"{story.project}-{n}" for n in range(2, MAX_PLAYS + 1))]
     for name in names:
-        body = RecallRequest(
-            query=story.questions[0].ask, scopes=[f"project/{name}"], include=["turns"]
-        )
-        if not (await gateway.post("/v1/recall", body, RecallResponse)).memories:
+        day = Playthrough(client, console, story, name)
+        question = story.questions[0].ask
+        body = RecallRequest(query=question, scopes=[day.scope], include=["turns"])
+        if not (await day.post("/v1/recall", body, RecallResponse)).memories:
             break
     else:
-        raise SampleDayError(
-            f"the day was played {MAX_PLAYS} times here; start a new home to play again"
-        )
-    day = Playthrough(gateway, console, story, name)
+        raise SampleDayError(f"the day was played {MAX_PLAYS} times here: use another home folder")
     console.print()
     day.print_block(Text(story.about, style="italic"))
-    replay_note = f"It was played here before, so this time its project is [bold]{name}[/]."
-    day.print_text(replay_note if name != story.project else f"Its project is [bold]{name}[/].")
+    before = "" if name == story.project else "It was played here before. "
+    day.print_text(f"{before}Its project is [bold]{name}[/].")
     return day
 
 
 async def ask_empty_project(day: Playthrough) -> None:
-    day.print_heading("In the morning nobody remembers anything")
+    day.print_heading("The project has no memories yet")
     for question in day.story.questions:
-        response = await recall_question(day, question.ask)
-        require(not response.memories, f"{question.ask!r} found something in a project just begun")
-        day.print_text(
-            f"[cyan]?[/] {question.ask}  [dim]nothing, {day.gateway.elapsed_ms:.0f} ms[/]"
-        )
+        response = await day.recall(question.ask)
+        require(not response.memories, f"{question.ask!r} found something in a new project")
+        day.print_text(f"[cyan]?[/] {question.ask}  [dim]nothing, {day.elapsed_ms:.0f} ms[/]")
 
 
 async def remember_notes(day: Playthrough) -> None:
-    day.print_heading("The agent remembers what it is told")
+    day.print_heading("The agent stores what it is told")
     await _start_session(day, day.story.conversations[0])
     table = create_grid(0, 1, 0)
     for note in day.story.remember:
         response = await _send_note(day, note)
-        duration = f"{day.gateway.elapsed_ms:.0f} ms"
         day.notes[note.name] = response.id
-        require(
-            response.status == "created",
-            f"the note {note.name!r} was {response.status}, not created",
-        )
-        content = await _stored_content(day, note, response)
-        table.add_row(
-            f"[green]{response.status}[/]", Text(one_line(content, 110)), f"[dim]{duration}[/]"
-        )
+        status, duration = response.status, f"[dim]{day.elapsed_ms:.0f} ms[/]"
+        require(status == "created", f"the note {note.name!r} was {status}, not created")
+        memory = await day.get(f"/v1/memories/{response.id}", MemoryDetail)
+        if note.secret:
+            require(response.redactions > 0, "the access key was not recognized as a secret")
+            is_stored = note.secret_text() in memory.model_dump_json()
+            require(not is_stored, "the access key was stored as it is")
+        table.add_row(f"[green]{status}[/]", Text(one_line(memory.content, 110)), duration)
     day.print_block(table)
-    day.print_text("[dim]The access key in the second was replaced before it was stored.[/]")
-    await _resend_note(day, day.story.remember[0])
+    day.print_text("[dim]The access key in the second was redacted before it was stored.[/]")
+    first = day.story.remember[0]
+    again = await _send_note(day, first)
+    is_duplicate = again.status == "duplicate" and again.id == day.notes[first.name]
+    require(is_duplicate, f"the same note again was {again.status}, not a duplicate")
+    day.print_text(f"[dim]The first, sent again: [/][green]{again.status}[/]")
 
 
 async def recall_notes(day: Playthrough) -> None:
-    day.print_heading("And finds it in the next breath, by its words")
+    day.print_heading("Recall finds it at once, by its words")
     for question in _questions_from(day, "remember"):
         print_answer(day, question, await find_answer(day, question), "remembered")
 
 
 async def digest_conversations(day: Playthrough) -> None:
-    day.print_heading("Two conversations end, and Reverie dreams")
+    day.print_heading("Two conversations end, and a dream digests them")
     for conversation in shift_conversations(day.story.conversations, datetime.now(UTC)):
         if conversation.id not in day.sessions:
             await _start_session(day, conversation)
@@ -127,49 +157,71 @@ async def digest_conversations(day: Playthrough) -> None:
     runs = await wait_until(
         partial(_finished_runs, day), DREAM_TIMEOUT, "the conversations were not digested"
     )
-    _print_runs(day, runs)
+    for run in reversed(runs):
+        seconds = ((run.ended_at or run.started_at) - run.started_at).total_seconds()
+        day.print_text(
+            f"[magenta]Dream[/]: {run.turns} turns read, {run.created} memories created, "
+            f"{run.reinforced} reinforced, {run.superseded} superseded [dim]in {seconds:.1f} s[/]"
+        )
     await _label_turns(day)
-    await _print_memories(day)
+    page = await day.get("/v1/memories", MemoryPage, scope=day.scope, limit="50")
+    memories = [memory for memory in page.items if memory.provenance.turns]
+    require(bool(memories), "the dream created no memory that names its turns")
+    table = create_grid(0, 1)
+    for memory in memories:
+        table.add_row(f"[magenta]{memory.kind}[/]", Text(one_line(memory.content, 130)))
+    day.print_block(table)
     await _print_session_context(day)
 
 
 async def recall_digested(day: Playthrough) -> None:
-    day.print_heading("In the afternoon the same questions have answers")
+    day.print_heading("The same questions have answers now")
     for question in day.story.questions:
         if question.told_in == "remember":
             continue
         hit = await find_answer(day, question)
         labels = [day.turn_labels[turn] for turn in hit.provenance.turns if turn in day.turn_labels]
-        require(bool(labels), f"the answer to {question.ask!r} does not say which turns it is from")
+        require(bool(labels), f"the answer to {question.ask!r} does not name its turns")
         print_answer(day, question, hit, "from " + ", ".join(labels))
 
 
 async def announce_commits(day: Playthrough) -> None:
-    day.print_heading("Commits arrive, and some memories are no longer sure")
+    day.print_heading("Commits arrive, and some memories become stale")
     for expected in day.story.stale:
-        await wait_until(
-            partial(_find_anchored, day, expected), ENRICH_TIMEOUT, _unanchored_message(expected)
-        )
+        missing = f"the note {expected.memory!r} was not anchored to {expected.path}"
+        await wait_until(partial(_find_anchored, day, expected), ENRICH_TIMEOUT, missing)
     for change in day.story.changes:
         body = rebase_change(change, day.project, datetime.now(UTC))
-        response = await day.gateway.post("/v1/git/changes", body, GitChangeResponse)
-        require(
-            not response.duplicate,
-            f"the change {change.deduplication_key[:9]} was taken for a known one",
-        )
+        response = await day.post("/v1/git/changes", body, GitChangeResponse)
+        known = f"the change {change.deduplication_key[:9]} was taken for a duplicate"
+        require(not response.duplicate, known)
         for commit in change.commits:
             day.print_text(f"[yellow]{commit.sha[:9]}[/] {commit.subject}")
-    items = await wait_until(
-        partial(_find_stale_items, day), STALE_TIMEOUT, _missing_stale_message(day.story.stale)
+    wanted = (
+        f"{expected.memory} ({' or '.join(expected.grades)}, by {expected.path})"
+        for expected in day.story.stale
     )
-    _print_stale(day, items)
-    await _recall_stale(day)
+    missing = f"not all of these are stale: {', '.join(wanted)}"
+    items = await wait_until(partial(_find_stale_items, day), STALE_TIMEOUT, missing)
+    table = create_grid(0, 1)
+    for item in items:
+        evidence = item.evidence[0]
+        change_text = f"{evidence.path} was {evidence.change} by {evidence.commit[:9]}"
+        table.add_row(f"[red]{item.grade}[/]", Text(one_line(item.memory.content, 120)))
+        table.add_row("", Text(f"{change_text}, score {item.score:.2f}", style="dim"))
+    day.print_block(table)
+    for question in _questions_from(day, "remember"):
+        hit = await find_answer(day, question)
+        require(hit.staleness > 0, "a stale memory was recalled without a warning")
+        print_answer(day, question, hit, "still found, with a warning")
+        reason = hit.stale_reason or f"staleness {hit.staleness:.2f}"
+        day.print_block(Text(reason, style="yellow"), indent=5)
 
 
 async def show_trace(day: Playthrough, folder: Path | None) -> None:
-    day.print_heading("One request, followed across the services")
+    day.print_heading("One request, traced across the services")
     if folder is None:
-        day.print_text("[dim]No folder of spans was named, so there is no trace to show.[/]")
+        day.print_text("[dim]No folder of spans was given, so there is no trace to show.[/]")
         return
     missing = f"no trace in {folder} crosses two services"
     title, spans = await wait_until(
@@ -188,7 +240,7 @@ async def _start_session(day: Playthrough, conversation: SampleConversation) -> 
         branch=story.branch,
         external_id=f"{day.project}-{conversation.id}",
     )
-    started = await day.gateway.post("/v1/sessions/start", body, StartSessionResponse)
+    started = await day.post("/v1/sessions/start", body, StartSessionResponse)
     require(started.scope == day.scope, f"the session went to {started.scope}, not {day.scope}")
     day.sessions[conversation.id] = started.session
 
@@ -196,35 +248,7 @@ async def _start_session(day: Playthrough, conversation: SampleConversation) -> 
 async def _send_note(day: Playthrough, note: SampleNote) -> RememberResponse:
     session = day.sessions[day.story.conversations[0].id]
     body = note.to_request().model_copy(update={"scope": day.scope, "session": session})
-    trace = _new_trace_for(day, "POST /v1/remember")
-    return await day.gateway.post("/v1/remember", body, RememberResponse, trace)
-
-
-def _new_trace_for(day: Playthrough, request: str) -> str | None:
-    """A trace id for the first request of its sort; the later ones are not followed."""
-    if request in day.traces:
-        return None
-    return day.traces.setdefault(request, new_trace())
-
-
-async def _stored_content(day: Playthrough, note: SampleNote, response: RememberResponse) -> str:
-    """What was stored; the secret, if there was one, must not be in it."""
-    memory = await day.gateway.get(f"/v1/memories/{response.id}", MemoryDetail)
-    if note.secret:
-        require(response.redactions > 0, "the access key was not recognised as a secret")
-        require(
-            note.secret_text() not in memory.model_dump_json(), "the access key was stored as it is"
-        )
-    return memory.content
-
-
-async def _resend_note(day: Playthrough, note: SampleNote) -> None:
-    response = await _send_note(day, note)
-    is_duplicate = response.status == "duplicate" and response.id == day.notes[note.name]
-    require(is_duplicate, f"the same note again was {response.status}, not a duplicate")
-    day.print_text(
-        f"[dim]Told the first once more: [/][green]{response.status}[/][dim], nothing doubled.[/]"
-    )
+    return await day.post("/v1/remember", body, RememberResponse, follow="POST /v1/remember")
 
 
 def _questions_from(day: Playthrough, source: str) -> list[SampleQuestion]:
@@ -235,26 +259,22 @@ async def _send_conversation(day: Playthrough, conversation: SampleConversation)
     """Sends a conversation twice, as a restarted hook would; the second time adds nothing."""
     session = day.sessions[conversation.id]
     body = AppendTurnsRequest(session=session, turns=conversation.turns)
-    first = await day.gateway.post("/v1/turns", body, AppendTurnsResponse)
-    elapsed_ms = day.gateway.elapsed_ms
-    second = await day.gateway.post("/v1/turns", body, AppendTurnsResponse)
+    first = await day.post("/v1/turns", body, AppendTurnsResponse)
+    elapsed_ms = day.elapsed_ms
+    second = await day.post("/v1/turns", body, AppendTurnsResponse)
     count = len(conversation.turns)
     require(first.accepted == count, f"{first.accepted} of {count} turns were accepted")
     require(second.accepted == 0, f"{second.accepted} turns sent twice were stored twice")
-    trace = _new_trace_for(day, "POST /v1/sessions/{id}/end")
-    ended = await day.gateway.post(
-        f"/v1/sessions/{session}/end", EndSessionRequest(), EndSessionResponse, trace
-    )
-    require(ended.dream is not None, f"no dream was asked for at the end of {conversation.title!r}")
-    day.print_text(
-        f"{conversation.title}: {count} turns [dim]in {elapsed_ms:.0f} ms; sent again, "
-        f"none doubled[/]"
-    )
+    path, follow = f"/v1/sessions/{session}/end", "POST /v1/sessions/{id}/end"
+    ended = await day.post(path, EndSessionRequest(), EndSessionResponse, follow)
+    require(ended.dream is not None, f"the end of {conversation.title!r} requested no dream")
+    details = f"in {elapsed_ms:.0f} ms; sent again, none was duplicated"
+    day.print_text(f"{conversation.title}: {count} turns [dim]{details}[/]")
 
 
 async def _finished_runs(day: Playthrough) -> list[DreamRun] | None:
-    """The runs that digested this day's sessions, once they all are; raises on a failed one."""
-    page = await day.gateway.get("/v1/dreams", DreamPage, limit="20")
+    """The runs that digested the sessions, once all are digested. Raises if a run failed."""
+    page = await day.get("/v1/dreams", DreamPage, limit="20")
     runs = [run for run in page.items if run.scope == day.scope]
     for run in runs:
         require(run.error is None, f"a dream failed: {run.error}")
@@ -263,60 +283,34 @@ async def _finished_runs(day: Playthrough) -> list[DreamRun] | None:
     return finished if digested >= set(day.sessions.values()) else None
 
 
-def _print_runs(day: Playthrough, runs: list[DreamRun]) -> None:
-    for run in reversed(runs):
-        seconds = ((run.ended_at or run.started_at) - run.started_at).total_seconds()
-        day.print_text(
-            f"[magenta]Dream[/]: {run.turns} turns read, {run.created} memories made, "
-            f"{run.reinforced} confirmed, {run.superseded} replaced [dim]in {seconds:.1f} s[/]"
-        )
-
-
 async def _label_turns(day: Playthrough) -> None:
-    """Learns which stored turn is which message of which conversation."""
+    """Records which stored turn is which message of which conversation."""
     for conversation in day.story.conversations:
-        page = await day.gateway.get(
-            f"/v1/sessions/{day.sessions[conversation.id]}/turns", TurnPage
-        )
-        require(
-            all(turn.digested for turn in page.items), f"{conversation.title!r} was half digested"
-        )
+        page = await day.get(f"/v1/sessions/{day.sessions[conversation.id]}/turns", TurnPage)
+        is_digested = all(turn.digested for turn in page.items)
+        require(is_digested, f"{conversation.title!r} was digested only in part")
         for turn in page.items:
             day.turn_labels[turn.id] = turn.external_id or f"{conversation.id}-{turn.ord}"
 
 
-async def _digested_memories(day: Playthrough) -> list[MemoryBody]:
-    response = await day.gateway.get("/v1/memories", MemoryPage, scope=day.scope, limit="50")
-    return [memory for memory in response.items if memory.provenance.turns]
-
-
-async def _print_memories(day: Playthrough) -> None:
-    memories = await _digested_memories(day)
-    require(bool(memories), "the dream made no memory that names its turns")
-    table = create_grid(0, 1)
-    for memory in memories:
-        table.add_row(f"[magenta]{memory.kind}[/]", Text(one_line(memory.content, 130)))
-    day.print_block(table)
-
-
 async def _print_session_context(day: Playthrough) -> None:
-    context = await _fetch_context(day)
-    require(bool(context.strip()), "the next session starts with an empty page")
-    day.print_text("A session that starts now is given this page:")
-    day.print_block(Panel(excerpt(context, lines=16, limit=72), border_style="dim"))
-
-
-async def _fetch_context(day: Playthrough) -> str:
     body = StartSessionRequest(
         agent=day.story.agent, project=day.project, user=day.story.developer, branch="main"
     )
-    return (await day.gateway.post("/v1/sessions/start", body, StartSessionResponse)).context
+    started = await day.post("/v1/sessions/start", body, StartSessionResponse)
+    lines = started.context.strip().splitlines()
+    require(bool(lines), "the context of the next session is empty")
+    shown = [one_line(line, 72) for line in lines[:CONTEXT_LINES]]
+    omitted = len(lines) - len(shown)
+    shown += [f"… and {omitted} more lines"] if omitted else []
+    day.print_text("A session that starts now gets this context:")
+    day.print_block(Panel(Text("\n".join(shown)), border_style="dim"))
 
 
 async def _find_anchored(day: Playthrough, expected: ExpectedStale) -> UUID | None:
-    """The memory, once it is tied to the file it speaks of."""
+    """The memory, once it is anchored to the expected file."""
     memory = day.notes[expected.memory]
-    detail = await day.gateway.get(f"/v1/memories/{memory}", MemoryDetail)
+    detail = await day.get(f"/v1/memories/{memory}", MemoryDetail)
     is_anchored = any(
         neighbour.kind == "file" and expected.path in neighbour.label
         for neighbour in detail.neighbours
@@ -324,67 +318,24 @@ async def _find_anchored(day: Playthrough, expected: ExpectedStale) -> UUID | No
     return memory if is_anchored else None
 
 
-def _unanchored_message(expected: ExpectedStale) -> str:
-    return f"the note {expected.memory!r} was not tied to {expected.path}"
-
-
 async def _find_stale_items(day: Playthrough) -> list[StaleMemoryBody] | None:
-    """All memories in doubt, once every expected one is among them."""
-    query = {"project": day.project, "scope": day.scope}
-    items = (await day.gateway.get("/v1/stale", StalePage, **query)).items
-    return (
-        items
-        if all(_is_marked_stale(day, expected, items) for expected in day.story.stale)
-        else None
-    )
+    """All stale memories, once every expected one is among them."""
+    items = (await day.get("/v1/stale", StalePage, project=day.project, scope=day.scope)).items
 
-
-def _is_marked_stale(
-    day: Playthrough, expected: ExpectedStale, items: list[StaleMemoryBody]
-) -> bool:
-    return any(
-        item.memory.id == day.notes[expected.memory]
-        and (evidence.path, evidence.commit) == (expected.path, expected.commit)
-        and evidence.grade in expected.grades
-        for item in items
-        for evidence in item.evidence
-    )
-
-
-def _missing_stale_message(expected_items: list[ExpectedStale]) -> str:
-    missing = ", ".join(
-        f"{expected.memory} ({' or '.join(expected.grades)}, by {expected.path})"
-        for expected in expected_items
-    )
-    return f"these should be in doubt and are not all: {missing}"
-
-
-def _print_stale(day: Playthrough, items: list[StaleMemoryBody]) -> None:
-    table = create_grid(0, 1)
-    for item in items:
-        evidence = item.evidence[0]
-        table.add_row(f"[red]{item.grade}[/]", Text(one_line(item.memory.content, 120)))
-        reason = (
-            f"{evidence.path} was {evidence.change} by {evidence.commit[:9]}, "
-            f"score {item.score:.2f}"
+    def is_marked(expected: ExpectedStale) -> bool:
+        return any(
+            item.memory.id == day.notes[expected.memory]
+            and (evidence.path, evidence.commit) == (expected.path, expected.commit)
+            and evidence.grade in expected.grades
+            for item in items
+            for evidence in item.evidence
         )
-        table.add_row("", Text(reason, style="dim"))
-    day.print_block(table)
 
-
-async def _recall_stale(day: Playthrough) -> None:
-    for question in _questions_from(day, "remember"):
-        hit = await find_answer(day, question)
-        require(hit.staleness > 0, "a memory in doubt was recalled without a word about it")
-        reason = hit.stale_reason or f"staleness {hit.staleness:.2f}"
-        print_answer(day, question, hit, "still found, with a warning")
-        day.print_block(Text(reason, style="yellow"), indent=5)
+    return items if all(map(is_marked, day.story.stale)) else None
 
 
 async def _find_widest_trace(day: Playthrough, folder: Path) -> tuple[str, list[TraceSpan]] | None:
-    """The followed request that crossed the most services, once two took part in it."""
+    """The followed request that crossed the most services, once it crossed at least two."""
     traces = [(title, read_spans(folder, trace)) for title, trace in day.traces.items()]
-    title, spans = max(
-        traces, key=lambda candidate: (len(service_names(candidate[1])), len(candidate[1]))
-    )
+    title, spans = max(traces, key=lambda trace: (len(service_names(trace[1])), len(trace[1])))
     return (title, spans) if len(service_names(spans)) > 1 else None

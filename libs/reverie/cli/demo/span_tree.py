@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -34,12 +35,16 @@ class TraceSpan(BaseModel):
 
 def read_spans(folder: Path, trace_id: str) -> list[TraceSpan]:
     """The spans of a trace in all files of a folder, oldest first; half lines are skipped."""
-    lines = (
-        line for file in sorted(folder.iterdir()) if file.is_file() for line in _read_lines(file)
-    )
-    spans = (_parse_span(line) for line in lines if trace_id in line)
-    unique = {span.span_id: span for span in spans if span and span.trace_id == trace_id}
-    return sorted(unique.values(), key=lambda span: (span.start, span.span_id))
+    unique: dict[str, TraceSpan] = {}
+    for file in filter(Path.is_file, sorted(folder.iterdir())):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            if trace_id not in line:
+                continue
+            with suppress(ValidationError):
+                span = TraceSpan.model_validate_json(line)
+                unique[span.span_id] = span
+    spans = (span for span in unique.values() if span.trace_id == trace_id)
+    return sorted(spans, key=lambda span: (span.start, span.span_id))
 
 
 def service_names(spans: Iterable[TraceSpan]) -> list[str]:
@@ -52,11 +57,12 @@ def build_trace_tree(spans: Sequence[TraceSpan], title: str, rows: int = MAX_ROW
     tree = Tree(Text(title, style="bold"), guide_style="dim")
     span_ids = {span.span_id for span in spans}
     roots = [span for span in spans if span.parent_id not in span_ids]
-    remaining = (
-        _add_groups(tree, roots, _children_by_parent(spans), min(s.start for s in spans), rows)
-        if spans
-        else 0
-    )
+    children: dict[str, list[TraceSpan]] = {}
+    for span in spans:
+        if span.parent_id:
+            children.setdefault(span.parent_id, []).append(span)
+    origin = min((span.start for span in spans), default=datetime.min)
+    remaining = _add_groups(tree, roots, children, origin, rows)
     if remaining < 0:
         tree.add(Text(f"and {-remaining} more", style="dim"))
     return tree
@@ -101,22 +107,3 @@ def _group_similar(
         group = [span]
     if group:
         yield group
-
-
-def _children_by_parent(spans: Iterable[TraceSpan]) -> dict[str, list[TraceSpan]]:
-    children: dict[str, list[TraceSpan]] = {}
-    for span in spans:
-        if span.parent_id:
-            children.setdefault(span.parent_id, []).append(span)
-    return children
-
-
-def _read_lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8", errors="replace").splitlines()
-
-
-def _parse_span(line: str) -> TraceSpan | None:
-    try:
-        return TraceSpan.model_validate_json(line)
-    except ValidationError:
-        return None

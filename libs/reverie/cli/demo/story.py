@@ -16,10 +16,10 @@ END_OFFSET = timedelta(minutes=30)
 
 
 class SampleNote(RequestBody):
-    """Something the agent is told to remember.
+    """A fact that the agent is told to remember.
 
-    A secret stands in pieces, put together only when the day is played, so that the
-    repository holds nothing that looks like one.
+    A secret is stored in pieces that are joined when the day is played, so that the repository
+    contains nothing that looks like a secret.
     """
 
     name: str
@@ -32,7 +32,7 @@ class SampleNote(RequestBody):
         return self.body.model_copy(update={"content": content})
 
     def secret_text(self) -> str:
-        """The made-up secret, or an empty string."""
+        """The invented secret, or an empty string."""
         return "".join(self.secret)
 
 
@@ -45,7 +45,7 @@ class SampleConversation(RequestBody):
 
 
 class SampleQuestion(RequestBody):
-    """A question with a word that its answer must hold, and the turns that tell it."""
+    """A question, a word that its answer must contain, and the turns that say it."""
 
     ask: str
     expect: str
@@ -54,7 +54,7 @@ class SampleQuestion(RequestBody):
 
 
 class ExpectedStale(RequestBody):
-    """A remembered note that a commit puts in doubt."""
+    """A remembered note that a commit makes stale."""
 
     memory: str
     path: str
@@ -63,7 +63,7 @@ class ExpectedStale(RequestBody):
 
 
 class SampleStory(RequestBody):
-    """The whole day."""
+    """The whole story."""
 
     project: str
     about: str
@@ -78,7 +78,7 @@ class SampleStory(RequestBody):
 
 
 def read_story() -> SampleStory:
-    """The day as it lies in the package."""
+    """The story in the package."""
     text = files(__package__).joinpath("day.json").read_text(encoding="utf-8")
     return SampleStory.model_validate_json(text)
 
@@ -86,22 +86,23 @@ def read_story() -> SampleStory:
 def shift_conversations(
     conversations: list[SampleConversation], now: datetime
 ) -> list[SampleConversation]:
-    """The conversations moved in time, so that the last word fell half an hour before `now`."""
+    """The conversations moved in time, so that the last turn was half an hour before `now`."""
     last = max(turn.at for conversation in conversations for turn in conversation.turns if turn.at)
     shift = now - END_OFFSET - last
     return [
         conversation.model_copy(
-            update={"turns": [_shift_turn(turn, shift) for turn in conversation.turns]}
+            update={
+                "turns": [
+                    turn.model_copy(update={"at": turn.at + shift}) if turn.at else turn
+                    for turn in conversation.turns
+                ]
+            }
         )
         for conversation in conversations
     ]
 
 
 def rebase_change(change: GitChange, project: str, now: datetime) -> GitChange:
-    """The change as it reaches a project of another name, with its commits made `now`."""
+    """The change for a project of another name, with its commits made `now`."""
     commits = [commit.model_copy(update={"committed_at": now}) for commit in change.commits]
     return change.model_copy(update={"project": project, "commits": commits})
-
-
-def _shift_turn(turn: NewTurnBody, shift: timedelta) -> NewTurnBody:
-    return turn.model_copy(update={"at": turn.at + shift}) if turn.at else turn
