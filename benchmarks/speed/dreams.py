@@ -174,7 +174,7 @@ async def _work(service_url: str) -> None:
         before = time.process_time()
         await DreamWorker(parts).run_due_dreams()
         cpu = time.process_time() - before
-        told = await parts.bus.read_page(MEMORY_STREAM, "memory.*.digesting", 0, 100_000)
+        told = await parts.publisher.bus.read_page(MEMORY_STREAM, "memory.*.digesting", 0, 100_000)
     found = {"cpu": cpu, "rss": max(memory), "was": memory[0], "told": len(told)}
     print(json.dumps(found))
 

@@ -13,13 +13,13 @@ from typing import Any
 from chaos.crashes.service_processes import ServiceStarter, quick_streams
 from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
-from reverie.bus.outbox_relay import publish_now, relay
+from reverie.bus.outbox_relay import EventPublisher, relay
 from reverie.domain.core.ids import new_id
 from reverie.store.platform.background_work import OutboxTable
-from reverie.store.sessions.sessions import TurnToAppend
+from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from tests.dream.test_dream_worker import dream_parts
 from tests.support.proxies import Step, StepProxy, at_port, port_of
 from tests.support.stack import eventually
@@ -49,7 +49,7 @@ class Walk:
     """Workers on one database and bus, with a model; the victim's statements pass a proxy."""
 
     store: Store
-    parts: DreamDependencies
+    parts: DigestDependencies
     bus: MessageBus
     starter: ServiceStarter
     log: Path
@@ -86,14 +86,15 @@ class Walk:
     async def tell(self, scope: str) -> None:
         """Two ended sessions with something worth keeping in each, and a ticket."""
         me, parts = self.store.me, self.parts
+        sessions = SessionStore(self.store.db)
         for fact in FACTS:
-            session, _ = await parts.sessions.start(me, new_id(), scope, {"agent": "ann"})
+            session, _ = await sessions.start(me, new_id(), scope, {"agent": "ann"})
             said = [(role, text.format(fact)) for role, text in TALK]
             turns = [TurnToAppend(new_id(), role, text, text) for role, text in said]
-            await parts.sessions.append(me, session, turns)
-            await parts.sessions.end(me, session, None)
+            await sessions.append(me, session, turns)
+            await sessions.end(me, session, None)
         _, ticket = await parts.dreams.request(me.tenant, "one", scope, "session end", {})
-        await publish_now(self.bus, OutboxTable(self.store.db), me.tenant, [ticket])
+        await EventPublisher(self.bus, OutboxTable(self.store.db)).publish(me.tenant, [ticket])
 
     async def told(self) -> bool:
         """Whether all events were published."""

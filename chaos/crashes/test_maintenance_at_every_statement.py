@@ -15,6 +15,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.sessions.sessions import SessionStore
 from reverie.testing.servers import DatabaseUrls, TestRun
 from tests.support.proxies import Step
 from tests.support.stack import eventually
@@ -45,10 +46,8 @@ async def _plant(walk: Walk, name: str) -> int:
     """A tenant that is due, with something for each pass to do; its number."""
     [tenant] = add_tenants(walk.store.admin_url, name)
     who = principal(tenant, name)
-    sessions = [
-        (await walk.parts.sessions.start(who, new_id(), SCOPE, {"agent": "ann"}))[0]
-        for _ in range(3)
-    ]
+    store = SessionStore(walk.store.db)
+    sessions = [(await store.start(who, new_id(), SCOPE, {"agent": "ann"}))[0] for _ in range(3)]
     about = [new(text, scope=SCOPE, session=sessions[n % 3]) for n, text in enumerate(ABOUT)]
     made = await write(
         walk.store,

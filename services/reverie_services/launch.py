@@ -45,7 +45,7 @@ def _launch_in_all(name: str, settings: Settings) -> ServiceLaunch:
 
 def _launch_derivation(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
     """The slow path of ingest and the dream worker, with one copy of the models."""
-    from reverie_services.models import build_model_manager
+    from reverie_services.startup import build_model_manager
 
     ingest = settings_for("ingest").model_copy(update={"ingest_role": DERIVE})
     models = build_model_manager(ingest, ingest.recall_sparse)

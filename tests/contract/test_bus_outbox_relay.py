@@ -7,7 +7,7 @@ import asyncio
 from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import list_dead_letters
 from reverie.bus.interface import MessageBus
-from reverie.bus.outbox_relay import drain_outbox, publish_now, relay
+from reverie.bus.outbox_relay import EventPublisher, drain_outbox, relay
 from reverie.contracts.events import OutgoingEvent
 from reverie.domain.core.ids import new_id
 from tests.contract.bus_cases import (
@@ -25,7 +25,7 @@ from tests.contract.bus_cases import (
 async def test_the_writer_publishes_and_clears_its_own_rows(bus: MessageBus) -> None:
     rows = [event(payload="one"), event(payload="two")]
     outbox = Rows(*rows)
-    await publish_now(bus, outbox, 7, rows)
+    await EventPublisher(bus, outbox).publish(7, rows)
     assert outbox.deleted == [(row.id, 7) for row in rows]
     assert len(await stored(bus)) == 2
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from reverie.bus.nats_bus import connect
+from reverie.bus.outbox_relay import EventPublisher
+from reverie.store.platform.background_work import OutboxTable
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.digest.worker import DreamWorker
@@ -64,7 +66,8 @@ async def test_a_merge_promotes_the_memories_of_its_branch_and_records_it(
 
     async with open_store(database) as store, connect(nats_url, "dream") as bus:
         assert await bus.wait_connected(20)
-        await DreamWorker(replace(dream_parts(store), bus=bus)).run_due_dreams()
+        publisher = EventPublisher(bus, OutboxTable(store.db))
+        await DreamWorker(replace(dream_parts(store), publisher=publisher)).run_due_dreams()
     await shop.applied()
     detail = await _memory(idle, own)
     promoted = detail["metadata"]["promoted"]

@@ -17,9 +17,9 @@ from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.store.sessions.dreams import DreamStore
-from reverie.store.sessions.sessions import TurnToAppend
+from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.scope_digest import run_dream
 from reverie_services.dream.digest.worker import DreamWorker, handle_ticket
 from reverie_services.dream.extraction import Extraction, ExtractionContext, RuleExtractor
@@ -43,17 +43,19 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
         yield made
 
 
-async def _tell(store: Store, parts: DreamDependencies, *facts: str, scope: str = "global") -> None:
+async def _tell(
+    store: Store, parts: DigestDependencies, *facts: str, scope: str = "global"
+) -> None:
     """Ended sessions with something worth keeping in each, and a request."""
     for fact in facts:
-        session, _ = await parts.sessions.start(store.me, new_id(), scope, {"agent": "ann"})
+        session, _ = await SessionStore(store.db).start(store.me, new_id(), scope, {"agent": "ann"})
         said = (
             ("user", f"We decided that {fact} are counted in src/{fact}/main.py, never elsewhere."),
             ("assistant", f"The root cause: {fact} were counted twice in src/{fact}/main.py."),
         )
         turns = [TurnToAppend(new_id(), role, text, text) for role, text in said]
-        await parts.sessions.append(store.me, session, turns)
-        await parts.sessions.end(store.me, session, None)
+        await SessionStore(store.db).append(store.me, session, turns)
+        await SessionStore(store.db).end(store.me, session, None)
     await parts.dreams.request(store.me.tenant, "one", scope, "session end", {})
 
 
@@ -83,7 +85,7 @@ class Mortal(DreamStore):
         return call
 
 
-async def _die(store: Store, parts: DreamDependencies, step: int, after: bool) -> bool:
+async def _die(store: Store, parts: DigestDependencies, step: int, after: bool) -> bool:
     """Whether a worker dies at that step, rather than come to the end."""
     mortal = replace(parts, dreams=Mortal(store, step, after))
     try:
@@ -170,23 +172,22 @@ async def test_a_poison_dream_becomes_a_dead_letter_with_its_reason_and_the_rest
     assert [one.scope for one in await parts.dream_runs.list_pending(store.me, None, None, 9)] == [
         "global"
     ]
-    [dead] = await list_dead_letters(parts.bus)
+    [dead] = await list_dead_letters(parts.publisher.bus)
     assert dead.reason.startswith("ValueError in session ")
     assert "private" not in dead.reason
     assert (dead.origin.consumer, dead.deliveries) == (DREAM_WORKERS.name, 3)
     [parked] = await parts.dream_runs.list_pending(store.me, "global", None, 9)
     assert (parked.state, parked.error) == ("parked", dead.reason)
     assert await parts.dreams.list_due_scopes(parts.settings.limits) == []
-    healed = replace(parts, extractor=RuleExtractor())
-    worker = DreamWorker(healed)
+    worker = DreamWorker(replace(parts, extractor=RuleExtractor()))
 
     async def _heal() -> None:
-        async for delivery in parts.bus.deliveries(DREAM_WORKERS):
-            await handle_ticket(healed, worker, delivery.message)
+        async for delivery in parts.publisher.bus.deliveries(DREAM_WORKERS):
+            await handle_ticket(worker, delivery.message)
             await delivery.ack()
 
     healing = asyncio.create_task(_heal())
-    assert await replay_dead_letters(parts.bus) == 1
+    assert await replay_dead_letters(parts.publisher.bus) == 1
 
     async def _healed() -> bool:
         return admin_rows(store.admin_url, left) == [(0,)]
@@ -217,7 +218,7 @@ async def test_an_outage_parks_no_scope_however_many_dreams_it_interrupts(store:
     parts = replace(parts, settings=quick, dreams=_CutOff(store, quick.max_attempts + 2))
     await _tell(store, parts, *FACTS)
     await DreamWorker(parts).run_due_dreams()
-    assert await list_dead_letters(parts.bus) == []
+    assert await list_dead_letters(parts.publisher.bus) == []
     assert admin_rows(store.admin_url, "select count(*) from turn where run is null") == [(0,)]
     runs = await parts.dream_runs.list_runs(store.me, None, None, 10)
     assert [run.status for run in runs] == ["done"] + ["failed"] * (quick.max_attempts + 2)

@@ -17,11 +17,11 @@ from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresh
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.dream_runs import ALL_PROJECTS, DreamLimitStore
-from reverie.store.sessions.sessions import AppendResult, TurnToAppend
+from reverie.store.sessions.sessions import AppendResult, SessionStore, TurnToAppend
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream import app as dream_app
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.scope_digest import run_dream
 from reverie_services.ingest import app as ingest_app
 from tests.dream.test_dream_worker import HOUR, dream_parts
@@ -42,14 +42,14 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
 
 async def _say(
     store: Store,
-    parts: DreamDependencies,
+    parts: DigestDependencies,
     session: UUID,
     limits: DreamThresholds,
     *words: str,
     role: str = "user",
 ) -> AppendResult:
     turns = [TurnToAppend(new_id(), role, text, text) for text in words]
-    return await parts.sessions.append(store.me, session, turns, limits)
+    return await SessionStore(store.db).append(store.me, session, turns, limits)
 
 
 async def test_all_sessions_of_a_scope_count_together_and_the_nearest_limits_apply(
@@ -58,7 +58,7 @@ async def test_all_sessions_of_a_scope_count_together_and_the_nearest_limits_app
     parts, limits = dream_parts(store), DreamThresholds(segments=3, turns=100, chars=100_000)
     scope, kept = "project/shop", DreamLimitStore(store.db)
     one, two = [
-        (await parts.sessions.start(store.me, new_id(), scope, {"agent": "ann"}))[0]
+        (await SessionStore(store.db).start(store.me, new_id(), scope, {"agent": "ann"}))[0]
         for _ in range(2)
     ]
     assert (await _say(store, parts, one, limits, "first", "second")).due is None
@@ -86,7 +86,9 @@ async def test_an_open_topic_left_for_later_is_not_due_again_until_more_is_said(
 ) -> None:
     parts = dream_parts(store)
     limits = DreamThresholds(segments=2, every_minutes=2**-20)
-    session, scope = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
+    session, scope = await SessionStore(store.db).start(
+        store.me, new_id(), "global", {"agent": "ann"}
+    )
     assert (await _say(store, parts, session, limits, *["the mail queue stalls"] * 2)).due
     assert await _dreamt(store, parts, limits, "segments") == "done"
     [waits] = await parts.dream_runs.list_pending(store.me, scope, None, 9)
@@ -105,13 +107,13 @@ async def test_an_open_topic_left_for_later_is_not_due_again_until_more_is_said(
     state, _ = await parts.dreams.finish(lease, run, {}, limits)
     assert state == "again"
 
-    await parts.sessions.end(store.me, session, None)
+    await SessionStore(store.db).end(store.me, session, None)
     assert await _dreamt(store, parts, limits, "session end") == "done"
     assert await parts.dream_runs.list_pending(store.me, scope, None, 9) == []
 
 
 async def _dreamt(
-    store: Store, parts: DreamDependencies, limits: DreamThresholds, reason: str
+    store: Store, parts: DigestDependencies, limits: DreamThresholds, reason: str
 ) -> str:
     await parts.dreams.request(store.me.tenant, "one", "global", reason, {})
     lease = await parts.dreams.claim("worker", HOUR)
@@ -123,9 +125,9 @@ async def test_a_session_end_whose_request_was_lost_is_requested_by_the_schedule
     store: Store,
 ) -> None:
     parts = dream_parts(store)
-    session, _ = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
+    session, _ = await SessionStore(store.db).start(store.me, new_id(), "global", {"agent": "ann"})
     await _say(store, parts, session, DreamThresholds(), "hello")
-    await parts.sessions.end(store.me, session, None)
+    await SessionStore(store.db).end(store.me, session, None)
     assert await parts.dreams.list_due_scopes(DreamThresholds()) == []
     admin_rows(store.admin_url, "update session set ended = now() - interval '1 minute'")
     assert [one.reason for one in await parts.dreams.list_due_scopes(DreamThresholds())] == [
@@ -154,7 +156,9 @@ async def test_two_schedulers_without_a_worker_leave_one_ticket_per_scope(
         await bus.wait_connected(10)
         for n in range(SCOPES):
             scope = f"project/p{n}"
-            session, _ = await parts.sessions.start(store.me, new_id(), scope, {"agent": "ann"})
+            session, _ = await SessionStore(store.db).start(
+                store.me, new_id(), scope, {"agent": "ann"}
+            )
             await _say(store, parts, session, DreamThresholds(), TALK.format(f"queues{n}"))
         # One more wakes a worker that tends the memories of a tenant.
         admin_rows(

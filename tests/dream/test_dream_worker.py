@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
-from reverie.inference.token_counters import EstimatingTokenCounter
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.ranking_signals import RankStore
-from reverie.store.memories.short_ids import ShortIdResolver
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
@@ -18,7 +17,7 @@ from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
 from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies, MaintenanceDependencies
 from reverie_services.dream.digest.scope_digest import run_dream
 from reverie_services.dream.settings import DreamSettings
 from tests.support.store_setup import Store, admin_rows, open_store
@@ -31,32 +30,39 @@ async def _known(_: int) -> Redactor:
     return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-seven")]))
 
 
-def dream_parts(store: Store) -> DreamDependencies:
-    return DreamDependencies(
+def dream_parts(store: Store) -> DigestDependencies:
+    return DigestDependencies(
         settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
-        bus=InMemoryBus(),
-        token_counter=EstimatingTokenCounter(),
         dreams=DreamStore(store.db),
         dream_runs=DreamRunStore(store.db),
-        sessions=SessionStore(store.db),
-        short_ids=ShortIdResolver(store.db),
         summaries=SummaryStore(store.db),
+        duplicates=DuplicateStore(store.db),
+        publisher=EventPublisher(InMemoryBus(), OutboxTable(store.db)),
+        load_redactor=_known,
+    )
+
+
+def maintenance_parts(store: Store) -> MaintenanceDependencies:
+    return MaintenanceDependencies(
+        settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
         maintenance=MaintenanceStore(store.db),
         duplicates=DuplicateStore(store.db),
         reviews=ReviewStore(store.db),
         ranks=RankStore(store.db),
-        outbox=OutboxTable(store.db),
+        publisher=EventPublisher(InMemoryBus(), OutboxTable(store.db)),
         load_redactor=_known,
     )
 
 
 async def _waiting(
-    store: Store, parts: DreamDependencies, said: str = "We decided to keep money in cents."
+    store: Store, parts: DigestDependencies, said: str = "We decided to keep money in cents."
 ) -> None:
     """A session with a turn to digest, and a request for it."""
-    session, scope = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
+    session, scope = await SessionStore(store.db).start(
+        store.me, new_id(), "global", {"agent": "ann"}
+    )
     turn = TurnToAppend(new_id(), "user", said, "money cents")
-    await parts.sessions.append(store.me, session, [turn])
+    await SessionStore(store.db).append(store.me, session, [turn])
     await parts.dreams.request(store.me.tenant, "one", scope, "asked", {})
 
 

@@ -14,8 +14,9 @@ from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.sessions.sessions import SessionStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.llm_extractor import LlmExtractor
 from reverie_services.dream.extraction import RuleExtractor
 from tests.dream.test_dream_worker import dream_parts
@@ -41,7 +42,7 @@ async def _known(_: int) -> Redactor:
 
 
 @asynccontextmanager
-async def _asking(store: Store, url: str, calls: int = 50) -> AsyncIterator[DreamDependencies]:
+async def _asking(store: Store, url: str, calls: int = 50) -> AsyncIterator[DigestDependencies]:
     endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=5.0, retry_delay=0.0)
     async with open_language_model(
         endpoint, LlmUsageStore(store.db, calls, 100_000), CollectorRegistry()
@@ -64,9 +65,9 @@ def _made(store: Store) -> dict[str, tuple[Any, ...]]:
     return {row[0]: row[1:] for row in found}
 
 
-async def _dream(store: Store, parts: DreamDependencies, talk: Sequence[tuple[str, str]]) -> None:
+async def _dream(store: Store, parts: DigestDependencies, talk: Sequence[tuple[str, str]]) -> None:
     session, _ = await told(store, parts, talk, "project/shop")
-    await parts.sessions.end(store.me, session, None)
+    await SessionStore(store.db).end(store.me, session, None)
     assert await dreamt(store, parts, "session end", "project/shop") == "done"
 
 

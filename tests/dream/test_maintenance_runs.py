@@ -15,9 +15,9 @@ from reverie.domain.core.errors import Unavailable
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.maintenance import MaintenanceScope, MaintenanceStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_due_maintenance, run_maintenance
-from tests.dream.test_dream_worker import HOUR, dream_parts
+from tests.dream.test_dream_worker import HOUR, maintenance_parts
 from tests.support.store_setup import Store, admin_rows, files_of, new, open_store, write
 
 OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
@@ -46,14 +46,14 @@ def _runs(store: Store) -> list[dict[str, Any]]:
     return [row[0] for row in found]
 
 
-async def _tend(store: Store, parts: DreamDependencies) -> dict[str, int]:
+async def _tend(store: Store, parts: MaintenanceDependencies) -> dict[str, int]:
     return (await run_maintenance(parts, MaintenanceScope(store.me.tenant, "one"))).counts
 
 
 async def test_orphaned_anchors_are_archived_and_restored_when_touched_again(
     store: Store,
 ) -> None:
-    parts, enrichment, me = dream_parts(store), EnrichmentStore(store.db), store.me.tenant
+    parts, enrichment, me = maintenance_parts(store), EnrichmentStore(store.db), store.me.tenant
     [memory] = await write(store, new("The pool holds ten", scope="project/shop"))
     raw = await enrichment.load(me, memory)
     assert raw is not None
@@ -88,7 +88,7 @@ async def test_a_run_that_hits_its_time_limit_resumes_there_and_reports_its_work
     ]
     await write(store, *(new(text, scope="project/shop") for text in (*pairs, *twins, "Alone")))
     admin_rows(store.admin_url, "update memory set enriched_version = version")
-    whole = dream_parts(store)
+    whole = maintenance_parts(store)
     hasty = replace(whole, settings=replace(whole.settings, maintenance_step_timeout=0.0))
     counts: list[dict[str, int]] = []
     for _ in range(3):
@@ -113,7 +113,7 @@ async def test_a_run_that_hits_its_time_limit_resumes_there_and_reports_its_work
 
 
 async def test_a_tenant_with_nothing_to_do_leaves_no_record(store: Store) -> None:
-    assert await _tend(store, dream_parts(store)) == {"looked": 0}
+    assert await _tend(store, maintenance_parts(store)) == {"looked": 0}
     assert _runs(store) == []
 
 
@@ -127,7 +127,7 @@ async def _due(store: Store, tenant: int | None = None) -> list[tuple[bool, int]
 async def test_a_tenant_whose_worker_died_is_taken_over_and_given_up_after_three_attempts(
     store: Store,
 ) -> None:
-    parts = dream_parts(store)
+    parts = maintenance_parts(store)
     tending, day = parts.maintenance, 86_400.0
     assert await tending.is_any_due(day) is False
     assert await run_due_maintenance(parts, 0.0) is False
@@ -163,7 +163,7 @@ async def test_a_tenant_whose_worker_died_is_taken_over_and_given_up_after_three
 async def test_a_tenant_is_maintained_after_an_outage_however_often_it_was_interrupted(
     store: Store,
 ) -> None:
-    parts = dream_parts(store)
+    parts = maintenance_parts(store)
     await write(store, new("The cart holds ten"))
     admin_rows(store.admin_url, "update tenant set maintained_at = now() - interval '2 days'")
 
@@ -186,7 +186,7 @@ async def test_an_interrupted_or_stopping_run_is_handed_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reverie_services.dream.maintenance.steps.SMALL_PAGE_SIZE", 1)
-    parts = dream_parts(store)
+    parts = maintenance_parts(store)
     await write(store, new("The cart holds ten"), new("Orders are paid at once"))
     admin_rows(store.admin_url, "update memory set enriched_version = version")
     old = "update tenant set maintained_at = now() - interval '2 days' where name = 'one'"

@@ -15,9 +15,9 @@ from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.platform.llm_usage import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance
-from tests.dream.test_dream_worker import dream_parts
+from tests.dream.test_dream_worker import maintenance_parts
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 from tests.support.stub_llm import stub_llm
 
@@ -26,12 +26,12 @@ SEEN = "Retries without a deadline exhaust the pool, in orders and in billing"
 
 
 @asynccontextmanager
-async def _reflecting(store: Store, url: str) -> AsyncIterator[DreamDependencies]:
+async def _reflecting(store: Store, url: str) -> AsyncIterator[MaintenanceDependencies]:
     endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=5.0, retry_delay=0.0)
     async with open_language_model(
         endpoint, LlmUsageStore(store.db, 50, 100_000), CollectorRegistry()
     ) as model:
-        parts = dream_parts(store)
+        parts = maintenance_parts(store)
         settings = replace(parts.settings, reflection_enabled=True)
         yield replace(parts, settings=settings, language_model=model)
 
@@ -105,7 +105,7 @@ async def test_without_a_model_only_state_memories_are_proposed_for_the_vault(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:
-        parts = dream_parts(store)
+        parts = maintenance_parts(store)
         [count, blob, _] = await write(
             store,
             new("open_tickets = 41", scope=SHOP, key="open_tickets"),

@@ -17,7 +17,7 @@ from reverie.store.memories.scope_notes import ScopeNoteStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.summaries import StoredSummary, SummaryStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.scope_digest import run_dream
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.store_setup import Store, admin_rows, new, open_store
@@ -31,7 +31,7 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
         yield made
 
 
-async def _dream(store: Store, parts: DreamDependencies) -> StoredSummary | None:
+async def _dream(store: Store, parts: DigestDependencies) -> StoredSummary | None:
     """The summary after a dream, and what telling it whole comes to."""
     await parts.dreams.request(store.me.tenant, "one", "global", "asked", {})
     lease = await parts.dreams.claim("worker", HOUR)
@@ -41,7 +41,7 @@ async def _dream(store: Store, parts: DreamDependencies) -> StoredSummary | None
     return found[0] if found else None
 
 
-async def _whole(store: Store, parts: DreamDependencies, cap: int) -> str:
+async def _whole(store: Store, parts: DigestDependencies, cap: int) -> str:
     memories = admin_rows(
         store.admin_url, "select id from memory where status = 'active' and scope = 'global'"
     )

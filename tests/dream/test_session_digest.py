@@ -13,9 +13,9 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.domain.extraction.rule_extractor import ExtractedMemory
 from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.store.sessions.sessions import TurnToAppend
+from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.scope_digest import run_dream
 from reverie_services.dream.extraction import Extraction, ExtractionContext
 from tests.dream.test_dream_worker import HOUR, dream_parts
@@ -40,17 +40,17 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
 
 
 async def told(
-    store: Store, parts: DreamDependencies, said: Sequence[tuple[str, str]], scope: str = "global"
+    store: Store, parts: DigestDependencies, said: Sequence[tuple[str, str]], scope: str = "global"
 ) -> tuple[UUID, list[UUID]]:
     """A live session with these turns; answers its id and theirs."""
-    session, _ = await parts.sessions.start(store.me, new_id(), scope, {"agent": "ann"})
+    session, _ = await SessionStore(store.db).start(store.me, new_id(), scope, {"agent": "ann"})
     turns = [TurnToAppend(new_id(), role, content, content) for role, content in said]
-    await parts.sessions.append(store.me, session, turns)
+    await SessionStore(store.db).append(store.me, session, turns)
     return session, [turn.id for turn in turns]
 
 
 async def dreamt(
-    store: Store, parts: DreamDependencies, reason: str = "turns", scope: str = "global"
+    store: Store, parts: DigestDependencies, reason: str = "turns", scope: str = "global"
 ) -> str:
     """One dream over the scope, asked for by a reason."""
     await parts.dreams.request(store.me.tenant, "one", scope, reason, {})
@@ -78,7 +78,9 @@ async def test_the_open_topic_of_a_live_session_waits_for_its_end_or_silence(sto
     assert undigested(store) == turns[2:]
     assert await dreamt(store, parts) == "done"
     assert undigested(store) == turns[2:]
-    await parts.sessions.append(store.me, session, [TurnToAppend(new_id(), "user", "yes", "yes")])
+    await SessionStore(store.db).append(
+        store.me, session, [TurnToAppend(new_id(), "user", "yes", "yes")]
+    )
     quiet = replace(
         parts, settings=replace(parts.settings, limits=DreamThresholds(idle_minutes=1e-9))
     )
@@ -95,7 +97,7 @@ async def test_a_long_session_is_digested_page_by_page_and_every_turn_once(
     parts = dream_parts(store)
     paged = replace(parts, settings=replace(parts.settings, turn_page_size=batch, opening_turns=4))
     session, turns = await told(store, parts, [said for topic in TOPICS for said in _talk(topic)])
-    await parts.sessions.end(store.me, session, None)
+    await SessionStore(store.db).end(store.me, session, None)
     assert await dreamt(store, paged) == "done"
     assert undigested(store) == []
     [run] = await parts.dream_runs.list_runs(store.me, None, None, 1)
@@ -137,9 +139,9 @@ async def test_an_extraction_that_cites_no_turn_of_its_segment_is_refused(store:
     assert kept == [("We always cite both in what we write.", turns[0])]
 
 
-async def _ended(store: Store, parts: DreamDependencies, said: Sequence[tuple[str, str]]) -> UUID:
+async def _ended(store: Store, parts: DigestDependencies, said: Sequence[tuple[str, str]]) -> UUID:
     session, _ = await told(store, parts, said)
-    await parts.sessions.end(store.me, session, None)
+    await SessionStore(store.db).end(store.me, session, None)
     assert await dreamt(store, parts, "session_end") == "done"
     return session
 
@@ -211,7 +213,7 @@ async def test_a_session_has_one_memory_that_grows(store: Store) -> None:
     node = "select id, version, content, status from memory where kind = 'session'"
     [(first, version, content, _)] = admin_rows(store.admin_url, node)
     late = [TurnToAppend(new_id(), role, said, said) for role, said in _talk(TOPICS[1])]
-    await parts.sessions.append(store.me, session, late)
+    await SessionStore(store.db).append(store.me, session, late)
     assert await dreamt(store, parts, "asked") == "done"
     [(again, later, grown, status)] = admin_rows(store.admin_url, node)
     assert (again, later, status) == (first, version + 1, "active")

@@ -14,9 +14,9 @@ from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.platform.llm_usage import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance
-from tests.dream.test_dream_worker import dream_parts
+from tests.dream.test_dream_worker import maintenance_parts
 from tests.support.stack import Stack
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 from tests.support.stub_llm import StubModel, stub_llm
@@ -29,11 +29,11 @@ LINES = "-import jsonwebtoken\n+import jose"
 @asynccontextmanager
 async def _reviewing(
     store: Store, url: str, mode: Literal["propose", "apply"]
-) -> AsyncIterator[DreamDependencies]:
+) -> AsyncIterator[MaintenanceDependencies]:
     endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=5.0, retry_delay=0.0)
     ledger = LlmUsageStore(store.db, 50, 100_000)
     async with open_language_model(endpoint, ledger, CollectorRegistry()) as model:
-        parts = dream_parts(store)
+        parts = maintenance_parts(store)
         yield replace(
             parts, settings=replace(parts.settings, review_mode=mode), language_model=model
         )
@@ -75,7 +75,7 @@ def _says(stub: StubModel, **verdicts: dict[str, str]) -> None:
     stub.answer = answer
 
 
-async def _tended(store: Store, parts: DreamDependencies) -> int:
+async def _tended(store: Store, parts: MaintenanceDependencies) -> int:
     work = await run_maintenance(parts, MaintenanceScope(store.me.tenant, "one"))
     return work.counts.get("reviewed", 0)
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
@@ -25,7 +26,6 @@ from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
-from reverie_services.staleness.settings import StalenessSettings
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, derived, files_of, new, open_store, write
 from tests.support.tables import blocked, holding
@@ -51,14 +51,12 @@ async def place(database: DatabaseUrls) -> AsyncIterator[Place]:
         bus = InMemoryBus()
         bus.connected = False
         parts = StalenessDependencies(
-            StalenessSettings(),
-            bus,
             GitChangeStore(store.db),
             StaleMarkStore(store.db),
             WebhookStore(store.db, create_cipher(None)),
-            OutboxTable(store.db),
             IdempotencyTable(store.db),
             VaultStore(store.db).load_redactor,
+            EventPublisher(bus, OutboxTable(store.db)),
         )
         yield Place(store, parts)
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
@@ -44,40 +45,35 @@ class Outbox(Protocol):
         """Delete a tenant's rows that their writer has published itself."""
 
 
-async def publish_now(
-    bus: MessageBus, outbox: Outbox, tenant: int, outgoing: Sequence[OutgoingEvent]
-) -> None:
-    """Publish what a write just stored and delete it from the outbox; never raises for a bus or
-    a store that is away: the relay does it later."""
-    try:
-        for event in outgoing:
-            await bus.publish(event)
-        await outbox.delete([event.id for event in outgoing], tenant)
-    except (Unavailable, PayloadTooLarge, InvalidInput) as error:
-        log.info("publish_left_to_relay", events=len(outgoing), error=type(error).__name__)
-
-
-class OutboxPublisher(Protocol):
-    """The dependencies of a service that publishes what it stored."""
-
-    @property
-    def bus(self) -> MessageBus: ...
-    @property
-    def outbox(self) -> Outbox: ...
-
-
 class SupportsAfterReply(Protocol):
     """A call that runs jobs once its reply has left."""
 
     def run_after_reply(self, job: Callable[[], Awaitable[None]]) -> None: ...
 
 
-def publish_after_reply(
-    call: SupportsAfterReply, deps: OutboxPublisher, tenant: int, events: Sequence[OutgoingEvent]
-) -> None:
-    """Publishes the events of a write once the reply to the call has left."""
-    if events:
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, tenant, events))
+@dataclass(frozen=True)
+class EventPublisher:
+    """Publishes the events of a write at once; the relay publishes later what it cannot."""
+
+    bus: MessageBus
+    outbox: Outbox
+
+    async def publish(self, tenant: int, events: Sequence[OutgoingEvent]) -> None:
+        """Publish what a write just stored and delete it from the outbox; never raises for a bus
+        or a store that is away."""
+        try:
+            for event in events:
+                await self.bus.publish(event)
+            await self.outbox.delete([event.id for event in events], tenant)
+        except (Unavailable, PayloadTooLarge, InvalidInput) as error:
+            log.info("publish_left_to_relay", events=len(events), error=type(error).__name__)
+
+    def publish_after_reply(
+        self, call: SupportsAfterReply, tenant: int, events: Sequence[OutgoingEvent]
+    ) -> None:
+        """Publish the events of a write once the reply to the call has left."""
+        if events:
+            call.run_after_reply(lambda: self.publish(tenant, events))
 
 
 async def relay(

@@ -1,4 +1,4 @@
-"""Dependencies that the workers and handlers of the dream service share."""
+"""Dependencies of the dream service, one small record for each feature."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from reverie.bus.interface import MessageBus
+from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
-from reverie.inference.token_counters import TokenCounter
+from reverie.inference.token_counters import EstimatingTokenCounter, TokenCounter
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.ranking_signals import RankStore
 from reverie.store.memories.short_ids import ShortIdResolver
-from reverie.store.platform.background_work import OutboxTable
 from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
@@ -27,24 +26,46 @@ from reverie_services.dream.settings import DreamSettings
 
 
 @dataclass(frozen=True)
-class DreamDependencies:
-    """Everything that a worker or a door of dream may use."""
+class DigestDependencies:
+    """Dependencies of the workers that digest sessions; without `model_manager` words decide."""
 
     settings: DreamSettings
-    bus: MessageBus
-    token_counter: TokenCounter
     dreams: DreamStore
     dream_runs: DreamRunStore
-    sessions: SessionStore
-    short_ids: ShortIdResolver
     summaries: SummaryStore
+    duplicates: DuplicateStore
+    publisher: EventPublisher
+    load_redactor: RedactorLoader
+    model_manager: ModelManager | None = None
+    extractor: Extractor = field(default_factory=RuleExtractor)
+    metrics: DreamMetrics = field(default_factory=lambda: DreamMetrics(CollectorRegistry()))
+
+    @property
+    def token_counter(self) -> TokenCounter:
+        """The counter of the embedding model, else an estimate."""
+        return self.model_manager.counter if self.model_manager else EstimatingTokenCounter()
+
+
+@dataclass(frozen=True)
+class MaintenanceDependencies:
+    """Dependencies of the maintenance steps."""
+
+    settings: DreamSettings
     maintenance: MaintenanceStore
     duplicates: DuplicateStore
     reviews: ReviewStore
     ranks: RankStore
-    outbox: OutboxTable
+    publisher: EventPublisher
     load_redactor: RedactorLoader
     language_model: LanguageModel | None = None
-    extractor: Extractor = field(default_factory=RuleExtractor)
-    metrics: DreamMetrics = field(default_factory=lambda: DreamMetrics(CollectorRegistry()))
-    model_manager: ModelManager | None = None
+
+
+@dataclass(frozen=True)
+class DreamRequestDependencies:
+    """Dependencies of requesting and listing dreams."""
+
+    dreams: DreamStore
+    dream_runs: DreamRunStore
+    sessions: SessionStore
+    short_ids: ShortIdResolver
+    publisher: EventPublisher

@@ -1,10 +1,14 @@
-"""Dependencies that the handlers and background jobs of the ingest service share."""
+"""Dependencies of the ingest service, one small record for each feature."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from reverie.bus.interface import MessageBus
+from reverie.bus.outbox_relay import EventPublisher
+from reverie.domain.core.confidence import HalfLives
+from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
 from reverie.store.memories.claims import ClaimStore
@@ -30,6 +34,7 @@ from reverie.store.platform.quotas import QuotaStore
 from reverie.store.platform.recall_traces import RecallTraceStore
 from reverie.store.platform.redaction_backfill import RedactionBackfillStore
 from reverie.store.platform.vault import VaultStore
+from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
@@ -38,49 +43,193 @@ from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie_services.ingest.batching import EnrichmentBatches
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
-from reverie_services.ingest.outbox_cleanup import BufferedOutbox
 from reverie_services.ingest.settings import IngestSettings
 
 
 @dataclass(frozen=True)
-class IngestDependencies:
-    """Everything a door or a background task of ingest may use."""
+class WriteDependencies:
+    """Dependencies of remembering, of sessions and of their turns."""
 
     settings: IngestSettings
-    bus: MessageBus
+    model_manager: ModelManager
+    memories: MemoryStore
+    sessions: SessionStore
+    short_ids: ShortIdResolver
+    contexts: ContextStore
+    scope_names: ScopeNameStore
+    dreams: DreamStore
+    vault: VaultStore
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class EditDependencies:
+    """Dependencies of edits, pins, confirmations and restored memories."""
+
+    memories: MemoryStore
+    edits: EditStore
+    maintenance: MaintenanceStore
+    stale_marks: StaleMarkStore
+    content_limit: int
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class ImportDependencies:
+    """Dependencies of imports."""
+
+    settings: IngestSettings
     model_manager: ModelManager
     memories: MemoryStore
     edits: EditStore
-    stale_marks: StaleMarkStore
+    export_import: ExportImportStore
+    scope_notes: ScopeNoteStore
+    load_redactor: RedactorLoader
+
+
+@dataclass(frozen=True)
+class CorrectionDependencies:
+    """Dependencies of corrections after a turn."""
+
+    memories: MemoryStore
     sessions: SessionStore
     short_ids: ShortIdResolver
-    maintenance: MaintenanceStore
-    dreams: DreamStore
-    dream_runs: DreamRunStore
-    dream_limits: DreamLimitStore
-    enrichment: EnrichmentStore
-    duplicates: DuplicateStore
-    contexts: ContextStore
-    export_import: ExportImportStore
-    scope_names: ScopeNameStore
-    scope_notes: ScopeNoteStore
-    outbox: BufferedOutbox
-    idempotency: IdempotencyTable
-    leader_lock: LeaderLock
-    administration: AdministrationStore
-    audit: AuditTable
-    links: LinkStore
-    ranks: RankStore
-    tasks: TaskStore
-    traces: RecallTraceStore
-    event_visibility: EventVisibility
+    corrections: CorrectionStore
+    language_model: LanguageModel | None
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class ClaimDependencies:
+    """Dependencies of claims."""
+
+    settings: IngestSettings
     claims: ClaimStore
+    sessions: SessionStore
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class TaskDependencies:
+    """Dependencies of tasks."""
+
+    tasks: TaskStore
+    memories: MemoryStore
+    half_lives: HalfLives
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class LinkDependencies:
+    """Dependencies of links."""
+
+    links: LinkStore
+    short_ids: ShortIdResolver
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class ReviewDependencies:
+    """Dependencies of reviews of stale memories."""
+
+    reviews: ReviewStore
+    short_ids: ShortIdResolver
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class EventDependencies:
+    """Dependencies of the stream of events, which `max_watchers` may follow at once."""
+
+    bus: MessageBus
+    event_visibility: EventVisibility
+    max_watchers: int
+
+
+@dataclass(frozen=True)
+class VaultDependencies:
+    """Dependencies of the vault; `value_limit` in bytes."""
+
     vault: VaultStore
     redaction_backfill: RedactionBackfillStore
-    reviews: ReviewStore
-    corrections: CorrectionStore
+    scope_names: ScopeNameStore
+    value_limit: int
+
+
+@dataclass(frozen=True)
+class AdministrationDependencies:
+    """Dependencies of keys, projects, scopes and deletions; `deletion_timeout` in seconds."""
+
+    administration: AdministrationStore
+    quotas: QuotaStore
+    short_ids: ShortIdResolver
+    bus: MessageBus
+    deletion_timeout: float
+
+
+@dataclass(frozen=True)
+class ProjectSettingsDependencies:
+    """Dependencies of what tenants and projects set."""
+
+    contexts: ContextStore
+    dream_limits: DreamLimitStore
     llm_usage: LlmUsageStore
     quotas: QuotaStore
+    default_limits: DreamThresholds
+
+
+@dataclass(frozen=True)
+class DerivationDependencies:
+    """Dependencies of deriving chunks, vectors, anchors and causes from memories."""
+
+    settings: IngestSettings
+    model_manager: ModelManager
+    enrichment: EnrichmentStore
+
+
+@dataclass(frozen=True)
+class EnrichmentDependencies(DerivationDependencies):
+    """Dependencies of enriching memories and of merging their duplicates."""
+
+    duplicates: DuplicateStore
+    load_redactor: RedactorLoader
+    publisher: EventPublisher
     language_model: LanguageModel | None = None
     batches: EnrichmentBatches = field(default_factory=EnrichmentBatches)
     model_selection_queue: ModelSelectionQueue = field(default_factory=ModelSelectionQueue)
+
+
+@dataclass(frozen=True)
+class ModelSelectionDependencies:
+    """Dependencies of moving tenants to another embedding model, where `is_allowed`."""
+
+    models: EmbeddingModelStore
+    model_manager: ModelManager
+    queue: ModelSelectionQueue
+    is_allowed: bool
+
+
+@dataclass(frozen=True)
+class SchedulerDependencies:
+    """Dependencies of the periodic jobs of the leader."""
+
+    settings: IngestSettings
+    enrichment: EnrichmentDependencies
+    leader_lock: LeaderLock
+    dreams: DreamStore
+    dream_runs: DreamRunStore
+    maintenance: MaintenanceStore
+    ranks: RankStore
+    idempotency: IdempotencyTable
+    traces: RecallTraceStore
+    audit: AuditTable
+    publisher: EventPublisher
+
+
+@dataclass(frozen=True)
+class RedactionBackfillDependencies:
+    """Dependencies of redacting stored texts; `grace` in seconds."""
+
+    redaction_backfill: RedactionBackfillStore
+    load_redactor: RedactorLoader
+    grace: float

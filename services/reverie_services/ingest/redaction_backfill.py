@@ -15,16 +15,17 @@ from reverie.domain.redaction.vault_secrets import SecretMatcher
 from reverie.domain.text.index_terms import index_text, memory_index_text
 from reverie.runtime.observability.tracing import span
 from reverie.store.platform.redaction_backfill import TABLES, BackfillRun, RedactedRow, RowTexts
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import RedactionBackfillDependencies
 
 log = structlog.get_logger("reverie.ingest")
 
 PAGE_SIZE = 200
 LEASE_SECONDS = 60.0
+POLL_INTERVAL = 1.0
 _TEXT_FIELDS = frozenset({"summary", "key", "git", "metadata", "tags"})
 
 
-async def run_redaction_backfill(deps: IngestDependencies) -> None:
+async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
     """Goes through one tenant's texts after another's, for ever. Cancel it to stop."""
     while True:
         try:
@@ -37,10 +38,10 @@ async def run_redaction_backfill(deps: IngestDependencies) -> None:
         # The lease runs out, and the passage goes on from where it came to.
         except Exception as error:
             log.exception("scrubbing_failed", error=type(error).__name__)
-        await asyncio.sleep(deps.settings.redaction_poll_interval)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
-async def redact_stored_texts(deps: IngestDependencies, run: BackfillRun) -> int:
+async def redact_stored_texts(deps: RedactionBackfillDependencies, run: BackfillRun) -> int:
     """Goes the rest of the way; answers how many rows lost a secret. Safe to break off."""
     row_count = 0
     with span("scrub", tenant=run.tenant_name):
@@ -51,16 +52,16 @@ async def redact_stored_texts(deps: IngestDependencies, run: BackfillRun) -> int
             if redacted is None:
                 return row_count
             row_count += redacted
-        await deps.redaction_backfill.finish(run, deps.settings.redaction_grace)
+        await deps.redaction_backfill.finish(run, deps.grace)
     log.info("scrubbed", rows=row_count)
     return row_count
 
 
-async def _redact_table(deps: IngestDependencies, run: BackfillRun) -> int | None:
+async def _redact_table(deps: RedactionBackfillDependencies, run: BackfillRun) -> int | None:
     """How many rows of the table lost a secret; None where another has the passage."""
     row_count = 0
     while page := await deps.redaction_backfill.page(run, PAGE_SIZE):
-        secrets = (await deps.vault.load_redactor(run.tenant)).secrets
+        secrets = (await deps.load_redactor(run.tenant)).secrets
         redacted_rows = await asyncio.to_thread(_redact_rows, secrets, page)
         if redacted_rows and not await deps.redaction_backfill.put(run, redacted_rows):
             continue

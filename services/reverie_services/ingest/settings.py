@@ -30,14 +30,12 @@ class IngestSettings:
     auto_multilingual_model: bool
     dream_limits: DreamThresholds = DEFAULT_THRESHOLDS
     tool_output_chars: int = 600
-    correction_cooldown: float = 30.0
     dream_retention: float = 90 * 86_400.0
     chunk_tokens: int = 200
     chunk_overlap: int = 40
     max_relatives: int = 5
     sweep_age: float = 30.0
     deletion_timeout: float = 15.0
-    redaction_poll_interval: float = 1.0
     redaction_grace: float = 30.0
 
 

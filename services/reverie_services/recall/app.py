@@ -48,7 +48,6 @@ from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
-from reverie_services.models import build_model_manager
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
 from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
 from reverie_services.recall.dependencies import (
@@ -75,6 +74,7 @@ from reverie_services.recall.routes import models as model_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
 from reverie_services.recall.settings import build_recall_settings
+from reverie_services.startup import build_model_manager
 
 CACHE_SHARE = 5 / 64
 """The share of the machine's memory that the caches of vectors and terms may take."""

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from reverie.bus.interface import MessageBus
+from reverie.bus.outbox_relay import EventPublisher
+from reverie.domain.core.confidence import HALF_LIVES, HalfLives
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.http.idempotency import IdempotencyStore
-from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
-from reverie_services.staleness.settings import StalenessSettings
 
 
 @dataclass(frozen=True)
 class StalenessDependencies:
-    """Everything that a door of staleness may use."""
+    """Dependencies of taking git changes and marking memories; `git_limit`: bytes of a change."""
 
-    settings: StalenessSettings
-    bus: MessageBus
     changes: GitChangeStore
     stale_marks: StaleMarkStore
     webhooks: WebhookStore
-    outbox: OutboxTable
     idempotency: IdempotencyStore
     load_redactor: RedactorLoader
+    publisher: EventPublisher
+    git_limit: int = 25 * 1024 * 1024
+    half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)

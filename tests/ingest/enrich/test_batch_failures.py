@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
+from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.kinds import Kind
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageEndpoint
@@ -19,7 +20,7 @@ from reverie.store.platform.vault import VaultStore
 from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.batching import BatchQueues
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich import worker
 from reverie_services.ingest.enrich.enrichment import LoadedMemory, PreparedEnrichment
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
@@ -37,21 +38,20 @@ create trigger refused before update on memory for each row
 """
 
 
-def _parts(store: Store, language: LanguageModel | None) -> IngestDependencies:
+def _parts(store: Store, language: LanguageModel | None) -> EnrichmentDependencies:
     """What writing and comparing take."""
     made = SimpleNamespace(
         settings=SimpleNamespace(max_relatives=5),
-        bus=InMemoryBus(),
         enrichment=EnrichmentStore(store.db),
         duplicates=DuplicateStore(store.db),
-        outbox=OutboxTable(store.db),
-        vault=VaultStore(store.db, create_cipher(None)),
+        publisher=EventPublisher(InMemoryBus(), OutboxTable(store.db)),
+        load_redactor=VaultStore(store.db, create_cipher(None)).load_redactor,
         language_model=language,
     )
-    return cast("IngestDependencies", made)
+    return cast("EnrichmentDependencies", made)
 
 
-async def _derived(store: Store, parts: IngestDependencies, *ids: Any) -> list[Any]:
+async def _derived(store: Store, parts: EnrichmentDependencies, *ids: Any) -> list[Any]:
     """What deriving from these answers, one group of them all."""
     whose, raws = (store.me.tenant, "one"), await parts.enrichment.load_all(store.me.tenant, ids)
     groups, work = BatchQueues(), partial(worker._write_and_deduplicate, parts, whose)
@@ -93,7 +93,7 @@ async def test_a_failed_comparison_repeats_neither_writes_nor_events(
         admin_rows(store.admin_url, "revoke select on posting_entry from reverie_app")
         done = await _derived(store, parts, *ids)
         assert all(isinstance(one, Exception) for one in done)
-        told = await parts.bus.read_page("MEMORY", "memory.one.enriched", 0, 100)
+        told = await parts.publisher.bus.read_page("MEMORY", "memory.one.enriched", 0, 100)
         admin_rows(store.admin_url, "grant select on posting_entry to reverie_app")
         assert await _derived(store, parts, *ids) == [False, False]
     assert len(told) == 2
@@ -114,5 +114,5 @@ async def test_two_concurrent_enrichments_of_one_memory_write_and_publish_it_onc
             for _ in range(2)
         )
         assert sorted(await asyncio.gather(*both)) == [[False], [True]]
-        told = await parts.bus.read_page("MEMORY", "memory.one.enriched", 0, 100)
+        told = await parts.publisher.bus.read_page("MEMORY", "memory.one.enriched", 0, 100)
     assert len(told) == 1

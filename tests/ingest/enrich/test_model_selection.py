@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import asyncpg
@@ -22,12 +21,11 @@ from reverie.inference.embedder import Embedder, Vectors
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
 from reverie.inference.model_manager import PROBE_TEXT, ModelManager
 from reverie.inference.token_counters import EstimatingTokenCounter
-from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.search.embedding_models import EmbeddingModelStore, build_table_name
 from reverie.testing.models import FakeEmbedder, load_embedder_once, model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest import model_selection_queue as letters_module
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ModelSelectionDependencies
 from reverie_services.ingest.enrich.model_selection import run_model_selection, select_model
 from reverie_services.ingest.enrich.reembed import reembed
 from reverie_services.ingest.model_selection_queue import CHECK_EVERY, ModelSelectionQueue
@@ -62,15 +60,9 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
         yield made
 
 
-def _parts(store: Store, slot: Slot, may: bool = True) -> IngestDependencies:
-    settings = SimpleNamespace(auto_multilingual_model=may)
-    made: Any = SimpleNamespace(
-        model_selection_queue=ModelSelectionQueue(),
-        model_manager=slot,
-        settings=settings,
-        enrichment=EnrichmentStore(store.db),
-    )
-    return cast("IngestDependencies", made)
+def _parts(store: Store, slot: Slot, may: bool = True) -> ModelSelectionDependencies:
+    models = EmbeddingModelStore(store.db)
+    return ModelSelectionDependencies(models, cast("Any", slot), ModelSelectionQueue(), may)
 
 
 async def _written(store: Store, text: str, many: int) -> None:
@@ -84,7 +76,7 @@ async def test_a_tenant_of_chinese_memories_is_moved_once(store: Store, tmp_path
     assert await select_model(parts, store.me.tenant)
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
     assert not await select_model(parts, store.me.tenant)
-    assert (slot.wanted, parts.model_selection_queue.unreadable) == ([OTHER], set())
+    assert (slot.wanted, parts.queue.unreadable) == ([OTHER], set())
 
 
 async def test_a_tenant_with_few_or_mostly_other_memories_stays(
@@ -120,16 +112,16 @@ async def test_where_the_model_may_not_be_selected_or_is_missing_the_tenant_is_r
     await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
     forbidden = _parts(store, Slot(tmp_path), may=False)
     assert not await select_model(forbidden, store.me.tenant)
-    assert forbidden.model_selection_queue.unreadable == {store.me.tenant}
+    assert forbidden.queue.unreadable == {store.me.tenant}
     slot = Slot(tmp_path, there=False)
     missing = _parts(store, slot)
     with pytest.raises(Unavailable):
         await select_model(missing, store.me.tenant)
-    assert missing.model_selection_queue.unreadable == {store.me.tenant}
+    assert missing.queue.unreadable == {store.me.tenant}
     assert admin_rows(store.admin_url, MOVED) == []
     slot.there = True
     assert await select_model(missing, store.me.tenant)
-    assert missing.model_selection_queue.unreadable == set()
+    assert missing.queue.unreadable == set()
 
 
 async def test_a_tenant_that_could_not_be_moved_is_moved_later_without_new_memories(
@@ -139,13 +131,13 @@ async def test_a_tenant_that_could_not_be_moved_is_moved_later_without_new_memor
     await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
     slot = Slot(tmp_path, there=False)
     parts = _parts(store, slot)
-    parts.model_selection_queue.observe(store.me.tenant, CHINESE)
+    parts.queue.observe(store.me.tenant, CHINESE)
     choosing = asyncio.create_task(run_model_selection(parts))
     try:
         await eventually(lambda: _of(len(slot.wanted) > 1))
-        assert parts.model_selection_queue.unreadable == {store.me.tenant}
+        assert parts.queue.unreadable == {store.me.tenant}
         slot.there = True
-        await eventually(lambda: _of(not parts.model_selection_queue.unreadable))
+        await eventually(lambda: _of(not parts.queue.unreadable))
     finally:
         choosing.cancel()
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
@@ -157,13 +149,13 @@ async def test_a_tenant_moved_by_its_operator_is_no_longer_reported(
     monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
     await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
     parts, models = _parts(store, Slot(tmp_path), may=False), EmbeddingModelStore(store.db)
-    parts.model_selection_queue.observe(store.me.tenant, CHINESE)
+    parts.queue.observe(store.me.tenant, CHINESE)
     choosing = asyncio.create_task(run_model_selection(parts))
     try:
-        await eventually(lambda: _of(parts.model_selection_queue.unreadable == {store.me.tenant}))
+        await eventually(lambda: _of(parts.queue.unreadable == {store.me.tenant}))
         await models.begin(store.me.tenant, OTHER, 384, [])
         await models.switch(store.me.tenant, OTHER)
-        await eventually(lambda: _of(not parts.model_selection_queue.unreadable))
+        await eventually(lambda: _of(not parts.queue.unreadable))
     finally:
         choosing.cancel()
 

@@ -11,22 +11,18 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.ids import new_id
 from reverie.inference.model_manager import ModelManager
 from reverie.runtime.settings.settings import Settings
-from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.memories.duplicates import DuplicateStore
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.vault import VaultStore
 from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest import scheduler
-from reverie_services.ingest.batching import EnrichmentBatches
-from reverie_services.ingest.dependencies import IngestDependencies
-from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
-from reverie_services.ingest.scheduler import (
-    ROUND_SIZE,
-    PostponedMemories,
-    run_scheduler,
-    sweep_and_find_missed,
-)
+from reverie_services.ingest.dependencies import EnrichmentDependencies, SchedulerDependencies
+from reverie_services.ingest.scheduler import ROUND_SIZE, PostponedMemories, Scheduler
 from reverie_services.ingest.settings import build_ingest_settings
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
@@ -39,7 +35,7 @@ ID = new_id()
 class Place:
     """Ingest without a model, and more memories than a round takes that no event reached."""
 
-    parts: IngestDependencies
+    scheduler: Scheduler
     store: Store
 
 
@@ -48,24 +44,29 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
     async with open_store(database) as store:
         scope = "project/shop"
         await write(store, *(new(f"see src/part{n}.py", scope=scope) for n in range(MANY)))
+        settings = replace(
+            build_ingest_settings(Settings()), sweep_age=0.0, scheduler_interval=0.01
+        )
+        publisher = EventPublisher(InMemoryBus(), OutboxTable(store.db))
+        enrichment = EnrichmentDependencies(
+            settings,
+            ModelManager("none", tmp_path, None, 1, False),
+            EnrichmentStore(store.db),
+            DuplicateStore(store.db),
+            VaultStore(store.db).load_redactor,
+            publisher,
+        )
         own: dict[str, Any] = {
-            "settings": replace(
-                build_ingest_settings(Settings()), sweep_age=0.0, scheduler_interval=0.01
-            ),
-            "bus": InMemoryBus(),
-            "model_manager": ModelManager("none", tmp_path, None, 1, False),
-            "language_model": None,
-            "llm_usage": LlmUsageStore(store.db, 0, 0),
-            "batches": EnrichmentBatches(),
-            "model_selection_queue": ModelSelectionQueue(),
+            "settings": settings,
+            "enrichment": enrichment,
+            "publisher": publisher,
         }
         stores = {
             name: kind(store.db)
-            for name, kind in get_type_hints(IngestDependencies).items()
+            for name, kind in get_type_hints(SchedulerDependencies).items()
             if name not in own
         }
-        parts = IngestDependencies(**own, **stores)
-        yield Place(parts, store)
+        yield Place(Scheduler(SchedulerDependencies(**own, **stores)), store)
 
 
 async def test_without_a_model_every_missed_memory_gets_its_anchors(place: Place) -> None:
@@ -73,7 +74,7 @@ async def test_without_a_model_every_missed_memory_gets_its_anchors(place: Place
         found = admin_rows(place.store.admin_url, "select 1 from edge where kind = 'touches'")
         return len(found) == MANY
 
-    clock = asyncio.create_task(run_scheduler(place.parts))
+    clock = asyncio.create_task(place.scheduler.run())
     try:
         await eventually(anchored)
     finally:
@@ -83,24 +84,21 @@ async def test_without_a_model_every_missed_memory_gets_its_anchors(place: Place
 
 
 async def test_a_round_skips_what_an_earlier_round_postponed(place: Place) -> None:
-    left = PostponedMemories()
-    first = await sweep_and_find_missed(place.parts, left)
-    left.ids.update(memory for _, _, memory in first)
-    second = await sweep_and_find_missed(place.parts, left)
-    left.ids.update(memory for _, _, memory in second)
+    scheduler = place.scheduler
+    first = await scheduler.find_missed()
+    scheduler.postponed.ids.update(memory for _, _, memory in first)
+    second = await scheduler.find_missed()
+    scheduler.postponed.ids.update(memory for _, _, memory in second)
     assert (len(first), len(second)) == (ROUND_SIZE, MANY - ROUND_SIZE)
-    assert len(left.ids) == MANY
-    assert await sweep_and_find_missed(place.parts, left) == []
+    assert len(scheduler.postponed.ids) == MANY
+    assert await scheduler.find_missed() == []
 
 
 async def test_a_memory_enriched_meanwhile_is_not_postponed(place: Place) -> None:
-    left, missed = (
-        PostponedMemories(),
-        await sweep_and_find_missed(place.parts, PostponedMemories()),
-    )
+    missed = await place.scheduler.find_missed()
     admin_rows(place.store.admin_url, "update memory set enriched_version = version returning 1")
-    await scheduler._enrich_missed(place.parts, missed, left)
-    assert left.ids == set()
+    await place.scheduler.enrich_missed(missed)
+    assert place.scheduler.postponed.ids == set()
 
 
 async def test_postponed_memories_are_retried_when_the_model_is_available_and_after_an_hour() -> (

@@ -13,14 +13,14 @@ from reverie.domain.graph.duplicate_detection import (
     compare_memories,
 )
 from reverie.store.sessions.dreams import DreamLease, ExistingMatch
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 
 MAX_CANDIDATES = 12
 _MIN_ID = UUID(int=0)
 
 
 async def compare_with_existing(
-    deps: DreamDependencies, lease: DreamLease, items: Sequence[NewMemory]
+    deps: DigestDependencies, lease: DreamLease, items: Sequence[NewMemory]
 ) -> dict[UUID, ExistingMatch]:
     """How new memories stand to what is known, by id; what is not in it is new.
 
@@ -37,7 +37,7 @@ async def compare_with_existing(
 
 
 async def _find_match(
-    deps: DreamDependencies, lease: DreamLease, item: NewMemory, matched_ids: set[UUID]
+    deps: DigestDependencies, lease: DreamLease, item: NewMemory, matched_ids: set[UUID]
 ) -> ExistingMatch | None:
     """The first that says the same, else that says less, else that speaks against it: of those that
     give another value the last that was said."""

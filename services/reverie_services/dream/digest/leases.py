@@ -10,7 +10,7 @@ from uuid import UUID
 from reverie.contracts.events import build_outgoing_event, memory_subject
 from reverie.domain.core.errors import ReverieError
 from reverie.store.sessions.dreams import DreamLease
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.session_digest import LeaseLost
 
 Made = TypeVar("Made")
@@ -23,7 +23,7 @@ def ensure_lease_held(is_held: bool) -> None:
 
 
 async def run_with_lease(
-    deps: DreamDependencies, lease: DreamLease, run: UUID, work: Coroutine[Any, Any, str]
+    deps: DigestDependencies, lease: DreamLease, run: UUID, work: Coroutine[Any, Any, str]
 ) -> str:
     """The outcome of the work, beside which the lease is renewed; `LeaseLost` ends it early."""
     return await run_with_heartbeat(_renew_lease(deps, lease, run), work)
@@ -45,7 +45,7 @@ async def run_with_heartbeat(
         await asyncio.gather(work_task, heartbeat_task, return_exceptions=True)
 
 
-async def _renew_lease(deps: DreamDependencies, lease: DreamLease, run: UUID) -> NoReturn:
+async def _renew_lease(deps: DigestDependencies, lease: DreamLease, run: UUID) -> NoReturn:
     """Renews the lease every third of its time, until that fails."""
     lease_seconds = deps.settings.lease_seconds
     previous = None
@@ -59,11 +59,11 @@ async def _renew_lease(deps: DreamDependencies, lease: DreamLease, run: UUID) ->
 
 
 async def _publish_progress(
-    deps: DreamDependencies, lease: DreamLease, progress: dict[str, Any]
+    deps: DigestDependencies, lease: DreamLease, progress: dict[str, Any]
 ) -> None:
     """Says how far a run is. It is told again soon, so one that is lost is no loss."""
     subject = memory_subject(lease.tenant_name, "digesting")
     try:
-        await deps.bus.publish(build_outgoing_event(lease.tenant, subject, progress, {}))
+        await deps.publisher.bus.publish(build_outgoing_event(lease.tenant, subject, progress, {}))
     except ReverieError:
         return

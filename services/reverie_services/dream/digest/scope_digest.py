@@ -8,7 +8,6 @@ from uuid import UUID
 import structlog
 
 from reverie.bus.dead_letters import DeadLetterOrigin, build_dead_letter_event
-from reverie.bus.outbox_relay import publish_now
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.contracts.events import DREAM_STREAM, build_outgoing_event, dream_subject
 from reverie.domain.context.scope_summary import ComposedSummary, needs_rebuild, summarize_memories
@@ -17,12 +16,11 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
-from reverie.inference.token_counters import TokenCounter
 from reverie.runtime.observability.tracing import inject_headers, span
 from reverie.store.memories.duplicates import deduplicate
 from reverie.store.sessions.dreams import START_ID, DreamLease, DreamSession
 from reverie.store.sessions.summaries import SummaryBasis
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.leases import ensure_lease_held, run_with_lease
 from reverie_services.dream.digest.session_digest import (
     LeaseLost,
@@ -34,7 +32,7 @@ PROMOTION_BATCH = 100
 
 
 async def promote_merged_branches(
-    deps: DreamDependencies, lease: DreamLease, run: UUID, record: DreamRunLog
+    deps: DigestDependencies, lease: DreamLease, run: UUID, record: DreamRunLog
 ) -> None:
     """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
     are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
@@ -50,33 +48,33 @@ async def promote_merged_branches(
 
 
 async def _deduplicate_promoted(
-    deps: DreamDependencies, lease: DreamLease, memory_id: UUID, record: DreamRunLog
+    deps: DigestDependencies, lease: DreamLease, memory_id: UUID, record: DreamRunLog
 ) -> None:
     tenant = (lease.tenant, lease.tenant_name)
     for outcome in await deduplicate(deps.duplicates, tenant, memory_id, inject_headers()):
         record.record_decision(
             DigestDecision(outcome.kind, outcome.reason, None, outcome.outcome.id)
         )
-        await publish_now(deps.bus, deps.outbox, lease.tenant, [outcome.outcome.event])
+        await deps.publisher.publish(lease.tenant, [outcome.outcome.event])
 
 
-async def update_scope_summary(deps: DreamDependencies, lease: DreamLease, run: UUID) -> None:
+async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run: UUID) -> None:
     """Brings the summary up to date. Done again it changes nothing."""
     basis = await deps.summaries.load_basis(lease)
     redactor = await deps.load_redactor(lease.tenant)
     summary = await _build_summary(deps, lease, run, basis)
     text = redactor.redact(summary.text).text
     if text or basis.rests_on:
-        tokens = _get_token_counter(deps).count(text)
+        tokens = deps.token_counter.count(text)
         ensure_lease_held(await deps.summaries.put(lease, run, text, tokens, summary, basis.now))
 
 
 async def _build_summary(
-    deps: DreamDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
+    deps: DigestDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
 ) -> ComposedSummary[Memory]:
     """From what changed; from all where that is not known or what was cut off may come in."""
     limit, token_limit = deps.settings.max_summary_memories, deps.settings.max_summary_tokens
-    count = _get_token_counter(deps).count
+    count = deps.token_counter.count
     if basis.seen:
         memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)
         summary = summarize_memories(memories, count, token_limit)
@@ -103,10 +101,6 @@ def _has_new_weight(memory: Memory, basis: SummaryBasis) -> bool:
     )
 
 
-def _get_token_counter(deps: DreamDependencies) -> TokenCounter:
-    return deps.model_manager.counter if deps.model_manager else deps.token_counter
-
-
 log = structlog.get_logger("reverie.dream")
 
 
@@ -122,7 +116,7 @@ class SessionDigestFailed(Exception):
     """A session that could not be digested; the text says which, and what went wrong by class."""
 
 
-async def run_dream(deps: DreamDependencies, lease: DreamLease) -> str:
+async def run_dream(deps: DigestDependencies, lease: DreamLease) -> str:
     """Digests all that waits in the scope. Answers done, again, lost, retry or parked."""
     run, started, settings = new_id(), perf_counter(), deps.settings
     with span("dream", scope=lease.scope, attempt=lease.attempts):
@@ -147,7 +141,7 @@ async def run_dream(deps: DreamDependencies, lease: DreamLease) -> str:
 
 
 async def _release_failed(
-    deps: DreamDependencies, lease: DreamLease, run: UUID, reason: str, max_attempts: int | None
+    deps: DigestDependencies, lease: DreamLease, run: UUID, reason: str, max_attempts: int | None
 ) -> str:
     """Gives the job back, or after `max_attempts` attempts parks it and leaves a dead letter."""
     origin = DeadLetterOrigin(DREAM_STREAM, DREAM_WORKERS.name, str(run))
@@ -165,11 +159,11 @@ async def _release_failed(
         deps.settings.retry_pause,
         build_dead_letter_event(lease.tenant, origin, parked_event, lease.attempts, reason),
     )
-    await publish_now(deps.bus, deps.outbox, lease.tenant, events)
+    await deps.publisher.publish(lease.tenant, events)
     return state
 
 
-async def _digest_scope(deps: DreamDependencies, lease: DreamLease, run: UUID) -> str:
+async def _digest_scope(deps: DigestDependencies, lease: DreamLease, run: UUID) -> str:
     ensure_lease_held(await deps.dreams.start(lease, run, deps.settings.worker))
     if lease.attempts > deps.settings.max_attempts:
         raise DigestAttemptsExhausted
@@ -187,13 +181,13 @@ async def _digest_scope(deps: DreamDependencies, lease: DreamLease, run: UUID) -
     if failure:
         raise failure
     state, events = await deps.dreams.finish(lease, run, inject_headers(), deps.settings.limits)
-    await publish_now(deps.bus, deps.outbox, lease.tenant, events)
+    await deps.publisher.publish(lease.tenant, events)
     log.info("dreamt", run=str(run), state=state)
     return state
 
 
 async def _try_digest_session(
-    deps: DreamDependencies,
+    deps: DigestDependencies,
     lease: DreamLease,
     run: UUID,
     session: DreamSession,

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import structlog
 
-from reverie.bus.outbox_relay import publish_now
 from reverie.contracts.events import build_outgoing_event, memory_subject
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.ids import new_id
@@ -30,7 +29,7 @@ from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.observability.tracing import inject_headers, span
 from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatch
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
 from reverie_services.dream.extraction import RULES, Extraction, ExtractionContext, drop_uncited
 
@@ -45,14 +44,18 @@ def timed_stage(record: DreamRunLog, name: str) -> Iterator[None]:
         record.add_time(name, perf_counter() - started)
 
 
-async def segment_session(deps: DreamDependencies, turns: Sequence[TurnText]) -> list[TopicSegment]:
+async def segment_session(
+    deps: DigestDependencies, turns: Sequence[TurnText]
+) -> list[TopicSegment]:
     """The slices of a session's turns; words alone decide while there is no model."""
     return await asyncio.to_thread(
         segment_turns, turns, await _embed_windows(deps, build_windows(turns))
     )
 
 
-async def _embed_windows(deps: DreamDependencies, texts: Sequence[str]) -> list[list[float]] | None:
+async def _embed_windows(
+    deps: DigestDependencies, texts: Sequence[str]
+) -> list[list[float]] | None:
     if deps.model_manager is None or len(texts) < 2:
         return None
     try:
@@ -71,7 +74,7 @@ class LeaseLost(Exception):
 
 
 async def digest_session(
-    deps: DreamDependencies,
+    deps: DigestDependencies,
     lease: DreamLease,
     run: UUID,
     session: DreamSession,
@@ -115,7 +118,7 @@ def _explain_extracted(extracted: ExtractedMemory) -> str:
 
 
 async def _extract_topic(
-    deps: DreamDependencies, topic: TopicSegment, context: ExtractionContext, record: DreamRunLog
+    deps: DigestDependencies, topic: TopicSegment, context: ExtractionContext, record: DreamRunLog
 ) -> Extraction:
     """What a slice gave, with what it cost noted."""
     extraction = drop_uncited(topic, await deps.extractor.extract(topic, context))
@@ -130,7 +133,7 @@ async def _extract_topic(
 
 
 async def _iterate_closed_topics(
-    deps: DreamDependencies, lease: DreamLease, session: DreamSession, record: DreamRunLog
+    deps: DigestDependencies, lease: DreamLease, session: DreamSession, record: DreamRunLog
 ) -> AsyncIterator[tuple[list[TopicSegment], bool]]:
     """The slices that will not grow any more, page by page, and whether more is to come."""
     pending: list[TurnText] = []
@@ -160,7 +163,7 @@ def _build_session_overview(
 
 
 async def _commit_memories(
-    deps: DreamDependencies,
+    deps: DigestDependencies,
     lease: DreamLease,
     run: UUID,
     session: DreamSession,
@@ -195,7 +198,7 @@ async def _commit_memories(
     rejections = [result["problem"] for result in results if "problem" in result]
     if rejections:
         log.warning("memories_refused", problems=rejections)
-    await publish_now(deps.bus, deps.outbox, lease.tenant, events)
+    await deps.publisher.publish(lease.tenant, events)
 
 
 def _build_event_body(result: dict[str, Any]) -> dict[str, object]:

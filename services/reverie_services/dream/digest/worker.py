@@ -9,10 +9,9 @@ import random
 import structlog
 
 from reverie.bus.interface import Message, Reject, verify_tenant
-from reverie.bus.outbox_relay import publish_now
 from reverie.domain.core.errors import ReverieError
 from reverie.store.sessions.dreams import DreamLease
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.scope_digest import PARKED_HEADER, run_dream
 
 log = structlog.get_logger("reverie.dream")
@@ -22,21 +21,21 @@ class DreamWorker:
     """Wakes by a ticket, and by a look at the queue now and then: a job that a dead worker left, or
     one that failed and is due again, has no ticket of its own."""
 
-    def __init__(self, deps: DreamDependencies) -> None:
-        self._deps = deps
+    def __init__(self, deps: DigestDependencies) -> None:
+        self.deps = deps
         self._lock = asyncio.Lock()
 
     async def run_due_dreams(self) -> None:
         """Claims and dreams, the fairest first, until nothing is due."""
-        settings = self._deps.settings
+        settings = self.deps.settings
         async with self._lock:
-            while lease := await self._deps.dreams.claim(settings.worker, settings.lease_seconds):
+            while lease := await self.deps.dreams.claim(settings.worker, settings.lease_seconds):
                 await self._run_leased_dream(lease)
 
     async def run_polling_loop(self) -> None:
         """Looks for ever. Cancel it to stop."""
         while True:
-            await asyncio.sleep(self._deps.settings.poll_interval * random.uniform(0.8, 1.2))  # noqa: S311
+            await asyncio.sleep(self.deps.settings.poll_interval * random.uniform(0.8, 1.2))  # noqa: S311
             try:
                 await self.run_due_dreams()
             except ReverieError as error:
@@ -44,31 +43,31 @@ class DreamWorker:
 
     async def _run_leased_dream(self, lease: DreamLease) -> None:
         try:
-            await run_dream(self._deps, lease)
+            await run_dream(self.deps, lease)
         except asyncio.CancelledError:
             await asyncio.shield(self._release(lease))
             raise
 
     async def _release(self, lease: DreamLease) -> None:
         """A worker that is told to stop leaves its scope to the next at once."""
-        deps = self._deps
+        deps = self.deps
         try:
             ticket = await deps.dreams.release(lease, {})
             if ticket:
-                await publish_now(deps.bus, deps.outbox, lease.tenant, [ticket])
+                await deps.publisher.publish(lease.tenant, [ticket])
         except ReverieError as error:
             log.warning("lease_left_to_run_out", reason=str(error))
 
 
-async def handle_ticket(deps: DreamDependencies, worker: DreamWorker, message: Message) -> None:
+async def handle_ticket(worker: DreamWorker, message: Message) -> None:
     """Dreams until nothing is due. A dead letter that is sent again wakes the job it was parked
     for."""
     if PARKED_HEADER in message.headers:
-        await _wake_parked_job(deps, message)
+        await _wake_parked_job(worker.deps, message)
     await worker.run_due_dreams()
 
 
-async def _wake_parked_job(deps: DreamDependencies, message: Message) -> None:
+async def _wake_parked_job(deps: DigestDependencies, message: Message) -> None:
     try:
         body = json.loads(message.data)
         tenant, scope = int(body["tenant"]), str(body["scope"])
@@ -78,4 +77,4 @@ async def _wake_parked_job(deps: DreamDependencies, message: Message) -> None:
     if not verify_tenant(name, await deps.dream_runs.get_tenant_name(tenant)):
         return
     _, ticket = await deps.dreams.request(tenant, name, scope, "replayed", {})
-    await publish_now(deps.bus, deps.outbox, tenant, [ticket])
+    await deps.publisher.publish(tenant, [ticket])

@@ -18,7 +18,7 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import TaskPrompt, fence_items, get_prompt
 from reverie.store.memories.maintenance import ReflectionInput
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 
 MIN_NEW_MEMORIES = 10
@@ -45,7 +45,7 @@ class Insights(BaseModel):
 
 
 async def propose_vault_entries(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Tells of counters, blobs and caches that are kept as memories: they belong in the vault."""
     memories = await deps.maintenance.list_state_memories(progress.scope, after_id, PAGE_SIZE)
@@ -63,7 +63,7 @@ async def propose_vault_entries(
 
 
 async def reflect_on_scope(
-    deps: DreamDependencies, progress: MaintenanceProgress, _: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, _: UUID
 ) -> MaintenancePage:
     """Looks for insights in the scope with most that is new, one scope at a time."""
     model = deps.language_model
@@ -85,7 +85,7 @@ async def reflect_on_scope(
 
 
 async def _derive_insights(
-    deps: DreamDependencies,
+    deps: MaintenanceDependencies,
     progress: MaintenanceProgress,
     model: LanguageModel,
     scope: str,

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from reverie.bus.outbox_relay import publish_now
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import Conflict, PreconditionFailed
 from reverie.domain.extraction.grounding import contains_instructions, is_grounded
@@ -21,7 +20,7 @@ from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.staleness.reviews import ReviewCandidate, ReviewVerdict, StalenessReason
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 
 PAGE_SIZE = 10
@@ -40,7 +39,7 @@ class ReviewAnswer(BaseModel):
 
 
 async def review_stale_memories(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Says of each memory in doubt whether it holds; carries it out where that is set."""
     model = deps.language_model
@@ -65,7 +64,7 @@ async def review_stale_memories(
 
 
 async def _review_memory(
-    deps: DreamDependencies,
+    deps: MaintenanceDependencies,
     progress: MaintenanceProgress,
     model: LanguageModel,
     candidate: ReviewCandidate,
@@ -124,11 +123,13 @@ def _check_answer(
     return ReviewVerdict("changed", content, explanation, made_by)
 
 
-async def _apply_review(deps: DreamDependencies, scope: MaintenanceScope, review_id: UUID) -> None:
+async def _apply_review(
+    deps: MaintenanceDependencies, scope: MaintenanceScope, review_id: UUID
+) -> None:
     _, events = await deps.reviews.accept(
         _build_review_principal(scope), review_id, inject_headers()
     )
-    await publish_now(deps.bus, deps.outbox, scope.tenant, events)
+    await deps.publisher.publish(scope.tenant, events)
 
 
 def _build_review_principal(scope: MaintenanceScope) -> Principal:

@@ -18,7 +18,7 @@ from reverie.store.memories.maintenance import (
     MaintenanceRun,
     MaintenanceScope,
 )
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.digest.leases import ensure_lease_held, run_with_heartbeat
 from reverie_services.dream.digest.session_digest import LeaseLost
 from reverie_services.dream.maintenance.progress import MaintenanceProgress
@@ -39,7 +39,7 @@ class MaintenanceAttemptsExhausted(Exception):
     """Every try to tend this tenant failed, or its worker died over it: the next would too."""
 
 
-async def run_maintenance_loop(deps: DreamDependencies) -> None:
+async def run_maintenance_loop(deps: MaintenanceDependencies) -> None:
     """Tends one due tenant after another for ever. Cancel it to stop."""
     pause = min(POLL_PAUSE, deps.settings.maintenance_interval)
     while True:
@@ -56,7 +56,7 @@ async def run_maintenance_loop(deps: DreamDependencies) -> None:
         await asyncio.sleep(pause)
 
 
-async def run_due_maintenance(deps: DreamDependencies, pause: float) -> bool:
+async def run_due_maintenance(deps: MaintenanceDependencies, pause: float) -> bool:
     """Tends a tenant that is due; False where none is. Each is given to one worker at a time.
 
     What was not finished goes on after a pause, what failed or was left by a worker that died when
@@ -79,7 +79,9 @@ async def run_due_maintenance(deps: DreamDependencies, pause: float) -> bool:
     return True
 
 
-async def _run_leased(deps: DreamDependencies, lease: MaintenanceLease) -> MaintenanceProgress:
+async def _run_leased(
+    deps: MaintenanceDependencies, lease: MaintenanceLease
+) -> MaintenanceProgress:
     """Tends the tenant, unless too many workers died over it: then that is noted."""
     if lease.attempts <= deps.settings.max_attempts:
         return await run_maintenance(deps, lease.scope, epoch=lease.epoch)
@@ -90,7 +92,7 @@ async def _run_leased(deps: DreamDependencies, lease: MaintenanceLease) -> Maint
     return MaintenanceProgress(lease.scope)
 
 
-async def _renew_lease(deps: DreamDependencies, lease: MaintenanceLease) -> NoReturn:
+async def _renew_lease(deps: MaintenanceDependencies, lease: MaintenanceLease) -> NoReturn:
     """Renews the lease every third of its time, until that fails."""
     lease_seconds = deps.settings.lease_seconds
     while True:
@@ -98,7 +100,9 @@ async def _renew_lease(deps: DreamDependencies, lease: MaintenanceLease) -> NoRe
         ensure_lease_held(await deps.maintenance.renew(lease, lease_seconds))
 
 
-async def _release_lease(deps: DreamDependencies, lease: MaintenanceLease, pause: float) -> None:
+async def _release_lease(
+    deps: MaintenanceDependencies, lease: MaintenanceLease, pause: float
+) -> None:
     """Leaves a tenant to the next after a pause: a worker that is told to stop does so at once."""
     try:
         await deps.maintenance.release(lease, pause)
@@ -107,7 +111,7 @@ async def _release_lease(deps: DreamDependencies, lease: MaintenanceLease, pause
 
 
 async def run_maintenance(
-    deps: DreamDependencies,
+    deps: MaintenanceDependencies,
     scope: MaintenanceScope,
     step_names: Collection[str] = (),
     epoch: int = 0,
@@ -130,7 +134,7 @@ async def run_maintenance(
 
 
 async def _run_steps(
-    deps: DreamDependencies,
+    deps: MaintenanceDependencies,
     progress: MaintenanceProgress,
     run: MaintenanceRun,
     step_names: Collection[str],
@@ -148,7 +152,7 @@ async def _run_steps(
 
 
 async def _run_step(
-    deps: DreamDependencies,
+    deps: MaintenanceDependencies,
     progress: MaintenanceProgress,
     run: MaintenanceRun,
     step: tuple[str, MaintenanceStep],
@@ -173,7 +177,10 @@ async def _run_step(
 
 
 async def _record_end(
-    deps: DreamDependencies, progress: MaintenanceProgress, run: MaintenanceRun, error: str | None
+    deps: MaintenanceDependencies,
+    progress: MaintenanceProgress,
+    run: MaintenanceRun,
+    error: str | None,
 ) -> None:
     """Ends the record of what was done, where there was anything to look at."""
     log.info("tended", **progress.counts, unfinished=progress.unfinished)

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_now
 from reverie.domain.core.confidence import FLOOR, has_decayed
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
 from reverie.domain.graph.clustering import cluster_topics
@@ -16,7 +15,7 @@ from reverie.domain.graph.promotion import build_convention
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.duplicates import deduplicate
 from reverie.store.memories.maintenance import START_ID, MaintenanceScope
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 from reverie_services.dream.maintenance.reflection import propose_vault_entries, reflect_on_scope
 from reverie_services.dream.maintenance.review import review_stale_memories
@@ -30,12 +29,12 @@ USAGE_RETENTION_DAYS = 30
 
 
 MaintenanceStep = Callable[
-    [DreamDependencies, MaintenanceProgress, UUID], Awaitable[MaintenancePage]
+    [MaintenanceDependencies, MaintenanceProgress, UUID], Awaitable[MaintenancePage]
 ]
 
 
 async def promote_conventions(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Makes conventions of what proved itself: what is in the way of some stops no others."""
     scope = progress.scope
@@ -54,7 +53,7 @@ async def promote_conventions(
 
 
 async def archive_faded(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Archives what faded down to the floor."""
     scope, settings = progress.scope, deps.settings
@@ -71,7 +70,7 @@ async def archive_faded(
 
 
 async def collect_unused_anchors(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Puts away files and entities that nothing touches any more."""
     days = deps.settings.archive_min_age_days
@@ -87,7 +86,7 @@ async def collect_unused_anchors(
 
 
 async def merge_duplicates(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Merges near-duplicates and links contradictions that the slow path did not meet."""
     scope = progress.scope
@@ -99,12 +98,12 @@ async def merge_duplicates(
         for outcome in outcomes:
             progress.record_decision(outcome.kind, outcome.outcome.id, outcome.reason)
         events = [outcome.outcome.event for outcome in outcomes]
-        await publish_now(deps.bus, deps.outbox, scope.tenant, events)
+        await deps.publisher.publish(scope.tenant, events)
     return _build_page(ids, SMALL_PAGE_SIZE)
 
 
 async def update_topics(
-    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Makes a topic of what the memories of a project keep being about, and ends what it was."""
     tenant, examined = progress.scope.tenant, 0
@@ -123,7 +122,7 @@ async def update_topics(
 
 
 async def update_ranks(
-    deps: DreamDependencies, progress: MaintenanceProgress, _: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, _: UUID
 ) -> MaintenancePage:
     """Computes anew how much the graph leans on each memory, where edges changed since."""
     graph = await deps.ranks.load_edges(progress.scope.tenant)
@@ -135,7 +134,7 @@ async def update_ranks(
 
 
 async def delete_old_usage(
-    deps: DreamDependencies, progress: MaintenanceProgress, _: UUID
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, _: UUID
 ) -> MaintenancePage:
     """Forgets which sessions used what, long ago."""
     await deps.maintenance.delete_old_uses(progress.scope.tenant, USAGE_RETENTION_DAYS)
@@ -164,14 +163,16 @@ def _build_page(ids: list[UUID], page_size: int) -> MaintenancePage:
     return MaintenancePage(len(ids), ids[-1] if len(ids) == page_size else None)
 
 
-async def preview_maintenance(deps: DreamDependencies, scope: MaintenanceScope) -> dict[str, int]:
+async def preview_maintenance(
+    deps: MaintenanceDependencies, scope: MaintenanceScope
+) -> dict[str, int]:
     """How many memories may fade and have faded, and how many anchors nothing touches."""
     examined, archived = await _count_faded(deps, scope)
     nodes, collected = await _count_idle_anchors(deps, scope)
     return {"looked": examined + nodes, "archived": archived, "collected": collected}
 
 
-async def _count_faded(deps: DreamDependencies, scope: MaintenanceScope) -> tuple[int, int]:
+async def _count_faded(deps: MaintenanceDependencies, scope: MaintenanceScope) -> tuple[int, int]:
     settings, now = deps.settings, datetime.now(UTC)
     after_id, examined, faded = START_ID, 0, 0
     while True:
@@ -185,7 +186,9 @@ async def _count_faded(deps: DreamDependencies, scope: MaintenanceScope) -> tupl
         after_id = page[-1].id
 
 
-async def _count_idle_anchors(deps: DreamDependencies, scope: MaintenanceScope) -> tuple[int, int]:
+async def _count_idle_anchors(
+    deps: MaintenanceDependencies, scope: MaintenanceScope
+) -> tuple[int, int]:
     days, after_id, examined, idle = deps.settings.archive_min_age_days, START_ID, 0, 0
     while True:
         page = await deps.maintenance.list_idle_anchors(scope, after_id, days, PAGE_SIZE)

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.dreams import (
     DreamDecision,
     DreamDetail,
@@ -36,7 +35,7 @@ from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.sessions.dream_runs import DreamDecisionRecord, DreamRunRecord, PendingScope
 from reverie.store.sessions.dreams import REASON_REQUESTED
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.dependencies import DreamRequestDependencies, MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance
 from reverie_services.dream.maintenance.steps import preview_maintenance
 
@@ -53,7 +52,7 @@ class PendingScopeCursor(CursorPosition):
     scope: Annotated[str, Field(max_length=400)]
 
 
-def build_dream_routes(deps: DreamDependencies) -> list[Route]:
+def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
     """The table of dream."""
     handlers = DreamHandlers(deps)
     return [
@@ -96,7 +95,7 @@ def build_dream_routes(deps: DreamDependencies) -> list[Route]:
 class DreamHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: DreamDependencies) -> None:
+    def __init__(self, deps: DreamRequestDependencies) -> None:
         self._deps = deps
 
     async def request_dream(self, call: Call[DreamRequest, None]) -> DreamRequestStatus:
@@ -114,7 +113,7 @@ class DreamHandlers:
         status, ticket = await deps.dreams.request(
             principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, inject_headers()
         )
-        publish_after_reply(call, deps, principal.tenant, [ticket])
+        deps.publisher.publish_after_reply(call, principal.tenant, [ticket])
         return DreamRequestStatus(scope=scope, status=status)
 
     async def list_pending(self, call: Call[None, ScopedQuery]) -> UndigestedPage:
@@ -180,7 +179,7 @@ class MaintenanceQuery(QueryParams):
     dry_run: bool = False
 
 
-def build_maintenance_routes(deps: DreamDependencies) -> list[Route]:
+def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
     """The table of tending."""
 
     async def now(call: Call[None, MaintenanceQuery]) -> MaintenanceResponse:

@@ -10,8 +10,7 @@ from reverie.contracts.dreams import ScopeSummary, SummaryPage, SummarySourceBod
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, ScopedQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import Route
-from reverie.store.sessions.summaries import StoredSummary
-from reverie_services.dream.dependencies import DreamDependencies
+from reverie.store.sessions.summaries import StoredSummary, SummaryStore
 
 
 class SummaryCursor(CursorPosition):
@@ -26,13 +25,13 @@ class SummaryVersionCursor(CursorPosition):
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
-def build_summary_routes(deps: DreamDependencies) -> list[Route]:
+def build_summary_routes(summary_store: SummaryStore) -> list[Route]:
     """The table of summaries."""
 
     async def summaries(call: Call[None, ScopedQuery]) -> SummaryPage:
         principal, query = call.principal, call.query
         after = decode_cursor(query.cursor, SummaryCursor)
-        rows = await deps.summaries.page(
+        rows = await summary_store.page(
             principal,
             query.readable_scope(principal),
             after.scope if after else None,
@@ -49,7 +48,7 @@ def build_summary_routes(deps: DreamDependencies) -> list[Route]:
         principal, query = call.principal, call.query
         scope = query.readable_scope(principal) or principal.default_scope()
         before = decode_cursor(query.cursor, SummaryVersionCursor)
-        rows = await deps.summaries.list_versions(
+        rows = await summary_store.list_versions(
             principal, scope, before.version if before else None, query.limit + 1
         )
         items, next_cursor = cut_page(

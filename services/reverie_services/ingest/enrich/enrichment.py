@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_now
 from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.kinds import ANCHOR_KINDS
@@ -19,34 +18,20 @@ from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate, in
 from reverie.domain.text.chunking import chunk_text
 from reverie.inference.embedder import Embedder
 from reverie.inference.llm_endpoint import LanguageModelError
-from reverie.inference.model_manager import ModelManager
 from reverie.inference.sparse_encoder import SparseEncoder, WordWeights
 from reverie.store.memories.enrichment import (
     DerivedData,
     EmbeddedChunk,
     EnrichableMemory,
-    EnrichmentStore,
     MemoryMentions,
     TextEmbedding,
     Vector,
 )
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import DerivationDependencies, EnrichmentDependencies
 from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfound_causes
-from reverie_services.ingest.settings import IngestSettings
 
 MAX_ANCHORS = 50
 MAX_CANDIDATES = 40
-
-
-class DerivationDependencies(Protocol):
-    """What deriving from a memory takes."""
-
-    @property
-    def settings(self) -> IngestSettings: ...
-    @property
-    def model_manager(self) -> ModelManager: ...
-    @property
-    def enrichment(self) -> EnrichmentStore: ...
 
 
 @dataclass(frozen=True)
@@ -216,7 +201,7 @@ async def _encode_missing(
 
 
 async def write_enrichments(
-    deps: IngestDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
+    deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> None:
     """Writes what is derived from memories, tells of it, and notes of each whether anything was.
 
@@ -229,7 +214,7 @@ async def write_enrichments(
 
 
 async def _write_group(
-    deps: IngestDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
+    deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> None:
     tenant_id, memories = tenant[0], [item.loaded.memory for item in group]
     touches = await find_touched_nodes(deps, tenant_id, memories)
@@ -247,9 +232,7 @@ async def _write_group(
     events = await deps.enrichment.write_derived(tenant, derived, deps.settings.max_relatives)
     for item, written_events in zip(group, events, strict=True):
         item.written = bool(written_events)
-    await publish_now(
-        deps.bus, deps.outbox, tenant_id, [item for batch in events for item in batch]
-    )
+    await deps.publisher.publish(tenant_id, [item for batch in events for item in batch])
     if any(item.chunks for item in group):
         await deps.enrichment.index_vectors(tenant_id, len(group))
 
@@ -319,7 +302,7 @@ async def _load_cause_candidates(
 
 
 async def _find_llm_causes(
-    deps: IngestDependencies,
+    deps: EnrichmentDependencies,
     tenant: int,
     memory: EnrichableMemory,
     others: Sequence[CauseCandidate],
@@ -334,7 +317,7 @@ async def _find_llm_causes(
         return await find_causes(
             deps.language_model,
             tenant,
-            await deps.vault.load_redactor(tenant),
+            await deps.load_redactor(tenant),
             _build_cause_candidate(memory),
             others,
         )

@@ -8,7 +8,7 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.text.characters import is_mostly_east_asian
 from reverie.inference.model_catalogue import MULTILINGUAL_MODEL
 from reverie.runtime.observability.tracing import span
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ModelSelectionDependencies
 from reverie_services.ingest.enrich.reembed import fill_missing_vectors, reembed
 
 log = structlog.get_logger("reverie.ingest")
@@ -17,33 +17,33 @@ SAMPLE_SIZE, SAMPLE_CHARS = 200, 400
 """Memories that are looked at, those that came last, and how much of each."""
 
 
-async def run_model_selection(deps: IngestDependencies) -> None:
+async def run_model_selection(deps: ModelSelectionDependencies) -> None:
     """Looks at one tenant after another, for ever. Cancel it to stop.
 
     One that could not be moved is looked at again, whether or not more of it comes.
     """
     while True:
-        tenant = await deps.model_selection_queue.next_tenant()
+        tenant = await deps.queue.next_tenant()
         retry = True
         try:
             await select_model(deps, tenant)
-            retry = tenant in deps.model_selection_queue.unreadable
+            retry = tenant in deps.queue.unreadable
         except ReverieError as error:
             details = {"model": MULTILINGUAL_MODEL, "reason": str(error)}
             log.warning("model_not_chosen", tenant=tenant, **details)
         except Exception as error:
             log.exception("choosing_failed", tenant=tenant, error=type(error).__name__)
         if retry:
-            deps.model_selection_queue.retry_later(tenant)
+            deps.queue.retry_later(tenant)
 
 
-async def select_model(deps: IngestDependencies, tenant: int) -> bool:
+async def select_model(deps: ModelSelectionDependencies, tenant: int) -> bool:
     """Moves the tenant where that is wanted; whether it did. Safe to break off and to repeat.
 
     One that was moved before, to whatever model, stays with that. Where a model that reads its
     memories may not be chosen, or cannot be had, that is told (`Letters.unread`).
     """
-    models, unreadable = deps.enrichment.models, deps.model_selection_queue.unreadable
+    models, unreadable = deps.models, deps.queue.unreadable
     if await models.has_chosen_model(tenant):
         unreadable.discard(tenant)
         await _resume_fill(deps, tenant)
@@ -52,24 +52,24 @@ async def select_model(deps: IngestDependencies, tenant: int) -> bool:
         unreadable.discard(tenant)
         return False
     unreadable.add(tenant)
-    if not deps.settings.auto_multilingual_model:
+    if not deps.is_allowed:
         return False
     with span("choose a model"):
         await deps.model_manager.wait_for_first_attempt()
         embedder = await deps.model_manager.load(MULTILINGUAL_MODEL)
         vector_count = await reembed(models, models, embedder, tenant, _ignore_progress)
     unreadable.discard(tenant)
-    deps.model_selection_queue.complete.add(tenant)
+    deps.queue.complete.add(tenant)
     log.info("model_chosen", tenant=tenant, model=embedder.name, vectors=vector_count)
     return True
 
 
-async def _resume_fill(deps: IngestDependencies, tenant: int) -> None:
+async def _resume_fill(deps: ModelSelectionDependencies, tenant: int) -> None:
     """Fills what has no vector yet, where moving was broken off after the switch.
 
     A process looks for that once: from the switch on nothing is written without one.
     """
-    models, complete = deps.enrichment.models, deps.model_selection_queue.complete
+    models, complete = deps.models, deps.queue.complete
     model = await models.get(tenant)
     if model.name == MULTILINGUAL_MODEL and tenant not in complete:
         await fill_missing_vectors(

@@ -8,16 +8,15 @@ from enum import StrEnum
 from uuid import UUID
 
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
-from reverie.inference.model_manager import ModelManager
-from reverie.store.memories.enrichment import EnrichableMemory, EnrichmentStore
+from reverie.store.memories.enrichment import EnrichableMemory
 from reverie.store.search.reindex import ReindexStore
+from reverie_services.ingest.dependencies import DerivationDependencies
 from reverie_services.ingest.enrich.enrichment import (
     chunk_memories,
     embed_chunks,
     find_touched_nodes,
     infer_rule_causes,
 )
-from reverie_services.ingest.settings import IngestSettings
 
 BATCH_SIZE = 200
 TURN_BATCH_SIZE = 2000
@@ -35,12 +34,9 @@ class ReindexTarget(StrEnum):
 
 
 @dataclass(frozen=True)
-class ReindexDependencies:
-    """What rebuilding takes."""
+class ReindexDependencies(DerivationDependencies):
+    """Dependencies of rebuilding what is derived."""
 
-    settings: IngestSettings
-    model_manager: ModelManager
-    enrichment: EnrichmentStore
     reindex: ReindexStore
 
 

@@ -10,11 +10,10 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from reverie.bus.interface import Message, Reject, verify_tenant
-from reverie.bus.outbox_relay import publish_now
 from reverie.contracts.events import MemoryEvent
 from reverie.runtime.observability.tracing import inject_headers, span
 from reverie.store.memories.duplicates import deduplicate_all
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich.enrichment import (
     LoadedMemory,
     PreparedEnrichment,
@@ -25,7 +24,9 @@ from reverie_services.ingest.enrich.enrichment import (
 
 
 async def deduplicate_enriched(
-    deps: IngestDependencies, tenant: tuple[int, str], memories: Mapping[UUID, Mapping[str, str]]
+    deps: EnrichmentDependencies,
+    tenant: tuple[int, str],
+    memories: Mapping[UUID, Mapping[str, str]],
 ) -> None:
     """Settles memories with the others of their scopes, once all is derived of them.
 
@@ -33,12 +34,12 @@ async def deduplicate_enriched(
     """
     with span("reconcile", memories=len(memories)):
         outcomes = await deduplicate_all(deps.duplicates, tenant, memories)
-        await publish_now(
-            deps.bus, deps.outbox, tenant[0], [outcome.outcome.event for outcome in outcomes]
-        )
+        await deps.publisher.publish(tenant[0], [outcome.outcome.event for outcome in outcomes])
 
 
-async def enrich_memory(deps: IngestDependencies, tenant: tuple[int, str], memory_id: UUID) -> bool:
+async def enrich_memory(
+    deps: EnrichmentDependencies, tenant: tuple[int, str], memory_id: UUID
+) -> bool:
     """Derives what is missing of a memory, and settles it with those that say alike.
 
     Whether nothing is missing of it any more. Memories of a tenant are written in the order in
@@ -74,7 +75,7 @@ def _span_if_due(loaded: LoadedMemory) -> AbstractContextManager[object]:
 
 
 async def _write_and_deduplicate(
-    deps: IngestDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
+    deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> list[bool]:
     """Writes what is due, and reconciles all. One that is told of twice is written once."""
     due = {item.id: item for item in group if item.loaded.is_due and item.written is None}
@@ -83,7 +84,7 @@ async def _write_and_deduplicate(
     return [bool(due.get(item.id, item).written) for item in group]
 
 
-async def handle_remembered(deps: IngestDependencies, message: Message) -> None:
+async def handle_remembered(deps: EnrichmentDependencies, message: Message) -> None:
     """`memory.<tenant>.remembered`: derives from the memory, once in effect."""
     try:
         event = MemoryEvent.model_validate_json(message.data)

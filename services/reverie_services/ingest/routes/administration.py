@@ -45,7 +45,7 @@ from reverie.runtime.http.validation import QueryParams
 from reverie.store.platform.administration import ApiKey, find_whole_project, sum_batches
 from reverie.store.platform.api_keys import NewApiKey
 from reverie.store.platform.event_visibility import MAX_CURSOR_LENGTH
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import AdministrationDependencies
 
 DELETION_CURSOR_PURPOSE = "a place of a deletion"
 
@@ -69,7 +69,7 @@ class ScopeQuery(DeleteQuery):
     below: Literal["true", "false"] = "false"
 
 
-def build_administration_routes(deps: IngestDependencies) -> list[Route]:
+def build_administration_routes(deps: AdministrationDependencies) -> list[Route]:
     """The table of administration. All of it wants an admin's key."""
     handlers = AdministrationHandlers(deps)
     return [
@@ -168,7 +168,7 @@ def build_administration_routes(deps: IngestDependencies) -> list[Route]:
 class AdministrationHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: AdministrationDependencies) -> None:
         self._deps = deps
         self._administration = deps.administration
 
@@ -326,7 +326,7 @@ class AdministrationHandlers:
 
     def _compute_deadline(self) -> float:
         """When the time that a call has is over."""
-        return time.monotonic() + self._deps.settings.deletion_timeout
+        return time.monotonic() + self._deps.deletion_timeout
 
 
 async def _run_until(

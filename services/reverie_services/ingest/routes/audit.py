@@ -10,8 +10,7 @@ from reverie.contracts.admin import AuditEntryBody, AuditPage
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
-from reverie.store.platform.audit import AuditFilter
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie.store.platform.audit import AuditFilter, AuditTable
 
 AuditSearchText = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -28,7 +27,7 @@ class AuditQuery(PageQuery):
     until: AwareDatetime | None = None
 
 
-def build_audit_routes(deps: IngestDependencies) -> list[Route]:
+def build_audit_routes(audit_table: AuditTable) -> list[Route]:
     """The one route."""
 
     async def audit(call: Call[None, AuditQuery]) -> AuditPage:
@@ -42,7 +41,7 @@ def build_audit_routes(deps: IngestDependencies) -> list[Route]:
             query.until,
         )
         before_id = query.before_id()
-        rows = await deps.audit.page(call.principal, audit_filter, before_id, query.limit + 1)
+        rows = await audit_table.page(call.principal, audit_filter, before_id, query.limit + 1)
         items, next_cursor = cut_page(rows, query.limit, lambda entry: IdCursor(id=entry.id))
         bodies = [AuditEntryBody.model_validate(entry, from_attributes=True) for entry in items]
         return AuditPage(items=bodies, next=next_cursor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Name
 from reverie.contracts.memories import RememberRequest, build_memory_body
 from reverie.contracts.typed_memories import (
@@ -29,7 +28,7 @@ from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.memories import build_events
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ClaimDependencies
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory
 
 
@@ -39,7 +38,7 @@ class ClaimQuery(ScopedQuery):
     topic: Name | None = None
 
 
-def build_claim_routes(deps: IngestDependencies) -> list[Route]:
+def build_claim_routes(deps: ClaimDependencies) -> list[Route]:
     """The table of claims."""
     handlers = ClaimHandlers(deps)
     return [
@@ -67,7 +66,7 @@ def build_claim_routes(deps: IngestDependencies) -> list[Route]:
 class ClaimHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: ClaimDependencies) -> None:
         self._deps = deps
 
     async def add_claim(self, call: Call[AddFactRequest, None]) -> AddFactResponse:
@@ -79,7 +78,9 @@ class ClaimHandlers:
         tag, secret_count = _build_claim_tag(body, call.redactor, datetime.now(UTC).date())
         prepared = self._prepare_claim(call, tag, session_agent)
         written = await deps.claims.learn(principal, prepared.memory, headers := inject_headers())
-        publish_after_reply(call, deps, principal.tenant, build_events(principal, written, headers))
+        deps.publisher.publish_after_reply(
+            call, principal.tenant, build_events(principal, written, headers)
+        )
         return AddFactResponse(
             id=written.id,
             status=written.outcome.value,

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.sessions import (
     CorrectedMemory,
     CorrectSessionRequest,
@@ -24,7 +23,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import CorrectionDependencies
 from reverie_services.ingest.write.corrections import (
     CORRECTABLE_KINDS,
     CorrectionChange,
@@ -37,9 +36,11 @@ from reverie_services.ingest.write.corrections import (
 )
 
 MAX_CANDIDATES = 200
+COOLDOWN = 30.0
+"""Seconds between two corrections of a session."""
 
 
-def build_correction_routes(deps: IngestDependencies) -> list[Route]:
+def build_correction_routes(deps: CorrectionDependencies) -> list[Route]:
     """The table of adjusting."""
     handlers = CorrectionHandlers(deps)
     return [
@@ -57,7 +58,7 @@ def build_correction_routes(deps: IngestDependencies) -> list[Route]:
 class CorrectionHandlers:
     """The handler, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: CorrectionDependencies) -> None:
         self._deps = deps
 
     async def correct_session(
@@ -72,9 +73,7 @@ class CorrectionHandlers:
         if not may_correct_memories(texts, deps.language_model):
             return CorrectSessionResponse(session=session.id, skipped="nothing")
         digest = hashlib.sha256("\n".join(texts).encode()).digest()
-        claim = await deps.corrections.claim_turn(
-            principal, session.id, digest, deps.settings.correction_cooldown
-        )
+        claim = await deps.corrections.claim_turn(principal, session.id, digest, COOLDOWN)
         if claim != "taken":
             return CorrectSessionResponse(session=session.id, skipped=claim)
         changes, degraded = await self._find_changes(call, session, texts)
@@ -134,7 +133,7 @@ class CorrectionHandlers:
         if written is None:
             return None
         events = build_events(principal, written, headers)
-        publish_after_reply(call, deps, principal.tenant, events)
+        deps.publisher.publish_after_reply(call, principal.tenant, events)
         old = change.old.id if change.old else None
         return CorrectedMemory(old=old, new=written.id, said=new_memory.metadata["said"])
 

@@ -25,7 +25,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.http.streaming import StreamingReply, iterate_with_ticks
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.platform.event_visibility import MAX_CURSOR_LENGTH, CursorCipher, VisibleMemory
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import EventDependencies
 
 HEARTBEAT_SECONDS = 15.0
 """So often a silent stream is shown to be alive, and its key looked up again."""
@@ -84,7 +84,7 @@ class EventFilter:
         )
 
 
-def build_event_routes(deps: IngestDependencies) -> list[Route]:
+def build_event_routes(deps: EventDependencies) -> list[Route]:
     """The table of events."""
     handlers = EventHandlers(deps)
     return [
@@ -111,7 +111,7 @@ def build_event_routes(deps: IngestDependencies) -> list[Route]:
 class EventHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: EventDependencies) -> None:
         self._deps = deps
         self._active_watchers = 0
 
@@ -215,7 +215,7 @@ class EventHandlers:
     @contextmanager
     def _reserve_watcher(self) -> Iterator[None]:
         """One of the places for watchers. Raises `Unavailable` where none is free."""
-        limit = self._deps.settings.max_event_watchers
+        limit = self._deps.max_watchers
         if self._active_watchers >= limit:
             raise Unavailable(
                 "a place to watch from", f"{limit} watch already (max_event_watchers)", 5.0

@@ -17,7 +17,7 @@ from reverie.domain.formats.memory_md import parse_memory_file
 from reverie.runtime.http.calls import Call, unlimited
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ImportDependencies
 from reverie_services.ingest.write.jsonl_import import ImportContext, ImportTally, import_lines
 from reverie_services.ingest.write.markdown_import import MarkdownImport, import_markdown
 
@@ -30,7 +30,7 @@ class ImportQuery(QueryParams):
     scope: NonBlankStr | None = None
 
 
-def build_import_routes(deps: IngestDependencies) -> list[Route]:
+def build_import_routes(deps: ImportDependencies) -> list[Route]:
     """The table of imports."""
     handlers = ImportHandlers(deps)
     return [
@@ -51,7 +51,7 @@ def build_import_routes(deps: IngestDependencies) -> list[Route]:
 class ImportHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: ImportDependencies) -> None:
         self._deps = deps
 
     async def import_file(self, call: Call[None, ImportQuery]) -> ImportResponse:
@@ -66,7 +66,7 @@ class ImportHandlers:
                 for name, written_scope, text in _iterate_markdown_files(
                     file, media_type, query.scope
                 ):
-                    redactor = await self._deps.vault.load_redactor(principal.tenant)
+                    redactor = await self._deps.load_redactor(principal.tenant)
                     redactor = redactor.naming(principal.may_read)
                     scope = parse_scope(written_scope, redactor)
                     job_arguments = query.strategy, tally, name, written_scope, charge_quota
@@ -75,7 +75,7 @@ class ImportHandlers:
                 return tally.result
             session = self._deps.export_import.open_import(principal, query.strategy, query.dry_run)
             context = ImportContext(
-                session, tally, self._deps.settings, self._deps.vault.load_redactor, charge_quota
+                session, tally, self._deps.settings, self._deps.load_redactor, charge_quota
             )
             async with session:
                 await import_lines(file, principal, context)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.graph import CreateLinkRequest, CreateLinkResponse, DeleteLinkResponse
 from reverie.domain.core.kinds import parse_edge_kind
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.links import LinkRequest
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import LinkDependencies
 
 
-def build_link_routes(deps: IngestDependencies) -> list[Route]:
+def build_link_routes(deps: LinkDependencies) -> list[Route]:
     """The table of links."""
     handlers = LinkHandlers(deps)
     return [
@@ -38,7 +37,7 @@ def build_link_routes(deps: IngestDependencies) -> list[Route]:
 class LinkHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: LinkDependencies) -> None:
         self._deps = deps
 
     async def create_link(self, call: Call[CreateLinkRequest, None]) -> CreateLinkResponse:
@@ -50,12 +49,12 @@ class LinkHandlers:
         )
         edge_id, event = await self._deps.links.put(call.principal, link, inject_headers())
         if event:
-            publish_after_reply(call, self._deps, call.principal.tenant, [event])
+            self._deps.publisher.publish_after_reply(call, call.principal.tenant, [event])
         return CreateLinkResponse(id=edge_id, created=event is not None, redactions=redacted.count)
 
     async def delete_link(self, call: Call[None, None]) -> DeleteLinkResponse:
         """`DELETE /v1/links/{id}`."""
         edge_id = await self._deps.short_ids.resolve(call.principal, "link", call.path["id"])
         event = await self._deps.links.close(call.principal, edge_id, inject_headers())
-        publish_after_reply(call, self._deps, call.principal.tenant, [event])
+        self._deps.publisher.publish_after_reply(call, call.principal.tenant, [event])
         return DeleteLinkResponse(id=edge_id)

@@ -24,10 +24,10 @@ from reverie.domain.core.errors import InvalidInput, prefix_field
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.store.sessions.dream_runs import ALL_PROJECTS, combine_limits
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ProjectSettingsDependencies
 
 
-def build_project_settings_routes(deps: IngestDependencies) -> list[Route]:
+def build_project_settings_routes(deps: ProjectSettingsDependencies) -> list[Route]:
     """The table of what is set."""
     handlers = ProjectSettingsHandlers(deps)
     path = "/v1/projects/{name}/settings"
@@ -68,7 +68,7 @@ def build_project_settings_routes(deps: IngestDependencies) -> list[Route]:
 class ProjectSettingsHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: ProjectSettingsDependencies) -> None:
         self._deps = deps
 
     async def get_project_settings(self, call: Call[None, None]) -> ProjectSettingsBody:
@@ -146,7 +146,7 @@ class ProjectSettingsHandlers:
     async def _update_dream_limits(
         self, principal: Principal, project: str, changes: BaseModel | None
     ) -> None:
-        defaults = self._deps.settings.dream_limits
+        defaults = self._deps.default_limits
         try:
             await self._deps.dream_limits.update(
                 principal.tenant, project, _dump_fields(changes), defaults
@@ -158,7 +158,7 @@ class ProjectSettingsHandlers:
         """Those in force: a project's over the tenant's over the services'."""
         levels = dict.fromkeys((ALL_PROJECTS, project))
         stored = [await self._deps.dream_limits.load(principal.tenant, level) for level in levels]
-        effective = combine_limits(self._deps.settings.dream_limits, stored)
+        effective = combine_limits(self._deps.default_limits, stored)
         return DreamLimitsBody(**vars(effective), set=sorted(stored[-1]))
 
 

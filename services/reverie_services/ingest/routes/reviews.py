@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.git import ReviewBody, ReviewDecisionResponse, ReviewPage, ReviewState
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.staleness.reviews import MemoryReview
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ReviewDependencies
 
 
 class ReviewQuery(PageQuery):
@@ -18,7 +17,7 @@ class ReviewQuery(PageQuery):
     state: ReviewState = "open"
 
 
-def build_review_routes(deps: IngestDependencies) -> list[Route]:
+def build_review_routes(deps: ReviewDependencies) -> list[Route]:
     """The table of reviews."""
 
     async def page(call: Call[None, ReviewQuery]) -> ReviewPage:
@@ -33,7 +32,7 @@ def build_review_routes(deps: IngestDependencies) -> list[Route]:
         principal = call.principal
         review_id = await deps.short_ids.resolve(principal, "review", call.path["id"])
         memory_id, events = await deps.reviews.accept(principal, review_id, inject_headers())
-        publish_after_reply(call, deps, principal.tenant, events)
+        deps.publisher.publish_after_reply(call, principal.tenant, events)
         return ReviewDecisionResponse(id=review_id, memory=memory_id, state="accepted")
 
     async def refuse(call: Call[None, None]) -> ReviewDecisionResponse:

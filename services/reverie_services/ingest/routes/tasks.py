@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any, Literal
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.memories import TaskStateBody, build_memory_body
 from reverie.contracts.typed_memories import (
     ClaimTaskRequest,
@@ -25,7 +24,7 @@ from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.tasks import TaskMove, TaskStatus
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import TaskDependencies
 
 
 class TaskQuery(ScopedQuery):
@@ -35,7 +34,7 @@ class TaskQuery(ScopedQuery):
     claimable: bool | None = None
 
 
-def build_task_routes(deps: IngestDependencies) -> list[Route]:
+def build_task_routes(deps: TaskDependencies) -> list[Route]:
     """The table of tasks."""
     handlers = TaskHandlers(deps)
     return [
@@ -77,7 +76,7 @@ def build_task_routes(deps: IngestDependencies) -> list[Route]:
 class TaskHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: TaskDependencies) -> None:
         self._deps = deps
 
     async def list_tasks(self, call: Call[None, TaskQuery]) -> TaskPage:
@@ -92,7 +91,7 @@ class TaskHandlers:
             query.claimable,
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item[0].id))
-        half_lives = self._deps.settings.half_lives
+        half_lives = self._deps.half_lives
         return TaskPage(
             items=[_build_task_body(*item, half_lives) for item in items], next=next_cursor
         )
@@ -115,7 +114,7 @@ class TaskHandlers:
         principal, deps = call.principal, self._deps
         memory_id = await deps.memories.resolve(principal, call.path["id"])
         moved = await deps.tasks.move(principal, memory_id, move, inject_headers())
-        publish_after_reply(call, deps, principal.tenant, moved.events)
+        deps.publisher.publish_after_reply(call, principal.tenant, moved.events)
         return await self._load_task_body(principal, memory_id, moved.version)
 
     async def _load_task_body(

@@ -38,7 +38,7 @@ from reverie.runtime.http.pagination import (
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.platform.vault import StateCandidate, VaultEntryInfo, VaultStore
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import VaultDependencies
 from reverie_services.ingest.write.preparation import check_size
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
@@ -78,7 +78,7 @@ class VaultAdviceCursor(CursorPosition):
     memory: UUID | None = None
 
 
-def build_vault_routes(deps: IngestDependencies) -> list[Route]:
+def build_vault_routes(deps: VaultDependencies) -> list[Route]:
     """The table of the vault."""
     handlers = VaultHandlers(deps)
     path = "/v1/vault/{key}"
@@ -137,7 +137,7 @@ def build_vault_routes(deps: IngestDependencies) -> list[Route]:
 class VaultHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: VaultDependencies) -> None:
         self._deps = deps
 
     async def put_value(self, call: Call[VaultPutRequest, VaultQuery]) -> VaultWriteResponse:
@@ -147,7 +147,7 @@ class VaultHandlers:
         scope = _resolve_scope(principal, call.query.scope, call.redactor)
         principal.check_write(scope)
         text = json.dumps(body.value, ensure_ascii=False)
-        check_size("value", text, self._deps.settings.content_limit, "content_limit")
+        check_size("value", text, self._deps.value_limit, "content_limit")
         secret = await self._check_secret(call, scope, key)
         await self._deps.scope_names.save(principal, parse_display_names(call.query.scope or scope))
         version = await self._deps.vault.put(

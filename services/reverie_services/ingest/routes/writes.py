@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Problem
 from reverie.contracts.dreams import DreamRequestStatus
 from reverie.contracts.memories import (
@@ -51,7 +50,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.memories import build_events
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import WriteDependencies
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory, prepare_turn
 
@@ -62,7 +61,7 @@ WriteResults = Mapping[UUID, WriteResult | ReverieError]
 """What became of each memory, by its id."""
 
 
-def build_write_routes(deps: IngestDependencies) -> list[Route]:
+def build_write_routes(deps: WriteDependencies) -> list[Route]:
     """The table of ingest."""
     handlers = WriteHandlers(deps)
     return [
@@ -118,7 +117,7 @@ def build_write_routes(deps: IngestDependencies) -> list[Route]:
 class WriteHandlers:
     """The handlers, around the parts of the service."""
 
-    def __init__(self, deps: IngestDependencies) -> None:
+    def __init__(self, deps: WriteDependencies) -> None:
         self._deps = deps
 
     async def remember(self, call: Call[RememberRequest, None]) -> RememberResponse:
@@ -141,8 +140,8 @@ class WriteHandlers:
         )
         if isinstance(written, ReverieError):
             raise written
-        publish_after_reply(
-            call, self._deps, principal.tenant, build_events(principal, written, headers)
+        self._deps.publisher.publish_after_reply(
+            call, principal.tenant, build_events(principal, written, headers)
         )
         vault_hints = await self._load_vault_hints(
             principal, [prepared], {prepared.memory.id: written}
@@ -195,9 +194,8 @@ class WriteHandlers:
         )
         results_by_id = dict(zip((entry.memory.id for entry in valid), results, strict=True))
         stored = [entry for entry in results if isinstance(entry, WriteResult)]
-        publish_after_reply(
+        self._deps.publisher.publish_after_reply(
             call,
-            self._deps,
             principal.tenant,
             [e for entry in stored for e in build_events(principal, entry, headers)],
         )
@@ -313,7 +311,7 @@ class WriteHandlers:
         status, ticket = await self._deps.dreams.request(
             principal.tenant, principal.tenant_name, scope, reason, inject_headers()
         )
-        publish_after_reply(call, self._deps, principal.tenant, [ticket])
+        self._deps.publisher.publish_after_reply(call, principal.tenant, [ticket])
         return DreamRequestStatus(scope=scope, status=status)
 
 

@@ -27,7 +27,7 @@ from reverie.runtime.http.calls import unlimited
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.edits import MemoryChange
-from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.dependencies import ImportDependencies
 from reverie_services.ingest.write.jsonl_import import ImportTally
 from reverie_services.ingest.write.preparation import check_size, prepare_memory
 
@@ -83,7 +83,7 @@ MAX_PAST_VERSIONS = 100
 class MarkdownImport:
     """One file on its way in."""
 
-    deps: IngestDependencies
+    deps: ImportDependencies
     principal: Principal
     redactor: Redactor
     scope: str

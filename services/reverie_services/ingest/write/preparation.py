@@ -38,9 +38,7 @@ from reverie_services.ingest.settings import IngestSettings
 
 SOFT_CORRECTION_REASON = "minor correction"
 _TEXT_FIELDS = ("content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git")
-_RESERVED_KEY_MESSAGE = (
-    "keys beginning with file:, session:, entity: or topic: are the system's own"
-)
+ONLY_RECALLED_MESSAGE = "is recalled memory and nothing else: it is known already"
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,12 @@ def prepare_memory(
     check_validity(body.valid_from, body.valid_to)
     _check_key(body.key, body.supersede_reason, body.soft)
     redacted, redactions = _redact_body(_strip_recalled(body), redactor)
-    kind = _resolve_kind(redacted)
-    redacted = _merge_steps(redacted, kind)
+    if redacted.kind:
+        kind = parse_writable_kind(redacted.kind)
+    else:
+        kind = Kind.SKILL if redacted.steps else classify_kind(redacted.content)
+    if redacted.steps:
+        redacted = _merge_steps(redacted, kind)
     memory = NewMemory(
         id=new_id(),
         scope=scope,
@@ -137,9 +139,19 @@ def check_validity(start: datetime | None, stop: datetime | None) -> None:
         raise InvalidInput("valid_to", "lies before valid_from")
 
 
+def parse_writable_kind(name: str) -> Kind:
+    """The kind of that name. Raises `InvalidInput` for a kind that only the services write."""
+    kind = parse_kind(name)
+    if kind in ANCHOR_KINDS:
+        raise InvalidInput("kind", f"{kind.value} nodes are made from what memories touch")
+    return kind
+
+
 def _check_key(key: str | None, supersede_reason: str | None, soft: bool) -> None:
     if key is not None and key.lower().startswith(GENERATED_KEY_PREFIXES):
-        raise InvalidInput("key", _RESERVED_KEY_MESSAGE)
+        raise InvalidInput(
+            "key", "keys beginning with file:, session:, entity: or topic: are the system's own"
+        )
     if supersede_reason is not None and key is None:
         raise InvalidInput("supersede_reason", "says why a key is replaced: give the key too")
     if soft and key is None:
@@ -150,7 +162,7 @@ def _strip_recalled(body: RememberRequest) -> RememberRequest:
     """The same body without the memory that was recalled into it."""
     content, summary = strip_fenced(body.content), strip_fenced(body.summary or "")
     if is_blank(content):
-        raise InvalidInput("content", "is recalled memory and nothing else: it is known already")
+        raise InvalidInput("content", ONLY_RECALLED_MESSAGE)
     steps = [strip_fenced(step).strip() for step in body.steps]
     for index, step in enumerate(steps):
         if is_blank(step):
@@ -199,21 +211,11 @@ def _rebuild_git(git: dict[str, Any] | None, original: GitLocation | None) -> Gi
 
 def _merge_steps(body: RememberRequest, kind: Kind) -> RememberRequest:
     """A skill with its steps in its content, so that they are found, and beside it in order."""
-    if not body.steps:
-        return body
     if kind is not Kind.SKILL:
         raise InvalidInput("steps", f"only a skill has steps, not a {kind.value}")
     metadata = {**body.metadata, "steps": body.steps}
     content = render_steps(body.content, body.steps)
     return body.model_copy(update={"content": content, "metadata": metadata})
-
-
-def _resolve_kind(body: RememberRequest) -> Kind:
-    default_kind = Kind.SKILL if body.steps else classify_kind(body.content)
-    kind = parse_kind(body.kind) if body.kind else default_kind
-    if kind in ANCHOR_KINDS:
-        raise InvalidInput("kind", f"{kind.value} nodes are made from what memories touch")
-    return kind
 
 
 def _build_edge(index: int, edge: RememberEdge) -> NewEdge:

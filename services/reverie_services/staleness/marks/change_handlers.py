@@ -11,7 +11,6 @@ import structlog
 from pydantic import ValidationError
 
 from reverie.bus.interface import Message, Reject, verify_tenant
-from reverie.bus.outbox_relay import publish_now
 from reverie.contracts.events import GitEvent
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import InvalidInput, MalformedInput, NotFound, ReverieError
@@ -22,6 +21,10 @@ from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
 
 log = structlog.get_logger("reverie.staleness")
+
+CATCH_UP_INTERVAL = 15.0
+SWEEP_AGE = 30.0
+"""Seconds after which the event of a change that is not applied counts as lost."""
 
 
 async def handle_change(deps: StalenessDependencies, message: Message) -> None:
@@ -62,7 +65,7 @@ async def _store_published_change(
     except (InvalidInput, NotFound, MalformedInput) as error:
         raise Reject(str(error)) from error
     log.info("change_told", change=str(stored), known=is_duplicate)
-    await publish_now(deps.bus, deps.outbox, tenant, events)
+    await deps.publisher.publish(tenant, events)
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:
@@ -78,11 +81,9 @@ def _parse_object(data: bytes) -> dict[str, Any]:
 async def run_catch_up_loop(deps: StalenessDependencies) -> None:
     """Applies changes whose event was lost, for ever. Cancel it to stop."""
     while True:
-        await asyncio.sleep(deps.settings.catch_up_interval)
+        await asyncio.sleep(CATCH_UP_INTERVAL)
         try:
-            for tenant, name, change in await deps.changes.list_unprocessed(
-                deps.settings.sweep_age
-            ):
+            for tenant, name, change in await deps.changes.list_unprocessed(SWEEP_AGE):
                 await _try_apply_change(deps, tenant, name, change)
         except ReverieError as error:
             log.warning("catch_up_put_off", reason=str(error))

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import structlog
 
-from reverie.bus.outbox_relay import publish_now
 from reverie.contracts.events import OutgoingEvent
 from reverie.contracts.git import GitChange
 from reverie.domain.access.scopes import MAIN_BRANCHES, slugify
@@ -52,7 +51,7 @@ async def update_branch_memories(
         branches = sorted({slugify(name) for name in body.merged})
         async with deps.stale_marks.lock_project(tenant, stored.project) as project:
             tickets = await project.record_merged_branches(branches, stored.id, inject_headers())
-        await publish_now(deps.bus, deps.outbox, tenant[0], tickets)
+        await deps.publisher.publish(tenant[0], tickets)
 
 
 def is_on_main_branch(body: GitChange) -> bool:
@@ -139,7 +138,7 @@ async def _publish_events(
     batches = (
         events[start : start + PUBLISH_BATCH] for start in range(0, len(events), PUBLISH_BATCH)
     )
-    publications = (publish_now(deps.bus, deps.outbox, tenant, batch) for batch in batches)
+    publications = (deps.publisher.publish(tenant, batch) for batch in batches)
     await asyncio.gather(*publications)
 
 

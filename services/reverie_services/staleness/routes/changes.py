@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Name, NonBlankStr
 from reverie.contracts.git import (
     GitChange,
@@ -47,7 +46,7 @@ def build_change_routes(deps: StalenessDependencies) -> list[Route]:
             GitChange,
             response=GitChangeResponse,
             status=202,
-            body_limit=deps.settings.git_limit,
+            body_limit=deps.git_limit,
             body_limit_setting="git_limit",
             summary="Say what a push changed",
         ),
@@ -72,7 +71,7 @@ class StalenessHandlers:
         """`POST /v1/git/changes`."""
         deps, principal = self._deps, call.principal
         stored, duplicate, events = await store_change(deps, principal, call.body)
-        publish_after_reply(call, deps, principal.tenant, events)
+        deps.publisher.publish_after_reply(call, principal.tenant, events)
         return GitChangeResponse(event=stored, duplicate=duplicate)
 
     async def list_stale(self, call: Call[None, StaleQuery]) -> StalePage:
@@ -83,7 +82,7 @@ class StalenessHandlers:
             principal, scopes, query.before_id(), query.limit + 1
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
-        bodies = [_build_stale_item(item, self._deps.settings.half_lives) for item in items]
+        bodies = [_build_stale_item(item, self._deps.half_lives) for item in items]
         return StalePage(items=bodies, next=next_cursor, said=_build_warnings(bodies))
 
 

@@ -9,7 +9,6 @@ from urllib.parse import parse_qs
 
 import structlog
 
-from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Name
 from reverie.contracts.git import GitChange
 from reverie.contracts.webhooks import (
@@ -80,7 +79,6 @@ class WebhookCursor(CursorPosition):
 def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
     """The table of webhooks. Deliveries carry a signature in place of a key."""
     handlers = WebhookHandlers(deps)
-    settings = deps.settings
     table = [
         Route(
             "GET",
@@ -117,7 +115,7 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
                 response=WebhookDeliveryResponse,
                 status=202,
                 public=True,
-                body_limit=settings.git_limit,
+                body_limit=deps.git_limit,
                 body_limit_setting="git_limit",
                 summary=f"Take a push that {kind} tells of",
             ),
@@ -211,7 +209,7 @@ class ForgeWebhookHandlers:
         deps = self._deps
         stored, duplicate, events = await store_change(deps, principal, change)
         log.info("push_delivered", kind=self._kind, delivery=delivery, change=str(stored))
-        publish_after_reply(call, deps, principal.tenant, events)
+        deps.publisher.publish_after_reply(call, principal.tenant, events)
         hints = [PARTIAL_PUSH_HINT] if change.partial else []
         return WebhookDeliveryResponse(event=stored, duplicate=duplicate, hints=hints)
 

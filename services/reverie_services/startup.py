@@ -1,0 +1,122 @@
+"""What the services share at their start: connections, models, and the base of a `Service`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+
+from reverie.bus.credentials import NatsCredentials
+from reverie.bus.interface import MessageBus
+from reverie.bus.nats_bus import connect
+from reverie.inference.embedding_endpoint import build_embedding_endpoint
+from reverie.inference.llm_client import LanguageModel, open_language_model
+from reverie.inference.llm_endpoint import build_language_endpoint
+from reverie.inference.model_manager import ModelManager, SparseMode
+from reverie.inference.model_metrics import UNREGISTERED_METRICS, ModelMetrics
+from reverie.runtime.http.audit import create_auditor
+from reverie.runtime.http.read_your_writes import PositionHooks
+from reverie.runtime.observability.logs import hide_secrets
+from reverie.runtime.observability.metrics import create_registry
+from reverie.runtime.service import Service
+from reverie.runtime.settings.field_types import require_secret, secret_text
+from reverie.runtime.settings.settings import Settings
+from reverie.store.db.database import Database, open_database
+from reverie.store.platform.api_keys import ApiKeyStore
+from reverie.store.platform.audit import AuditTable
+from reverie.store.platform.encryption import SecretCipher, create_cipher
+from reverie.store.platform.idempotency import IdempotencyTable
+from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.platform.quotas import QuotaStore
+from reverie.store.platform.vault import VaultStore
+
+
+@dataclass(frozen=True)
+class ServiceResources:
+    """What a service that writes has open while it runs."""
+
+    name: str
+    settings: Settings
+    registry: CollectorRegistry
+    database: Database
+    bus: MessageBus
+    cipher: SecretCipher
+    vault: VaultStore
+
+    @property
+    def llm_usage(self) -> LlmUsageStore:
+        """What tenants may ask of a language model by the settings."""
+        return LlmUsageStore(
+            self.database, self.settings.llm_daily_calls, self.settings.llm_daily_tokens
+        )
+
+    def open_language_model(self) -> AbstractAsyncContextManager[LanguageModel | None]:
+        """The language model that the settings name; None where they name none."""
+        endpoint = build_language_endpoint(self.settings)
+        return open_language_model(endpoint, self.llm_usage, self.registry)
+
+    def create_service(self, port: int) -> Service:
+        """The service without its routes and jobs: the keys, quotas and audit that all have."""
+        database, api_keys = self.database, ApiKeyStore(self.database)
+        log_position = database.get_log_position if self.settings.database_replica_url else None
+        return Service(
+            name=self.name,
+            port=port,
+            keys=api_keys,
+            find_tenant=api_keys.find_tenant,
+            quotas=QuotaStore(database),
+            load_redactor=self.vault.load_redactor,
+            positions=PositionHooks(log_position),
+            idempotency=IdempotencyTable(database),
+            checks={"postgres": database.check},
+            registry=self.registry,
+            auditor=create_auditor(self.settings, self.name, AuditTable(database), self.registry),
+        )
+
+
+@asynccontextmanager
+async def open_resources(
+    name: str, settings: Settings, reader_connections: int = 0
+) -> AsyncIterator[ServiceResources]:
+    """The database and the bus, as the settings name them; `name`: the service that opens them."""
+    registry = create_registry()
+    async with (
+        open_database(
+            require_secret(settings.database_url, "database_url"),
+            settings.pool_max,
+            registry=registry,
+            reader_size=reader_connections,
+        ) as database,
+        connect(
+            require_secret(settings.nats_url, "nats_url"),
+            name,
+            replicas=settings.nats_replicas,
+            registry=registry,
+            credentials=NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file),
+        ) as bus,
+    ):
+        cipher = create_cipher(secret_text(settings.vault_key))
+        vault = VaultStore(database, cipher, hide_secrets)
+        yield ServiceResources(name, settings, registry, database, bus, cipher, vault)
+
+
+def build_model_manager(
+    settings: Settings,
+    sparse_mode: SparseMode = "off",
+    metrics: ModelMetrics = UNREGISTERED_METRICS,
+) -> ModelManager:
+    """The models that the settings name; none is loaded yet."""
+    return ModelManager(
+        settings.embedding_model,
+        settings.home,
+        settings.embedding_model_dir,
+        settings.embedding_threads,
+        settings.model_download,
+        sparse_mode,
+        build_embedding_endpoint(
+            settings.embedding_url, settings.embedding_dims, settings.embedding_key
+        ),
+        metrics=metrics,
+    )
