@@ -18,11 +18,11 @@ from reverie.inference.onnx_runner import (
     CUSTOM_GRAPH,
     MAX_WAITING_CALLS,
     NO_BATCHING,
+    OnnxModel,
     OnnxRunner,
     Pooling,
     load_custom_profile,
 )
-from reverie.inference.token_counters import ModelTokenCounter
 
 Vectors = NDArray[np.float32]
 
@@ -55,11 +55,12 @@ class Embedder(Protocol):
         ...
 
 
-class OnnxEmbedder:
-    """A model run by onnxruntime in one thread of its own, off the event loop: see `OnnxRunner`."""
+class OnnxEmbedder(OnnxModel):
+    """A dense model run by onnxruntime."""
 
     def __init__(self, name: str, runner: OnnxRunner, dims: int, pooling: Pooling) -> None:
-        self.name, self.dims, self._runner, self._pooling = name, dims, runner, pooling
+        super().__init__(name, runner)
+        self.dims, self._pooling = dims, pooling
 
     @classmethod
     def from_spec(
@@ -82,19 +83,6 @@ class OnnxEmbedder:
         runner = OnnxRunner(name, graph, profile.max_tokens, threads, batch_tokens=NO_BATCHING)
         return cls(name, runner, runner.vector_size, profile.pooling)
 
-    @property
-    def counter(self) -> ModelTokenCounter:
-        """The token counter of this model."""
-        return self._runner.counter
-
-    def set_metrics(self, metrics: ModelMetrics) -> None:
-        """From now on its calls are counted there."""
-        self._runner.metrics = metrics
-
-    def release_when_idle(self, seconds: float | None) -> None:
-        """From now on it leaves memory after so many seconds without a call; None: never."""
-        self._runner.release_after = seconds
-
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 (len(texts), dims), rows of length 1. Raises `Unavailable` when overrun."""
         if not texts:
@@ -104,14 +92,6 @@ class OnnxEmbedder:
         return normalize_rows(
             np.stack([row[0] if self._pooling == "cls" else row.mean(0) for row in rows])
         )
-
-    async def warm(self) -> None:
-        """Runs the model once, so that the first caller does not wait for its set-up."""
-        await self.embed(["warm"])
-
-    def close(self) -> None:
-        """Ends the thread; a batch under way is finished first."""
-        self._runner.close()
 
 
 def load_embedder(

@@ -87,32 +87,26 @@ class LanguageModelTransport:
 
 
 def _create_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
-    return (
-        _create_anthropic_model(endpoint, http)
-        if endpoint.provider == "anthropic"
-        else _create_openai_model(endpoint, http)
-    )
-
-
-def _create_anthropic_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
-    from anthropic import AsyncAnthropic
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
+    """The provider's model; of the two libraries only the one it needs is imported."""
     key = endpoint.key or PLACEHOLDER_KEY
-    client = AsyncAnthropic(base_url=endpoint.url, api_key=key, max_retries=0, http_client=http)
-    return AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=client))
+    if endpoint.provider == "anthropic":
+        from anthropic import AsyncAnthropic
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
 
-
-def _create_openai_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
+        anthropic = AsyncAnthropic(
+            base_url=endpoint.url, api_key=key, max_retries=0, http_client=http
+        )
+        provider = AnthropicProvider(anthropic_client=anthropic)
+        return AnthropicModel(endpoint.model, provider=provider)
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    key = endpoint.key or PLACEHOLDER_KEY
     client = AsyncOpenAI(base_url=endpoint.url, api_key=key, max_retries=0, http_client=http)
-    provider = OpenAICompatibleProvider("llm", openai_client=client)
-    return OpenAIChatModel(endpoint.model, provider=provider)
+    return OpenAIChatModel(
+        endpoint.model, provider=OpenAICompatibleProvider("llm", openai_client=client)
+    )
 
 
 def _build_output_spec(

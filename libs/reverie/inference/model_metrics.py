@@ -3,92 +3,57 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-_SECONDS_BUCKETS = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-)
-_TEXTS_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
+_SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
 
 
 class ModelMetrics:
     """Batches by size and duration, the calls that wait, and the texts that were known already."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._texts = cache(
-            Histogram(
-                "reverie_model_batch_texts",
-                "Texts that a batch held.",
-                ["model"],
-                buckets=_TEXTS_BUCKETS,
-                registry=registry,
-            ).labels
+        def by_model(
+            kind: type[MetricT], name: str, description: str, **options: Any
+        ) -> Callable[[str], MetricT]:
+            return cache(kind(name, description, ["model"], registry=registry, **options).labels)
+
+        self._texts = by_model(
+            Histogram,
+            "reverie_model_batch_texts",
+            "Texts that a batch held.",
+            buckets=(1, 2, 4, 8, 16, 32, 64),
         )
-        self._seconds = cache(
-            Histogram(
-                "reverie_model_batch_seconds",
-                "Seconds that a batch took.",
-                ["model"],
-                buckets=_SECONDS_BUCKETS,
-                registry=registry,
-            ).labels
+        self._seconds = by_model(
+            Histogram,
+            "reverie_model_batch_seconds",
+            "Seconds that a batch took.",
+            buckets=_SECONDS_BUCKETS,
         )
-        self._calls = cache(
-            Gauge(
-                "reverie_model_calls",
-                "Calls of the model under way: one is worked on, the others take turns with it.",
-                ["model"],
-                registry=registry,
-            ).labels
+        self._calls = by_model(
+            Gauge,
+            "reverie_model_calls",
+            "Calls of the model under way: one is worked on, the others take turns with it.",
         )
-        self._limit = cache(
-            Gauge(
-                "reverie_model_calls_limit",
-                "Calls above which the model refuses more.",
-                ["model"],
-                registry=registry,
-            ).labels
+        self._limit = by_model(
+            Gauge, "reverie_model_calls_limit", "Calls above which the model refuses more."
         )
-        self._refused = cache(
-            Counter(
-                "reverie_model_calls_refused",
-                "Calls that were too many.",
-                ["model"],
-                registry=registry,
-            ).labels
+        self._refused = by_model(
+            Counter, "reverie_model_calls_refused", "Calls that were too many."
         )
-        self._cached = cache(
-            Counter(
-                "reverie_model_texts_known",
-                "Texts whose vector was kept from before.",
-                ["model"],
-                registry=registry,
-            ).labels
+        self._cached = by_model(
+            Counter, "reverie_model_texts_known", "Texts whose vector was kept from before."
         )
-        self._loaded = cache(
-            Gauge(
-                "reverie_model_loaded",
-                "Whether the model is there: 1, or 0 while it is missing.",
-                ["model"],
-                registry=registry,
-            ).labels
+        self._loaded = by_model(
+            Gauge,
+            "reverie_model_loaded",
+            "Whether the model is there: 1, or 0 while it is missing.",
         )
 
     def set_loaded(self, model: str, is_loaded: bool) -> None:

