@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -281,13 +281,9 @@ class AdministrationHandlers:
     ) -> DeletionResponse:
         for pattern in patterns:
             principal.check_admin(pattern)
-        cursor_cipher, deadline = (
-            await self._administration.load_cursor_cipher(principal),
-            self._compute_deadline(),
-        )
-        start_position = (
-            cursor_cipher.decrypt(DELETION_CURSOR_PURPOSE, cursor, "cursor") if cursor else 0
-        )
+        cursor_cipher = await self._administration.load_cursor_cipher(principal)
+        deadline = self._compute_deadline()
+        start = cursor_cipher.decrypt(DELETION_CURSOR_PURPOSE, cursor, "cursor") if cursor else 0
         done, rows = await _run_until(
             deadline, self._administration.delete_scope(principal, patterns)
         )
@@ -298,9 +294,9 @@ class AdministrationHandlers:
             find_whole_project(patterns),
             lambda ids: self._administration.find_existing_ids(principal, ids),
         )
-        position, messages = start_position, Counter[str]()
+        messages = Counter[str]()
         async for erased, position in erase_scope_messages(
-            self._deps.bus, principal.tenant_name, erasure_target, start_position
+            self._deps.bus, principal.tenant_name, erasure_target, start
         ):
             messages += erased
             if time.monotonic() > deadline:
@@ -334,16 +330,14 @@ async def _run_until(
 ) -> tuple[bool, dict[str, int]]:
     """Whether the work ended in time, and what it deleted."""
     deleted: list[Counter[str]] = []
+    is_tenant_deleted = False
     async for batch in batches:
         deleted.append(batch)
-        if time.monotonic() > deadline and not _is_tenant_deleted(deleted):
+        # Once the tenant is gone nobody could ask again: then the rest goes too.
+        is_tenant_deleted = is_tenant_deleted or "tenant" in batch
+        if time.monotonic() > deadline and not is_tenant_deleted:
             return False, sum_batches(deleted)
     return True, sum_batches(deleted)
-
-
-def _is_tenant_deleted(deleted: Sequence[Counter[str]]) -> bool:
-    """Whether the tenant is gone, so that nobody could ask again: then the rest goes too."""
-    return any("tenant" in batch for batch in deleted)
 
 
 def _require_admin(principal: Principal) -> Principal:

@@ -14,9 +14,7 @@ from reverie.contracts.typed_memories import (
     FactPage,
 )
 from reverie.domain.access.scopes import slugify
-from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.core.memory import Memory
 from reverie.domain.extraction.learned_facts import (
     CONFIDENCE_BY_LEVEL,
     LearnedFact,
@@ -120,10 +118,14 @@ class ClaimHandlers:
             slugify(query.topic) if query.topic else None,
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
-        half_lives = self._deps.settings.half_lives
-        return FactPage(
-            items=[_build_claim_body(item, half_lives) for item in items], next=next_cursor
-        )
+        bodies = [
+            FactBody(
+                **build_memory_body(item, self._deps.settings.half_lives).model_dump(),
+                learned=FactDetails.model_validate(item.metadata["learned"]),
+            )
+            for item in items
+        ]
+        return FactPage(items=bodies, next=next_cursor)
 
 
 def _build_claim_tag(
@@ -136,8 +138,3 @@ def _build_claim_tag(
     claim, topic = redactor.redact(body.claim), redactor.redact(body.topic)
     tag = build_learned_fact(topic.text, claim.text, body.confidence, body.domains, body.verified)
     return tag, claim.count + topic.count
-
-
-def _build_claim_body(memory: Memory, half_lives: HalfLives) -> FactBody:
-    tag = FactDetails.model_validate(memory.metadata["learned"])
-    return FactBody(**build_memory_body(memory, half_lives).model_dump(), learned=tag)

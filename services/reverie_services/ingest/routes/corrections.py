@@ -11,10 +11,8 @@ from reverie.contracts.sessions import (
     CorrectSessionRequest,
     CorrectSessionResponse,
 )
-from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import default_read_scopes
 from reverie.domain.core.errors import InvalidInput, ReverieError
-from reverie.domain.core.memory import Memory
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_endpoint import LanguageModelError
@@ -89,7 +87,12 @@ class CorrectionHandlers:
     ) -> tuple[list[CorrectionChange], list[str]]:
         """What is to be changed; by rules where no model answers, and why."""
         principal, model = call.principal, self._deps.language_model
-        memories = await self._load_candidates(principal, session, build_search_words(texts, model))
+        scopes = default_read_scopes(session.scope, session.agent, session.user_name)
+        kinds = [kind.value for kind in CORRECTABLE_KINDS]
+        words = build_search_words(texts, model)
+        memories = await self._deps.corrections.find_candidates(
+            principal, scopes, kinds, words, MAX_CANDIDATES
+        )
         if model is None:
             return find_changes_by_rules(texts, memories), []
         try:
@@ -99,15 +102,6 @@ class CorrectionHandlers:
         except LanguageModelError as error:
             return find_changes_by_rules(texts, memories), [f"llm: {error}"]
         return merge_changes(model_changes, find_changes_by_rules(texts, memories)), []
-
-    async def _load_candidates(
-        self, principal: Principal, session: SessionRecord, words: str
-    ) -> list[Memory]:
-        scopes = default_read_scopes(session.scope, session.agent, session.user_name)
-        kinds = [kind.value for kind in CORRECTABLE_KINDS]
-        return await self._deps.corrections.find_candidates(
-            principal, scopes, kinds, words, MAX_CANDIDATES
-        )
 
     async def _apply_change(
         self, call: Call[Any, Any], session: SessionRecord, change: CorrectionChange, position: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Annotated, Any
 from uuid import UUID
@@ -117,11 +118,8 @@ class EventHandlers:
 
     async def stream_events(self, call: Call[None, EventQuery]) -> StreamingReply:
         """`GET /v1/events`."""
-        principal = call.principal
-        event_filter, cursor_cipher = (
-            _build_event_filter(principal, call.query),
-            await self._deps.event_visibility.load_cursor_cipher(principal),
-        )
+        principal, event_filter = call.principal, _build_event_filter(call.principal, call.query)
+        cursor_cipher = await self._deps.event_visibility.load_cursor_cipher(principal)
         after = _decode_position(call, cursor_cipher)
         first, last = await self._deps.bus.sequence_range(MEMORY_STREAM)
         is_gap = after is not None and not first - 1 <= after <= last
@@ -136,46 +134,31 @@ class EventHandlers:
 
     async def list_events(self, call: Call[None, EventPageQuery]) -> EventPage:
         """`GET /v1/events/page`: without a place, none but the place to begin from."""
-        principal = call.principal
-        event_filter, cursor_cipher = (
-            _build_event_filter(principal, call.query),
-            await self._deps.event_visibility.load_cursor_cipher(principal),
-        )
+        principal, event_filter = call.principal, _build_event_filter(call.principal, call.query)
+        cursor_cipher = await self._deps.event_visibility.load_cursor_cipher(principal)
+        encode_cursor = partial(cursor_cipher.encrypt, EVENT_CURSOR_PURPOSE)
         after = _decode_position(call, cursor_cipher)
         first, last = await self._deps.bus.sequence_range(MEMORY_STREAM)
         if after is None:
-            return EventPage(items=[], place=cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, last))
+            return EventPage(items=[], place=encode_cursor(last))
         gap = not first - 1 <= after <= last
         position = first - 1 if gap else after
         items: list[MemoryEventBody] = []
         subject = memory_subject(principal.tenant_name, ">")
         for _ in range(_MAX_BATCHES):
             batch = await self._deps.bus.read_page(MEMORY_STREAM, subject, position, _BATCH_SIZE)
+            if not batch:
+                place = encode_cursor(max(position, last))
+                return EventPage(items=items, place=place, gap=gap, more=False)
             for message in batch:
                 position = message.seq
                 if event := await self._describe_event(principal, event_filter, message):
-                    items.append(
-                        _build_event_body(
-                            cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position), *event
-                        )
-                    )
-                if len(items) == call.query.limit:
-                    return _build_page(
-                        items,
-                        cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position),
-                        gap,
-                        has_more=True,
-                    )
-            if not batch:
-                return _build_page(
-                    items,
-                    cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, max(position, last)),
-                    gap,
-                    has_more=False,
-                )
-        return _build_page(
-            items, cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position), gap, has_more=True
-        )
+                    name, data = event
+                    place = encode_cursor(position)
+                    items.append(MemoryEventBody(event=name, place=place, data=data))
+                    if len(items) == call.query.limit:
+                        return EventPage(items=items, place=place, gap=gap, more=True)
+        return EventPage(items=items, place=encode_cursor(position), gap=gap, more=True)
 
     async def _iterate_events(
         self,
@@ -185,44 +168,34 @@ class EventHandlers:
         position: int,
         is_gap: bool,
     ) -> AsyncGenerator[bytes, None]:
-        with self._reserve_watcher():
-            cursor = cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position)
-            yield _encode_event(cursor, "reset", {}) if is_gap else _encode_heartbeat(cursor)
-            heartbeat_due = monotonic() + HEARTBEAT_SECONDS
-            subject = memory_subject(principal.tenant_name, ">")
-            async with (
-                aclosing(self._deps.bus.watch(MEMORY_STREAM, subject, position)) as watched,
-                aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS / 3)) as ticks,
-            ):
-                async for message in ticks:
-                    position = message.seq if message else position
-                    event = (
-                        await self._describe_event(principal, event_filter, message)
-                        if message
-                        else None
-                    )
-                    if event:
-                        yield _encode_event(
-                            cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position), *event
-                        )
-                    if monotonic() < heartbeat_due:
-                        continue
-                    if not await self._deps.event_visibility.is_key_valid(principal):
-                        return
-                    yield _encode_heartbeat(cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position))
-                    heartbeat_due = monotonic() + HEARTBEAT_SECONDS
-
-    @contextmanager
-    def _reserve_watcher(self) -> Iterator[None]:
-        """One of the places for watchers. Raises `Unavailable` where none is free."""
         limit = self._deps.max_watchers
         if self._active_watchers >= limit:
             raise Unavailable(
                 "a place to watch from", f"{limit} watch already (max_event_watchers)", 5.0
             )
+        encode_cursor = partial(cursor_cipher.encrypt, EVENT_CURSOR_PURPOSE)
+        subject = memory_subject(principal.tenant_name, ">")
         self._active_watchers += 1
         try:
-            yield
+            cursor = encode_cursor(position)
+            yield _encode_event(cursor, "reset", {}) if is_gap else _encode_heartbeat(cursor)
+            heartbeat_due = monotonic() + HEARTBEAT_SECONDS
+            async with (
+                aclosing(self._deps.bus.watch(MEMORY_STREAM, subject, position)) as watched,
+                aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS / 3)) as ticks,
+            ):
+                async for message in ticks:
+                    if message:
+                        position = message.seq
+                        event = await self._describe_event(principal, event_filter, message)
+                        if event:
+                            yield _encode_event(encode_cursor(position), *event)
+                    if monotonic() < heartbeat_due:
+                        continue
+                    if not await self._deps.event_visibility.is_key_valid(principal):
+                        return
+                    yield _encode_heartbeat(encode_cursor(position))
+                    heartbeat_due = monotonic() + HEARTBEAT_SECONDS
         finally:
             self._active_watchers -= 1
 
@@ -235,12 +208,14 @@ class EventHandlers:
             return None
         body = json.loads(message.data)
         if "run" in body:
-            return (
-                (name, _describe_dream(name, body))
-                if event_filter.matches_dream(principal, body["scope"])
-                else None
-            )
-        if not (subject_ids := _extract_subject_ids(body)):
+            if not event_filter.matches_dream(principal, body["scope"]):
+                return None
+            # Of a dream numbers are told, and no content.
+            fields = {key: value for key, value in body.items() if key not in ("v", "tenant")}
+            return name, {"event": name} | fields
+        subject_fields = [end for end in _EDGE_FIELDS if end in body] or ["id"]
+        subject_ids = [UUID(body[field]) for field in subject_fields if field in body]
+        if not subject_ids:
             return None
         other_ids = [UUID(body[field]) for field in _OTHER_MEMORY_FIELDS if field in body]
         visible = await self._deps.event_visibility.load_visible(
@@ -251,25 +226,6 @@ class EventHandlers:
         ):
             return None
         return name, _build_event_data(name, body, visible, subject_ids[0])
-
-
-def _build_page(items: list[MemoryEventBody], cursor: str, gap: bool, has_more: bool) -> EventPage:
-    return EventPage(items=items, place=cursor, gap=gap, more=has_more)
-
-
-def _build_event_body(cursor: str, name: str, data: dict[str, Any]) -> MemoryEventBody:
-    return MemoryEventBody(event=name, place=cursor, data=data)
-
-
-def _describe_dream(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a dream: numbers, no content."""
-    return {"event": name} | {key: body[key] for key in body if key not in ("v", "tenant")}
-
-
-def _extract_subject_ids(body: dict[str, Any]) -> list[UUID]:
-    """The memories that an event speaks of; none where it names none."""
-    fields = [end for end in _EDGE_FIELDS if end in body] or ["id"]
-    return [UUID(body[name]) for name in fields if name in body]
 
 
 def _build_event_data(

@@ -7,7 +7,6 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
-from reverie.store.staleness.reviews import MemoryReview
 from reverie_services.ingest.dependencies import ReviewDependencies
 
 
@@ -26,7 +25,8 @@ def build_review_routes(deps: ReviewDependencies) -> list[Route]:
             call.principal, query.state, query.before_id(), query.limit + 1
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
-        return ReviewPage(items=[_build_review_body(item) for item in items], next=next_cursor)
+        bodies = [ReviewBody.model_validate(item, from_attributes=True) for item in items]
+        return ReviewPage(items=bodies, next=next_cursor)
 
     async def accept(call: Call[None, None]) -> ReviewDecisionResponse:
         principal = call.principal
@@ -64,9 +64,3 @@ def build_review_routes(deps: ReviewDependencies) -> list[Route]:
             summary="Leave the memory as it is",
         ),
     ]
-
-
-def _build_review_body(review: MemoryReview) -> ReviewBody:
-    return ReviewBody.model_validate(
-        {name: getattr(review, name) for name in ReviewBody.model_fields}
-    )

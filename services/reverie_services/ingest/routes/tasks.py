@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Literal
-from uuid import UUID
 
 from reverie.contracts.memories import TaskStateBody, build_memory_body
 from reverie.contracts.typed_memories import (
@@ -15,15 +13,12 @@ from reverie.contracts.typed_memories import (
     TaskChangeResponse,
     TaskPage,
 )
-from reverie.domain.access.principals import Principal
-from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.errors import InvalidInput, NotFound
-from reverie.domain.core.memory import Memory
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
-from reverie.store.memories.tasks import TaskMove, TaskStatus
+from reverie.store.memories.tasks import TaskMove
 from reverie_services.ingest.dependencies import TaskDependencies
 
 
@@ -91,10 +86,14 @@ class TaskHandlers:
             query.claimable,
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item[0].id))
-        half_lives = self._deps.half_lives
-        return TaskPage(
-            items=[_build_task_body(*item, half_lives) for item in items], next=next_cursor
-        )
+        bodies = [
+            TaskBody(
+                **build_memory_body(memory, self._deps.half_lives).model_dump(),
+                task=TaskStateBody.model_validate(status, from_attributes=True),
+            )
+            for memory, status in items
+        ]
+        return TaskPage(items=bodies, next=next_cursor)
 
     async def update_task(self, call: Call[MoveTaskRequest, None]) -> TaskChangeResponse:
         """`PATCH /v1/tasks/{id}`."""
@@ -115,15 +114,11 @@ class TaskHandlers:
         memory_id = await deps.memories.resolve(principal, call.path["id"])
         moved = await deps.tasks.move(principal, memory_id, move, inject_headers())
         deps.publisher.publish_after_reply(call, principal.tenant, moved.events)
-        return await self._load_task_body(principal, memory_id, moved.version)
-
-    async def _load_task_body(
-        self, principal: Principal, memory_id: UUID, version: int
-    ) -> TaskChangeResponse:
-        status = await self._deps.tasks.get_status(principal, memory_id)
+        status = await deps.tasks.get_status(principal, memory_id)
         if status is None:
             raise NotFound("task", str(memory_id))
-        return TaskChangeResponse(id=memory_id, version=version, task=_build_state(status))
+        task = TaskStateBody.model_validate(status, from_attributes=True)
+        return TaskChangeResponse(id=memory_id, version=moved.version, task=task)
 
 
 def _resolve_agent(call: Call[Any, None], requested: str | None) -> str:
@@ -139,11 +134,3 @@ def _resolve_agent(call: Call[Any, None], requested: str | None) -> str:
     ):
         raise InvalidInput("agent", f"this key speaks for {principal.agent} and its sub-agents")
     return redacted
-
-
-def _build_state(status: TaskStatus) -> TaskStateBody:
-    return TaskStateBody.model_validate(asdict(status))
-
-
-def _build_task_body(memory: Memory, status: TaskStatus, half_lives: HalfLives) -> TaskBody:
-    return TaskBody(**build_memory_body(memory, half_lives).model_dump(), task=_build_state(status))

@@ -152,20 +152,19 @@ class WriteHandlers:
         self, principal: Principal, prepared: Sequence[PreparedMemory], written: WriteResults
     ) -> dict[ScopedKey, str]:
         """The advice to use the vault, for each key that was written very often."""
-        keys = {
-            _build_scoped_key(item) for item in prepared if _is_superseded(written[item.memory.id])
-        }
+        keys = set()
+        for item in prepared:
+            result = written[item.memory.id]
+            if isinstance(result, WriteResult) and result.outcome is WriteOutcome.SUPERSEDED:
+                keys.add((item.memory.scope, item.memory.key))
         if not keys:
             return {}
         frequent_keys = await self._deps.vault.list_frequent_keys(
             principal, len(keys), [(s, k or "") for s, k in keys]
         )
         return {
-            (
-                item.scope,
-                item.key,
-            ): f"{item.key} was written {item.versions} times: {USE_VAULT_HINT}"
-            for item in frequent_keys
+            (key.scope, key.key): f"{key.key} was written {key.versions} times: {USE_VAULT_HINT}"
+            for key in frequent_keys
         }
 
     async def remember_batch(self, call: Call[RememberBatchRequest, None]) -> RememberBatchResponse:
@@ -355,18 +354,10 @@ def _prepare_item(
         return prefix_field(field_path, error)
 
 
-def _build_scoped_key(prepared: PreparedMemory) -> ScopedKey:
-    return prepared.memory.scope, prepared.memory.key
-
-
-def _is_superseded(result: WriteResult | ReverieError) -> bool:
-    return isinstance(result, WriteResult) and result.outcome is WriteOutcome.SUPERSEDED
-
-
 def _build_remembered_body(
     prepared: PreparedMemory, result: WriteResult, vault_hints: Mapping[ScopedKey, str]
 ) -> RememberResponse:
-    scoped_key = _build_scoped_key(prepared)
+    scoped_key = prepared.memory.scope, prepared.memory.key
     notes = [*prepared.hints, *([vault_hints[scoped_key]] if scoped_key in vault_hints else [])]
     if result.outcome is WriteOutcome.DUPLICATE:
         notes.append("this was known; its confidence went up")

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import BinaryIO
-from uuid import UUID
 
 from reverie.contracts.export_import import ImportResponse, RefusedLine
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.redaction.redactor import Redactor, RedactorLoader
+from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.http.calls import unlimited
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.export_import import PAGE_SIZE, ImportOutcome, ImportSession
@@ -62,13 +61,11 @@ class ImportTally:
         else:
             self.count_outcome(outcome.outcome)
         if row.kind == "memory":
-            self._map_id(str(row.fields["id"]), outcome.id)
-
-    def _map_id(self, old_id: str, new_id: UUID | None) -> None:
-        if new_id is None:
-            self.skipped_ids.add(old_id)
-        elif str(new_id) != old_id:
-            self.replaced_ids[old_id] = str(new_id)
+            old_id = str(row.fields["id"])
+            if outcome.id is None:
+                self.skipped_ids.add(old_id)
+            elif str(outcome.id) != old_id:
+                self.replaced_ids[old_id] = str(outcome.id)
 
     def remap_ids(self, row: ImportRecord) -> ImportRecord | None:
         """The record with the ids that its memories got; None where one of them stayed out."""
@@ -96,10 +93,14 @@ async def import_lines(file: BinaryIO, principal: Principal, context: ImportCont
     check_header(header_line)
     while batch := list(islice(lines, PAGE_SIZE)):
         redactor = await context.load_redactor(principal.tenant)
-        parsed = [
-            (n, _try_parse_record(n, text, principal, redactor, context)) for n, text in batch
-        ]
-        rows = [(number, row) for number, row in parsed if row is not None]
+        rows: list[NumberedRecord] = []
+        for number, text in batch:
+            if text.strip():
+                try:
+                    row = parse_record(text, principal, redactor, context.settings)
+                    rows.append((number, row))
+                except ReverieError as error:
+                    context.tally.add_refusal(number, str(error))
         for _, group in groupby(rows, key=lambda numbered_row: numbered_row[1].kind):
             await _write_records(list(group), context)
     await context.session.remap_successors(context.tally.replaced_ids)
@@ -113,18 +114,6 @@ def read_numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, text
         while not text.endswith(b"\n") and (text := file.readline(MAX_LINE_BYTES)):
             pass
-
-
-def _try_parse_record(
-    number: int, text: bytes, principal: Principal, redactor: Redactor, context: ImportContext
-) -> ImportRecord | None:
-    if not text.strip():
-        return None
-    try:
-        return parse_record(text, principal, redactor, context.settings)
-    except ReverieError as error:
-        context.tally.add_refusal(number, str(error))
-        return None
 
 
 async def _write_records(numbered_records: list[NumberedRecord], context: ImportContext) -> None:

@@ -34,7 +34,7 @@ from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
 from reverie.runtime.http.validation import parse_value
 from reverie.store.sessions.dream_runs import ALL_PROJECTS
 from reverie_services.ingest.settings import IngestSettings
-from reverie_services.ingest.write.preparation import check_size
+from reverie_services.ingest.write.preparation import check_size, check_validity
 
 _DERIVED_COLUMNS = (
     "doc",
@@ -82,7 +82,10 @@ def parse_record(
     for name in _DERIVED_COLUMNS:
         value.pop(name, None)
     line = parse_value(model, value)
-    _check_secrets(value, redactor)
+    for name, inner_value in value.items():
+        redacted = redactor.redact_value({name: inner_value})
+        if redacted.count:
+            raise InvalidInput(name[:100], f"holds a secret ({', '.join(redacted.kinds)})")
     _check_permissions(line, principal, settings)
     return ImportRecord(str(kind), {**value, **_derive_columns(line, value)})
 
@@ -95,13 +98,6 @@ def _parse_json(text: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise MalformedInput("is not a JSON object")
     return value
-
-
-def _check_secrets(value: dict[str, Any], redactor: Redactor) -> None:
-    for name, inner_value in value.items():
-        redacted = redactor.redact_value({name: inner_value})
-        if redacted.count:
-            raise InvalidInput(name[:100], f"holds a secret ({', '.join(redacted.kinds)})")
 
 
 def _check_permissions(line: ExportRecord, principal: Principal, settings: IngestSettings) -> None:
@@ -128,45 +124,30 @@ def _check_permissions(line: ExportRecord, principal: Principal, settings: Inges
 
 def _derive_columns(line: ExportRecord, value: dict[str, Any]) -> dict[str, Any]:
     """What is not carried, because it follows from the rest, and names in their one form."""
-    if isinstance(line, ExportedMemory):
-        return _derive_memory_columns(line)
-    if isinstance(line, ExportedTurn):
-        is_unindexed = line.role == "tool" or line.content == OMITTED_PLACEHOLDER
-        return {"text": "" if is_unindexed else index_text(line.content)}
-    if isinstance(line, ExportedScopeSummary | Talk | ExportedScopeName):
-        return {"scope": parse_scope(line.scope)}
-    if isinstance(line, ExportedProjectSetting):
-        return _derive_setting_columns(line)
-    if isinstance(line, ExportedMemoryVersion):
-        return {"state": line.state, "text": _build_version_index_text(line)}
-    return _derive_edge_columns(value) if isinstance(line, ExportedEdge) else {}
-
-
-def _derive_setting_columns(line: ExportedProjectSetting) -> dict[str, Any]:
-    value = line.value.model_dump(exclude_none=True)
-    with field_context("value"):
-        if (line.name == "llm") is not isinstance(line.value, LlmBudgetUpdate):
-            raise InvalidInput("value", f"is not of the setting {line.name}")
-        if line.name != "llm":
-            (DEFAULT_BUDGETS if line.name == "context" else LIMITS).with_changes(value)
-    return {"project": _normalize_project(line), "value": value}
-
-
-def _normalize_project(line: ExportedProjectSetting) -> str:
-    return line.project if line.project == ALL_PROJECTS else slugify(line.project)
-
-
-def _build_version_index_text(line: ExportedMemoryVersion) -> str:
-    tags = line.state.get("tags") or []
-    texts = (line.state.get("key"), line.content, *(tags if isinstance(tags, list) else []))
-    return index_text(" ".join(str(text) for text in texts if text))
+    match line:
+        case ExportedMemory():
+            return _derive_memory_columns(line)
+        case ExportedTurn():
+            is_unindexed = line.role == "tool" or line.content == OMITTED_PLACEHOLDER
+            return {"text": "" if is_unindexed else index_text(line.content)}
+        case ExportedScopeSummary() | Talk() | ExportedScopeName():
+            return {"scope": parse_scope(line.scope)}
+        case ExportedProjectSetting():
+            return _derive_setting_columns(line)
+        case ExportedMemoryVersion():
+            tags = line.state.get("tags") or []
+            texts = (line.state.get("key"), line.content, *(tags if isinstance(tags, list) else []))
+            text = index_text(" ".join(str(text) for text in texts if text))
+            return {"state": line.state, "text": text}
+        case ExportedEdge():
+            return _derive_edge_columns(value)
+    return {}
 
 
 def _derive_memory_columns(line: ExportedMemory) -> dict[str, Any]:
     if is_blank(line.content):
         raise InvalidInput("content", "is empty")
-    if line.valid_from and line.valid_to and line.valid_to < line.valid_from:
-        raise InvalidInput("valid_to", "lies before valid_from")
+    check_validity(line.valid_from, line.valid_to)
     kind = parse_kind(line.kind)
     is_unindexed = kind in ANCHOR_KINDS or line.merged_into
     words = " ".join(filter(None, (line.key, line.content, *line.tags)))
@@ -179,6 +160,17 @@ def _derive_memory_columns(line: ExportedMemory) -> dict[str, Any]:
         "turns": sorted({str(turn) for turn in line.turns}),
         "metadata": line.metadata,
     }
+
+
+def _derive_setting_columns(line: ExportedProjectSetting) -> dict[str, Any]:
+    value = line.value.model_dump(exclude_none=True)
+    with field_context("value"):
+        if (line.name == "llm") is not isinstance(line.value, LlmBudgetUpdate):
+            raise InvalidInput("value", f"is not of the setting {line.name}")
+        if line.name != "llm":
+            (DEFAULT_BUDGETS if line.name == "context" else LIMITS).with_changes(value)
+    project = line.project if line.project == ALL_PROJECTS else slugify(line.project)
+    return {"project": project, "value": value}
 
 
 def _derive_edge_columns(value: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from reverie.contracts.memories import RememberRequest
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Conflict, InvalidInput, ReverieError
 from reverie.domain.core.kinds import parse_kind
-from reverie.domain.core.memory import Memory, NewMemory, WriteOutcome, hash_content
+from reverie.domain.core.memory import Memory, WriteOutcome, hash_content
 from reverie.domain.formats.memory_md import (
     MemoryFile,
     MemorySegment,
@@ -114,36 +114,32 @@ async def import_markdown(job: MarkdownImport, text: str) -> None:
     matched_ids: set[UUID] = set()
     for line, segment in parsed.segments:
         memory = existing.find(segment)
-        if memory:
+        if memory is not None:
             matched_ids.add(memory.id)
-        await _import_segment(job, (line, segment), existing, forgotten_ids)
+        try:
+            outcome = await _import_segment(job, segment, memory, existing, forgotten_ids)
+            job.tally.count_outcome(outcome)
+        except ReverieError as error:
+            job.tally.add_refusal(line, str(error), job.file)
     if job.strategy == "replace":
-        await _forget_memories(job, [item for item in memories if item.id not in matched_ids])
+        for memory in memories:
+            if memory.id not in matched_ids:
+                if not job.is_dry_run:
+                    fields = {"status": "deleted"}
+                    reason = "removed from memory.md"
+                    await _apply_change(job, memory.id, fields, reason, "forgotten")
+                job.tally.count_outcome("forgotten")
     await _import_summary(job, parsed, summary)
 
 
 async def _import_segment(
     job: MarkdownImport,
-    numbered: tuple[int, MemorySegment],
+    segment: MemorySegment,
+    memory: Memory | None,
     existing: ScopeSnapshot,
     forgotten_ids: set[str],
-) -> None:
-    """One segment: nothing of it is stored where it is refused."""
-    line, segment = numbered
-    memory = existing.find(segment)
-    try:
-        _check_segment(job, segment)
-        if segment.id in forgotten_ids and memory is None:
-            job.tally.count_outcome("skipped")
-        elif memory is None:
-            job.tally.count_outcome(await _create_memory(job, segment, existing))
-        else:
-            job.tally.count_outcome(await _update_memory(job, segment, memory, existing))
-    except ReverieError as error:
-        job.tally.add_refusal(line, str(error), job.file)
-
-
-def _check_segment(job: MarkdownImport, segment: MemorySegment) -> None:
+) -> str:
+    """What became of a segment. Raises `ReverieError` where it is refused: nothing is stored."""
     if is_blank(segment.text):
         raise InvalidInput("content", "the segment is empty")
     check_size("content", segment.text, job.deps.settings.content_limit, "content_limit")
@@ -151,6 +147,11 @@ def _check_segment(job: MarkdownImport, segment: MemorySegment) -> None:
     for name, value in fields.items():
         if job.redactor.redact_value({name: value}).count:
             raise InvalidInput(name, "holds a secret")
+    if memory is not None:
+        return await _update_memory(job, segment, memory, existing)
+    if segment.id in forgotten_ids:
+        return "skipped"
+    return await _create_memory(job, segment, existing)
 
 
 async def _create_memory(
@@ -168,7 +169,11 @@ async def _create_memory(
     body = parse_value(RememberRequest, fields)
     prepared = prepare_memory(body, job.principal, job.redactor, job.deps.settings)
     if job.is_dry_run:
-        return _simulate_create(prepared.memory, existing)
+        text = (prepared.memory.content_hash, prepared.memory.key)
+        if existing.contains(text):
+            return "skipped"
+        existing.put(prepared.memory.id, text)
+        return "created"
     await job.charge_quota(1)
     [written] = await job.deps.memories.remember(
         job.principal,
@@ -179,13 +184,6 @@ async def _create_memory(
     if isinstance(written, ReverieError):
         raise written
     return "skipped" if written.outcome is WriteOutcome.DUPLICATE else "created"
-
-
-def _simulate_create(new_memory: NewMemory, existing: ScopeSnapshot) -> str:
-    if existing.contains((new_memory.content_hash, new_memory.key)):
-        return "skipped"
-    existing.put(new_memory.id, (new_memory.content_hash, new_memory.key))
-    return "created"
 
 
 async def _update_memory(
@@ -247,14 +245,6 @@ async def _apply_change(
 ) -> None:
     change = MemoryChange(fields=fields, why=reason, event=event)
     await job.deps.edits.change(job.principal, memory_id, change, inject_headers())
-
-
-async def _forget_memories(job: MarkdownImport, removed: list[Memory]) -> None:
-    for memory in removed:
-        if not job.is_dry_run:
-            fields = {"status": "deleted"}
-            await _apply_change(job, memory.id, fields, "removed from memory.md", "forgotten")
-        job.tally.count_outcome("forgotten")
 
 
 async def _import_summary(job: MarkdownImport, parsed: MemoryFile, existing: str | None) -> None:
