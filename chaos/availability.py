@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-PAUSE = 0.4
-LATE = aiohttp.ClientTimeout(total=2)
-DOORS = {
+PROBE_INTERVAL = 0.4
+PROBE_TIMEOUT = aiohttp.ClientTimeout(total=2)
+ENDPOINTS = {
     "write": ("PUT", "/v1/vault/probe", {"value": 1}),
     "recall": ("POST", "/v1/recall", {"query": "probe", "limit": 1}),
     "context": ("GET", "/v1/context", None),
@@ -24,19 +24,19 @@ DOORS = {
 
 
 @dataclass
-class Door:
+class Endpoint:
     """When it answered, in seconds of the monotonic clock."""
 
     answered: list[float] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     """What came in place of an answer, by the code of the problem."""
 
-    def longest(self) -> float:
+    def longest_gap(self) -> float:
         """The longest time between two answers, in seconds."""
         pairs = zip(self.answered, self.answered[1:], strict=False)
         return max((later - earlier for earlier, later in pairs), default=0.0)
 
-    async def again(self, moment: float, patience: float) -> float:
+    async def recovery_time(self, moment: float, patience: float) -> float:
         """Seconds from the moment to the first answer after it; `patience` where none comes."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -46,32 +46,34 @@ class Door:
 
 
 @dataclass
-class Watch:
-    """All doors, tried again and again until it is cancelled."""
+class AvailabilityMonitor:
+    """All endpoints, tried again and again until it is cancelled."""
 
     http: aiohttp.ClientSession
     gateway: str
     key: str
-    doors: dict[str, Door] = field(default_factory=lambda: {name: Door() for name in DOORS})
+    endpoints: dict[str, Endpoint] = field(
+        default_factory=lambda: {name: Endpoint() for name in ENDPOINTS}
+    )
 
-    async def stand(self) -> None:
-        """Tries each door by itself."""
-        await asyncio.gather(*(self._stand_at(name) for name in DOORS))
+    async def run(self) -> None:
+        """Tries each endpoint by itself."""
+        await asyncio.gather(*(self._probe(name) for name in ENDPOINTS))
 
-    async def _stand_at(self, name: str) -> None:
-        method, path, body = DOORS[name]
+    async def _probe(self, name: str) -> None:
+        method, path, body = ENDPOINTS[name]
         auth = {"Authorization": f"Bearer {self.key}"}
-        door = self.doors[name]
+        endpoint = self.endpoints[name]
         while True:
             try:
                 async with self.http.request(
-                    method, self.gateway + path, json=body, headers=auth, timeout=LATE
+                    method, self.gateway + path, json=body, headers=auth, timeout=PROBE_TIMEOUT
                 ) as answer:
                     text = await answer.text()
                     if answer.status < 300:
-                        door.answered.append(time.monotonic())
+                        endpoint.answered.append(time.monotonic())
                     else:
-                        door.refused[f"{answer.status} {json.loads(text)['code']}"] += 1
+                        endpoint.refused[f"{answer.status} {json.loads(text)['code']}"] += 1
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError) as error:
-                door.refused[type(error).__name__] += 1
-            await asyncio.sleep(PAUSE)
+                endpoint.refused[type(error).__name__] += 1
+            await asyncio.sleep(PROBE_INTERVAL)

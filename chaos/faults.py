@@ -12,12 +12,12 @@ from random import Random
 
 import aiohttp
 
-from chaos.faulty_embedder import Mood
+from chaos.faulty_embedder import EmbedderMode
 from chaos.system import PROCESSES, System, leader
 from reverie.testing.chaos_proxy import ChaosProxy
 from tests.support.stack import eventually
 
-Harm = Callable[[System, Random], Awaitable[None]]
+Injection = Callable[[System, Random], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -25,34 +25,34 @@ class Fault:
     """A name for the report, what is done, and what of a system it needs."""
 
     name: str
-    harm: Harm
+    inject: Injection
     needs: str = ""
 
 
-def _killed(service: str) -> Fault:
-    async def harm(system: System, dice: Random) -> None:
+def _kill_service(service: str) -> Fault:
+    async def inject(system: System, rng: Random) -> None:
         system.kill(service)
 
-    return Fault(f"kill -9 of serve {service}", harm)
+    return Fault(f"kill -9 of serve {service}", inject)
 
 
-async def _restarted(system: System, dice: Random) -> None:
+async def _restart_services(system: System, rng: Random) -> None:
     for service in PROCESSES:
-        system.end(service)
+        system.terminate(service)
 
 
-def _frozen(service: str) -> Fault:
-    async def harm(system: System, dice: Random) -> None:
+def _freeze_service(service: str) -> Fault:
+    async def inject(system: System, rng: Random) -> None:
         system.freeze(service, True)
         try:
-            await asyncio.sleep(dice.uniform(1, 4))
+            await asyncio.sleep(rng.uniform(1, 4))
         finally:
             system.freeze(service, False)
 
-    return Fault(f"serve {service} stands still", harm)
+    return Fault(f"serve {service} stands still", inject)
 
 
-async def _slowed(system: System, dice: Random) -> None:
+async def _slow_services(system: System, rng: Random) -> None:
     """The process of the services gets a fifth of its time."""
     for _ in range(20):
         system.freeze("all", True)
@@ -61,88 +61,88 @@ async def _slowed(system: System, dice: Random) -> None:
         await asyncio.sleep(0.03)
 
 
-async def _nats_killed(system: System, dice: Random) -> None:
-    if system.bus.three is not None:
-        await _leader_killed(system, dice)
-    elif system.bus.one is not None:
-        await asyncio.to_thread(system.bus.one.kill)
-        await asyncio.sleep(dice.uniform(0.2, 3))
-        await asyncio.to_thread(system.bus.one.start)
+async def _kill_nats(system: System, rng: Random) -> None:
+    if system.bus.cluster is not None:
+        await _kill_nats_leader(system, rng)
+    elif system.bus.single is not None:
+        await asyncio.to_thread(system.bus.single.kill)
+        await asyncio.sleep(rng.uniform(0.2, 3))
+        await asyncio.to_thread(system.bus.single.start)
 
 
-async def _leader_killed(system: System, dice: Random) -> None:
-    three = system.bus.three
-    if three is not None:
-        number = await asyncio.to_thread(leader, three)
-        await asyncio.to_thread(three.kill, number)
-        await asyncio.sleep(dice.uniform(2, 5))
-        await asyncio.to_thread(three.start, number)
-        await eventually(lambda: asyncio.to_thread(three.healthy, number))
+async def _kill_nats_leader(system: System, rng: Random) -> None:
+    cluster = system.bus.cluster
+    if cluster is not None:
+        number = await asyncio.to_thread(leader, cluster)
+        await asyncio.to_thread(cluster.kill, number)
+        await asyncio.sleep(rng.uniform(2, 5))
+        await asyncio.to_thread(cluster.start, number)
+        await eventually(lambda: asyncio.to_thread(cluster.healthy, number))
 
 
-async def _postgres_killed(system: System, dice: Random) -> None:
+async def _kill_postgres(system: System, rng: Random) -> None:
     await asyncio.to_thread(system.kill_postgres)
-    await asyncio.sleep(dice.uniform(0.2, 3))
+    await asyncio.sleep(rng.uniform(0.2, 3))
     await system.start_postgres()
 
 
-async def _failed_over(system: System, dice: Random) -> None:
+async def _fail_over(system: System, rng: Random) -> None:
     await asyncio.to_thread(system.fail_over)
 
 
-async def _services_killed(system: System, dice: Random) -> None:
+async def _kill_services(system: System, rng: Random) -> None:
     for service in PROCESSES:
         system.kill(service)
 
 
-async def _all_killed(system: System, dice: Random) -> None:
-    await _services_killed(system, dice)
-    await asyncio.gather(_nats_killed(system, dice), _postgres_killed(system, dice))
+async def _kill_everything(system: System, rng: Random) -> None:
+    await _kill_services(system, rng)
+    await asyncio.gather(_kill_nats(system, rng), _kill_postgres(system, rng))
 
 
-async def _clock_jumped(system: System, dice: Random) -> None:
-    system.jump(dice.choice((-86_400, -600, 600, 86_400)))
+async def _shift_clock(system: System, rng: Random) -> None:
+    system.shift_clock(rng.choice((-86_400, -600, 600, 86_400)))
     try:
-        await asyncio.sleep(dice.uniform(1, 4))
+        await asyncio.sleep(rng.uniform(1, 4))
     finally:
-        system.jump(0)
+        system.shift_clock(0)
 
 
-async def _disk_full(system: System, dice: Random) -> None:
+async def _fill_disk(system: System, rng: Random) -> None:
     """Postgres' own; a server that gave up is started again, as its supervisor would."""
     if system.disk is None:
         return
     ballast = system.disk / "ballast"
-    await asyncio.to_thread(_fill, ballast)
+    await asyncio.to_thread(_write_until_full, ballast)
     try:
-        await asyncio.sleep(dice.uniform(2, 4))
+        await asyncio.sleep(rng.uniform(2, 4))
     finally:
         ballast.unlink()
     await system.start_postgres()
 
 
-def _fill(ballast: Path) -> None:
+def _write_until_full(ballast: Path) -> None:
     with suppress(OSError), ballast.open("wb", buffering=0) as file:
         while file.write(bytes(1 << 20)):
             continue
 
 
-def _embedder(mood: Mood, name: str) -> Fault:
+def _degrade_embedder(mode: EmbedderMode, name: str) -> Fault:
     """The endpoint that embeds is not well, for some seconds."""
 
-    async def harmed(system: System, dice: Random) -> None:
+    async def inject(system: System, rng: Random) -> None:
         if system.embedder is None:
             return
-        system.embedder.turn(mood)
+        system.embedder.set_mode(mode)
         try:
-            await asyncio.sleep(dice.uniform(2, 6))
+            await asyncio.sleep(rng.uniform(2, 6))
         finally:
-            system.embedder.turn(Mood.WELL)
+            system.embedder.set_mode(EmbedderMode.NORMAL)
 
-    return Fault(f"the embedder {name}", harmed, "embedder")
+    return Fault(f"the embedder {name}", inject, "embedder")
 
 
-async def _crowd(system: System, dice: Random) -> None:
+async def _flood(system: System, rng: Random) -> None:
     """Ten times as many who ask and write, for some seconds."""
     key = next(iter(system.keys.values()))
     auth = {"Authorization": f"Bearer {key}"}
@@ -151,7 +151,7 @@ async def _crowd(system: System, dice: Random) -> None:
 
         async def one() -> None:
             while True:
-                about = f"crowd {dice.getrandbits(64):x} {next(numbers)}"
+                about = f"crowd {rng.getrandbits(64):x} {next(numbers)}"
                 for path, body in (
                     ("/v1/remember", {"content": f"{about} came by.", "scope": "project/crowd"}),
                     ("/v1/recall", {"query": about, "limit": 3}),
@@ -165,20 +165,20 @@ async def _crowd(system: System, dice: Random) -> None:
                 await asyncio.gather(*(one() for _ in range(90)))
 
 
-def _between(name: str, harm: Callable[[ChaosProxy], None], to: str) -> Fault:
+def _break_network(name: str, apply: Callable[[ChaosProxy], None], to: str) -> Fault:
     """A fault of the network, for some seconds."""
 
-    async def harmed(system: System, dice: Random) -> None:
+    async def inject(system: System, rng: Random) -> None:
         proxy = system.bus.proxy if to == "NATS" else system.to_postgres
         if proxy is None:
             return
-        harm(proxy)
+        apply(proxy)
         try:
-            await asyncio.sleep(dice.uniform(0.5, 4))
+            await asyncio.sleep(rng.uniform(0.5, 4))
         finally:
             proxy.restore()
 
-    return Fault(f"{to} {name}", harmed)
+    return Fault(f"{to} {name}", inject)
 
 
 NETWORK: tuple[tuple[str, Callable[[ChaosProxy], None]], ...] = (
@@ -189,37 +189,37 @@ NETWORK: tuple[tuple[str, Callable[[ChaosProxy], None]], ...] = (
     ("at 64 KiB/s", lambda proxy: proxy.throttle(65_536)),
 )
 EMBEDDER = (
-    _embedder(Mood.SLOW, "is slow"),
-    _embedder(Mood.HANGING, "hangs"),
-    _embedder(Mood.FAILING, "fails"),
-    _embedder(Mood.TORN, "answers torn JSON"),
+    _degrade_embedder(EmbedderMode.SLOW, "is slow"),
+    _degrade_embedder(EmbedderMode.HANGING, "hangs"),
+    _degrade_embedder(EmbedderMode.FAILING, "fails"),
+    _degrade_embedder(EmbedderMode.TORN, "answers torn JSON"),
 )
-SINGLE = (
-    *map(_killed, PROCESSES),
-    *map(_frozen, PROCESSES),
-    Fault("kill -9 of nats-server", _nats_killed),
-    Fault("kill -9 of Postgres", _postgres_killed),
-    Fault("serve all at a fifth of its speed", _slowed),
-    Fault("ten times the load", _crowd),
-    Fault("the disk of Postgres is full", _disk_full, "disk"),
-    Fault("the clock jumps", _clock_jumped, "clock"),
+SINGLE_FAULTS = (
+    *map(_kill_service, PROCESSES),
+    *map(_freeze_service, PROCESSES),
+    Fault("kill -9 of nats-server", _kill_nats),
+    Fault("kill -9 of Postgres", _kill_postgres),
+    Fault("serve all at a fifth of its speed", _slow_services),
+    Fault("ten times the load", _flood),
+    Fault("the disk of Postgres is full", _fill_disk, "disk"),
+    Fault("the clock jumps", _shift_clock, "clock"),
     *EMBEDDER,
-    *(_between(name, harm, to) for to in ("NATS", "Postgres") for name, harm in NETWORK),
+    *(_break_network(name, apply, to) for to in ("NATS", "Postgres") for name, apply in NETWORK),
 )
-SWEEPING = (
-    Fault("restart of all services", _restarted),
-    Fault("kill -9 of all services", _services_killed),
-    Fault("kill -9 of everything", _all_killed),
+GLOBAL_FAULTS = (
+    Fault("restart of all services", _restart_services),
+    Fault("kill -9 of all services", _kill_services),
+    Fault("kill -9 of everything", _kill_everything),
 )
-CLUSTER = (
-    *map(_killed, PROCESSES),
-    Fault("NATS loses its leader", _leader_killed),
+CLUSTER_FAULTS = (
+    *map(_kill_service, PROCESSES),
+    Fault("NATS loses its leader", _kill_nats_leader),
     *EMBEDDER,
-    *(_between(name, harm, "Postgres") for name, harm in NETWORK),
+    *(_break_network(name, apply, "Postgres") for name, apply in NETWORK),
 )
-FAIL_OVER = Fault("Postgres fails over", _failed_over)
-KNOWN = (*SINGLE, *SWEEPING)
-TOGETHER = 0.35
+FAIL_OVER = Fault("Postgres fails over", _fail_over)
+ALL_FAULTS = (*SINGLE_FAULTS, *GLOBAL_FAULTS)
+PAIR_SHARE = 0.35
 """The share of strikes in which two faults come at once."""
 
 
@@ -229,14 +229,14 @@ class Deck:
     With `strikes`, the names of faults joined by +, those are dealt in their order instead.
     """
 
-    def __init__(self, system: System, dice: Random, strikes: Sequence[str] = ()) -> None:
-        named = {one.name: one for one in (*KNOWN, *CLUSTER, FAIL_OVER)}
+    def __init__(self, system: System, rng: Random, strikes: Sequence[str] = ()) -> None:
+        named = {one.name: one for one in (*ALL_FAULTS, *CLUSTER_FAULTS, FAIL_OVER)}
         self._chosen = cycle([[named[name] for name in one.split("+")] for one in strikes])
         self._is_chosen = bool(strikes)
-        several = system.bus.three is not None
-        known = (*CLUSTER, *SWEEPING[:2]) if several else KNOWN
+        several = system.bus.cluster is not None
+        known = (*CLUSTER_FAULTS, *GLOBAL_FAULTS[:2]) if several else ALL_FAULTS
         self._able = [one for one in known if not one.needs or getattr(system, one.needs)]
-        self._dice = dice
+        self._rng = rng
         self._left: list[Fault] = []
 
     def deal(self) -> list[Fault]:
@@ -244,17 +244,17 @@ class Deck:
         if self._is_chosen:
             return next(self._chosen)
         first = self._next()
-        if first in SWEEPING or self._dice.random() >= TOGETHER:
+        if first in GLOBAL_FAULTS or self._rng.random() >= PAIR_SHARE:
             return [first]
-        other = self._dice.choice([f for f in self._able if f not in (*SWEEPING, first)])
+        other = self._rng.choice([f for f in self._able if f not in (*GLOBAL_FAULTS, first)])
         return [first, other]
 
     def _next(self) -> Fault:
         if not self._left:
-            self._left = self._dice.sample(self._able, len(self._able))
+            self._left = self._rng.sample(self._able, len(self._able))
         return self._left.pop()
 
 
-async def strike(system: System, faults: list[Fault], dice: Random) -> None:
+async def inject_faults(system: System, faults: list[Fault], rng: Random) -> None:
     """The faults together; ends when the last of them does."""
-    await asyncio.gather(*(fault.harm(system, dice) for fault in faults))
+    await asyncio.gather(*(fault.inject(system, rng) for fault in faults))

@@ -20,10 +20,10 @@ SLOW = 3.0
 """Seconds that an answer takes where it is slow."""
 
 
-class Mood(StrEnum):
+class EmbedderMode(StrEnum):
     """How it answers."""
 
-    WELL = "well"
+    NORMAL = "normal"
     SLOW = "slow"
     HANGING = "hanging"
     FAILING = "failing"
@@ -35,15 +35,15 @@ class Embeddings:
     """The endpoint; `url` is what `embedding_url` is set to."""
 
     url: str = ""
-    mood: Mood = Mood.WELL
+    mode: EmbedderMode = EmbedderMode.NORMAL
     answered: int = 0
     _model: FakeEmbedder = field(default_factory=lambda: FakeEmbedder(MODEL, DIMS))
-    _well: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_normal: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def turn(self, mood: Mood) -> None:
+    def set_mode(self, mode: EmbedderMode) -> None:
         """From now on it answers so; what hangs is let go when it is well again."""
-        self.mood = mood
-        (self._well.set if mood == Mood.WELL else self._well.clear)()
+        self.mode = mode
+        (self._is_normal.set if mode == EmbedderMode.NORMAL else self._is_normal.clear)()
 
     def settings(self) -> dict[str, Any]:
         """Those of a service that embeds by it."""
@@ -57,14 +57,14 @@ class Embeddings:
     async def answer(self, request: web.Request) -> web.Response:
         """`POST /v1/embeddings`."""
         texts = (await request.json())["input"]
-        match self.mood:
-            case Mood.SLOW:
+        match self.mode:
+            case EmbedderMode.SLOW:
                 await asyncio.sleep(SLOW)
-            case Mood.HANGING:
-                await self._well.wait()
-            case Mood.FAILING:
+            case EmbedderMode.HANGING:
+                await self._is_normal.wait()
+            case EmbedderMode.FAILING:
                 return web.json_response({"error": {"message": "overloaded"}}, status=503)
-            case Mood.TORN:
+            case EmbedderMode.TORN:
                 return web.Response(text='{"data": [{"ind', content_type="application/json")
         self.answered += 1
         vectors = await self._model.embed(texts)
@@ -83,4 +83,4 @@ async def embeddings() -> AsyncIterator[Embeddings]:
         try:
             yield made
         finally:
-            made.turn(Mood.WELL)
+            made.set_mode(EmbedderMode.NORMAL)

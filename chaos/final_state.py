@@ -8,13 +8,13 @@ from typing import Any
 
 import aiohttp
 
-from chaos.history import Act, Deed, Kept, Outcome, State, markers_in
+from chaos.history import Action, ClientCall, FinalMemory, Outcome, State, markers_in
 
 Lines = dict[str, list[dict[str, Any]]]
 
 
 async def read_state(
-    http: aiohttp.ClientSession, gateway: str, key: str, deeds: list[Deed]
+    http: aiohttp.ClientSession, gateway: str, key: str, calls: list[ClientCall]
 ) -> State:
     """What an export tells, and which of the changes are known when they are told again."""
     auth = {"Authorization": f"Bearer {key}"}
@@ -25,9 +25,9 @@ async def read_state(
             record = json.loads(line)
             lines[record["type"]].append(record)
     changes = Counter[str]()
-    for deed in deeds:
-        if deed.act == Act.CHANGE and deed.outcome == Outcome.DONE:
-            changes[deed.marker] = await _known(http, gateway, auth, deed)
+    for call in calls:
+        if call.action == Action.CHANGE and call.outcome == Outcome.DONE:
+            changes[call.marker] = await _is_known(http, gateway, auth, call)
     return State(
         _memories(lines),
         _links(lines),
@@ -39,16 +39,16 @@ async def read_state(
         changes,
         Counter(m for old in lines["memory_version"] for m in markers_in(old["why"] or "")),
         Counter(session["user_name"] for session in lines["session"]),
-        {key: await _entry(http, gateway, auth, key) for key in _kept_under(deeds)},
+        {key: await _vault_entry(http, gateway, auth, key) for key in _vault_keys(calls)},
     )
 
 
-def _kept_under(deeds: list[Deed]) -> list[str]:
+def _vault_keys(calls: list[ClientCall]) -> list[str]:
     """The keys of the vault that clients wrote to."""
-    return sorted({deed.key for deed in deeds if deed.act == Act.KEEP})
+    return sorted({call.key for call in calls if call.action == Action.KEEP})
 
 
-async def _entry(
+async def _vault_entry(
     http: aiohttp.ClientSession, gateway: str, auth: dict[str, str], key: str
 ) -> tuple[int, str]:
     """The version and the value of an entry; 0 where there is none."""
@@ -58,13 +58,13 @@ async def _entry(
         return (told["version"], told["value"]) if answer.status == 200 else (0, "")
 
 
-def _memories(lines: Lines) -> dict[str, Kept]:
+def _memories(lines: Lines) -> dict[str, FinalMemory]:
     """Those that clients wrote, files and digests too, with all they ever said."""
     said: dict[str, list[str]] = defaultdict(list)
     for record in lines["memory_version"]:
         said[record["memory"]].append(record["content"])
     return {
-        record["id"]: Kept(
+        record["id"]: FinalMemory(
             "merged" if record.get("merged_into") else record["status"],
             record["content"],
             (*said[record["id"]], record["content"]),
@@ -89,15 +89,15 @@ def _marks(lines: Lines) -> Counter[tuple[str, str, str]]:
     )
 
 
-async def _known(
-    http: aiohttp.ClientSession, gateway: str, auth: dict[str, str], deed: Deed
+async def _is_known(
+    http: aiohttp.ClientSession, gateway: str, auth: dict[str, str], call: ClientCall
 ) -> int:
     """1 where the change, told again, is a duplicate."""
     body = {
-        "project": "chaos", "branch": "main", "after": deed.marker,
-        "commits": [{"sha": deed.marker, "subject": "change",
+        "project": "chaos", "branch": "main", "after": call.marker,
+        "commits": [{"sha": call.marker, "subject": "change",
                      "committed_at": "2026-01-01T00:00:00Z"}],
-        "files": [{"path": deed.path, "status": "modified"}],
+        "files": [{"path": call.path, "status": "modified"}],
     }  # fmt: skip
     async with http.post(f"{gateway}/v1/git/changes", json=body, headers=auth) as answer:
         told = await answer.json()

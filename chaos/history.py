@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 MARKER = re.compile(r"mk[a-z]+x[0-9]+x[0-9]+")
-"""A word that stands for one deed: the tenant's letters, its client, its number."""
+"""A word that stands for one call: the tenant's letters, its client, its number."""
 
 
 class Outcome(StrEnum):
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Act(StrEnum):
+class Action(StrEnum):
     """What a client may do."""
 
     REMEMBER = "remember"
@@ -42,16 +42,16 @@ class Act(StrEnum):
     START = "start"
 
 
-_WRITING = frozenset({Act.REMEMBER, Act.EDIT, Act.REPLACE})
+_WRITING = frozenset({Action.REMEMBER, Action.EDIT, Action.REPLACE})
 
 
 @dataclass(frozen=True)
-class Deed:
+class ClientCall:
     """One call: its marker stands in what it writes; `memory` and `other` are ids, `key` a key,
     `path` the file it speaks of, `changed` whether its answer says so; when it began and ended, in
     seconds of one clock."""
 
-    act: Act
+    action: Action
     tenant: str
     marker: str
     outcome: Outcome
@@ -65,23 +65,23 @@ class Deed:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a read showed a tenant: the markers in it, and one it had to show; `told`: what there is
-    to say of one that it did not show."""
+class ReadResult:
+    """What a read showed a tenant: the markers in it, and one it had to show; `detail` describes
+    one that it did not show."""
 
     tenant: str
     markers: frozenset[str]
     expected: str = ""
-    told: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)
-class Kept:
+class FinalMemory:
     """A memory at the end: its status, what it says, what it ever said, its key."""
 
     status: str
     content: str
-    said: tuple[str, ...]
+    contents: tuple[str, ...]
     key: str = ""
 
 
@@ -91,7 +91,7 @@ class State:
     changes by their marker, marks by memory, commit and path, changes by their commit, entries of
     the vault by their key: the version, and the value."""
 
-    memories: dict[str, Kept] = field(default_factory=dict)
+    memories: dict[str, FinalMemory] = field(default_factory=dict)
     links: Counter[tuple[str, str]] = field(default_factory=Counter)
     turns: Counter[str] = field(default_factory=Counter)
     undigested: frozenset[str] = frozenset()
@@ -114,18 +114,18 @@ class Violation:
 
 
 def violations(
-    deeds: Iterable[Deed], sights: Iterable[Sight], states: dict[str, State]
+    calls: Iterable[ClientCall], reads: Iterable[ReadResult], states: dict[str, State]
 ) -> list[Violation]:
     """Everything that does not hold; empty where all is well."""
-    by_tenant: dict[str, list[Deed]] = defaultdict(list)
-    for deed in deeds:
-        by_tenant[deed.tenant].append(deed)
-    found = list(_leaks(sights))
+    by_tenant: dict[str, list[ClientCall]] = defaultdict(list)
+    for call in calls:
+        by_tenant[call.tenant].append(call)
+    found = list(_leaks(reads))
     for tenant, state in states.items():
         done = by_tenant[tenant]
         for rule in RULES:
             found += rule(done, state)
-        found += _strangers(tenant, state)
+        found += _foreign_memories(tenant, state)
     return found
 
 
@@ -139,80 +139,82 @@ def owner(marker: str) -> str:
     return marker[2 : marker.index("x")]
 
 
-def _leaks(sights: Iterable[Sight]) -> Iterator[Violation]:
-    for sight in sights:
-        for marker in sight.markers:
-            if owner(marker) != sight.tenant:
-                yield Violation("seen by another tenant", f"{sight.tenant} saw {marker}")
-        if sight.expected and sight.expected not in sight.markers:
-            yield Violation("not read back", f"{sight.expected} {sight.told}".strip())
+def _leaks(reads: Iterable[ReadResult]) -> Iterator[Violation]:
+    for read in reads:
+        for marker in read.markers:
+            if owner(marker) != read.tenant:
+                yield Violation("seen by another tenant", f"{read.tenant} saw {marker}")
+        if read.expected and read.expected not in read.markers:
+            yield Violation("not read back", f"{read.expected} {read.detail}".strip())
 
 
-def _strangers(tenant: str, state: State) -> Iterator[Violation]:
-    for memory, kept in state.memories.items():
-        for marker in markers_in(" ".join(kept.said)):
+def _foreign_memories(tenant: str, state: State) -> Iterator[Violation]:
+    for memory, stored in state.memories.items():
+        for marker in markers_in(" ".join(stored.contents)):
             if owner(marker) != tenant:
-                yield Violation("kept by another tenant", f"{marker} in {memory} of {tenant}")
+                yield Violation("stored by another tenant", f"{marker} in {memory} of {tenant}")
 
 
-def _lost(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _lost(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """What was acknowledged is what is there, and the last of it is what it says."""
-    forgotten = _forgotten(deeds)
-    for deed in deeds:
-        if deed.outcome != Outcome.DONE or deed.act not in _WRITING or deed.memory in forgotten:
+    forgotten = _forgotten(calls)
+    for call in calls:
+        if call.outcome != Outcome.DONE or call.action not in _WRITING or call.memory in forgotten:
             continue
-        kept = state.memories.get(deed.memory)
-        if kept is None or not any(deed.marker in said for said in kept.said):
-            yield Violation("lost", f"{deed.act} {deed.marker} of {deed.memory}")
-    for memory, last in _last_words(deeds).items():
-        kept = state.memories.get(memory)
-        if kept and not any(marker in kept.content for marker in last):
+        stored = state.memories.get(call.memory)
+        if stored is None or not any(call.marker in content for content in stored.contents):
+            yield Violation("lost", f"{call.action} {call.marker} of {call.memory}")
+    for memory, last in _last_words(calls).items():
+        stored = state.memories.get(memory)
+        if stored and not any(marker in stored.content for marker in last):
             yield Violation("undone", f"{memory} says none of {sorted(last)}")
     for memory, outcome in forgotten.items():
         if outcome == Outcome.DONE and memory in state.memories:
             yield Violation("not forgotten", memory)
 
 
-def _forgotten(deeds: list[Deed]) -> dict[str, Outcome]:
+def _forgotten(calls: list[ClientCall]) -> dict[str, Outcome]:
     """The memories that were forgotten, or may have been."""
-    asked = (d for d in deeds if d.act == Act.FORGET and d.outcome != Outcome.REFUSED)
-    return {deed.memory: deed.outcome for deed in asked}
+    asked = (d for d in calls if d.action == Action.FORGET and d.outcome != Outcome.REFUSED)
+    return {call.memory: call.outcome for call in asked}
 
 
-def _last_words(deeds: list[Deed]) -> dict[str, set[str]]:
+def _last_words(calls: list[ClientCall]) -> dict[str, set[str]]:
     """By memory, the markers that its text may hold: of the last acknowledged, or unknown since."""
     last: dict[str, set[str]] = {}
-    for deed in deeds:
-        if deed.act not in _WRITING or not deed.memory:
+    for call in calls:
+        if call.action not in _WRITING or not call.memory:
             continue
-        if deed.outcome == Outcome.DONE:
-            last[deed.memory] = {deed.marker}
-        elif deed.outcome == Outcome.UNKNOWN:
-            last.setdefault(deed.memory, set()).add(deed.marker)
+        if call.outcome == Outcome.DONE:
+            last[call.memory] = {call.marker}
+        elif call.outcome == Outcome.UNKNOWN:
+            last.setdefault(call.memory, set()).add(call.marker)
     return last
 
 
-def _doubled(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _duplicated(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """Each marker is the word of one memory at most; those that dreams made of turns aside."""
-    said = {deed.marker for deed in deeds if deed.act != Act.SAY}
+    written = {call.marker for call in calls if call.action != Action.SAY}
     holders: dict[str, list[str]] = defaultdict(list)
-    for memory, kept in state.memories.items():
-        for marker in markers_in(" ".join(kept.said)) & said:
+    for memory, stored in state.memories.items():
+        for marker in markers_in(" ".join(stored.contents)) & written:
             holders[marker].append(memory)
     for marker, memories in holders.items():
         if len(memories) > 1:
             yield Violation("doubled", f"{marker} in {sorted(memories)}")
-    for memory, kept in state.memories.items():
-        yield from _said_again(memory, [markers_in(text) & said for text in kept.said])
+    for memory, stored in state.memories.items():
+        yield from _rewritten(memory, [markers_in(text) & written for text in stored.contents])
     contents = Counter(
-        (kept.key, kept.content) for kept in state.memories.values() if kept.status == "active"
+        (stored.key, stored.content)
+        for stored in state.memories.values()
+        if stored.status == "active"
     )
     for (_, content), times in contents.items():
         if times > 1:
             yield Violation("doubled", f"{times} times {content[:60]!r}")
 
 
-def _said_again(memory: str, texts: Iterable[frozenset[str]]) -> Iterator[Violation]:
+def _rewritten(memory: str, texts: Iterable[frozenset[str]]) -> Iterator[Violation]:
     """A marker that a memory lost and has again was written by a change that was made twice."""
     over: set[str] = set()
     before: frozenset[str] = frozenset()
@@ -223,135 +225,139 @@ def _said_again(memory: str, texts: Iterable[frozenset[str]]) -> Iterator[Violat
         before = now
 
 
-def _invented(deeds: list[Deed], state: State) -> Iterator[Violation]:
-    refused = {deed.marker for deed in deeds if deed.outcome == Outcome.REFUSED}
-    issued = {deed.marker for deed in deeds}
-    for memory, kept in state.memories.items():
-        for marker in markers_in(" ".join(kept.said)):
+def _invented(calls: list[ClientCall], state: State) -> Iterator[Violation]:
+    refused = {call.marker for call in calls if call.outcome == Outcome.REFUSED}
+    issued = {call.marker for call in calls}
+    for memory, stored in state.memories.items():
+        for marker in markers_in(" ".join(stored.contents)):
             if marker in refused or marker not in issued:
                 yield Violation("invented", f"{marker} in {memory}")
 
 
-def _keys(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _keys(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """A key has one active memory, once anything under it was acknowledged."""
-    done = {d.key for d in deeds if d.act == Act.REPLACE and d.outcome == Outcome.DONE}
-    active = Counter(kept.key for kept in state.memories.values() if kept.status == "active")
+    done = {d.key for d in calls if d.action == Action.REPLACE and d.outcome == Outcome.DONE}
+    active = Counter(stored.key for stored in state.memories.values() if stored.status == "active")
     for key in done:
         if active[key] != 1:
             yield Violation("key", f"{key} has {active[key]} active memories")
 
 
-def _links(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _links(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """The last thing that is known of a link is how it is; it is there once at most."""
     known: dict[tuple[str, str], set[int]] = {}
-    for deed in deeds:
-        if deed.act not in {Act.LINK, Act.UNLINK}:
+    for call in calls:
+        if call.action not in {Action.LINK, Action.UNLINK}:
             continue
-        wanted, ends = int(deed.act == Act.LINK), (deed.memory, deed.other)
-        if deed.outcome == Outcome.DONE:
+        wanted, ends = int(call.action == Action.LINK), (call.memory, call.other)
+        if call.outcome == Outcome.DONE:
             known[ends] = {wanted}
-        elif deed.outcome == Outcome.UNKNOWN:
+        elif call.outcome == Outcome.UNKNOWN:
             known[ends] = known.get(ends, {0}) | {wanted}
-    forgotten = set(_forgotten(deeds))
+    forgotten = set(_forgotten(calls))
     for ends, wanted_counts in known.items():
         if not forgotten.intersection(ends) and state.links[ends] not in wanted_counts:
             yield Violation("link", f"{ends} is there {state.links[ends]} times")
 
 
-def _turns(deeds: list[Deed], state: State) -> Iterator[Violation]:
-    for deed in deeds:
-        if deed.act != Act.SAY:
+def _turns(calls: list[ClientCall], state: State) -> Iterator[Violation]:
+    for call in calls:
+        if call.action != Action.SAY:
             continue
-        times = state.turns[deed.marker]
-        if times > 1 or (deed.outcome == Outcome.DONE and times != 1):
-            yield Violation("turn", f"{deed.marker} is there {times} times")
-        if deed.outcome == Outcome.REFUSED and times:
-            yield Violation("invented", f"turn {deed.marker}")
+        times = state.turns[call.marker]
+        if times > 1 or (call.outcome == Outcome.DONE and times != 1):
+            yield Violation("turn", f"{call.marker} is there {times} times")
+        if call.outcome == Outcome.REFUSED and times:
+            yield Violation("invented", f"turn {call.marker}")
     for marker in state.undigested:
         yield Violation("undigested", marker)
 
 
-def _sessions(deeds: list[Deed], state: State) -> Iterator[Violation]:
-    for deed in deeds:
-        if deed.act == Act.START:
-            yield from _counted("session", deed, state.sessions[deed.marker])
+def _sessions(calls: list[ClientCall], state: State) -> Iterator[Violation]:
+    for call in calls:
+        if call.action == Action.START:
+            yield from _check_count("session", call, state.sessions[call.marker])
 
 
-def _judgements(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _reviews(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """What judged a memory is the reason of one change of it, or of none where it was so before."""
-    forgotten = _forgotten(deeds)
-    for deed in deeds:
-        if deed.act != Act.JUDGE or deed.memory in forgotten or deed.memory not in state.memories:
+    forgotten = _forgotten(calls)
+    for call in calls:
+        if (
+            call.action != Action.JUDGE
+            or call.memory in forgotten
+            or call.memory not in state.memories
+        ):
             continue
-        if deed.changed or deed.outcome != Outcome.DONE:
-            yield from _counted("judgement", deed, state.reasons[deed.marker])
+        if call.changed or call.outcome != Outcome.DONE:
+            yield from _check_count("judgement", call, state.reasons[call.marker])
 
 
-def _counted(what: str, deed: Deed, times: int) -> Iterator[Violation]:
+def _check_count(what: str, call: ClientCall, times: int) -> Iterator[Violation]:
     """Once where it was acknowledged, never where it was refused, else once at most."""
-    if times > 1 or (deed.outcome == Outcome.DONE and times != 1):
-        yield Violation(what, f"{deed.marker} is there {times} times")
-    if deed.outcome == Outcome.REFUSED and times:
-        yield Violation("invented", f"{what} {deed.marker}")
+    if times > 1 or (call.outcome == Outcome.DONE and times != 1):
+        yield Violation(what, f"{call.marker} is there {times} times")
+    if call.outcome == Outcome.REFUSED and times:
+        yield Violation("invented", f"{what} {call.marker}")
 
 
-def _vault(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _vault(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """An entry counts each acknowledged value once, and holds the last one."""
-    by_key: dict[str, list[Deed]] = defaultdict(list)
-    for deed in deeds:
-        if deed.act == Act.KEEP and deed.outcome != Outcome.REFUSED:
-            by_key[deed.key].append(deed)
-    for key, kept in by_key.items():
-        done = [deed.marker for deed in kept if deed.outcome == Outcome.DONE]
+    by_key: dict[str, list[ClientCall]] = defaultdict(list)
+    for call in calls:
+        if call.action == Action.KEEP and call.outcome != Outcome.REFUSED:
+            by_key[call.key].append(call)
+    for key, stored in by_key.items():
+        done = [call.marker for call in stored if call.outcome == Outcome.DONE]
         version, value = state.vault.get(key, (0, ""))
-        if not len(done) <= version <= len(kept):
-            yield Violation("vault", f"{key} counts {version}, of {len(done)} to {len(kept)}")
-        last = {*done[-1:], *(deed.marker for deed in kept if deed.outcome == Outcome.UNKNOWN)}
+        if not len(done) <= version <= len(stored):
+            yield Violation("vault", f"{key} counts {version}, of {len(done)} to {len(stored)}")
+        last = {*done[-1:], *(call.marker for call in stored if call.outcome == Outcome.UNKNOWN)}
         if done and value not in last:
             yield Violation("vault", f"{key} holds {value}, none of {sorted(last)}")
 
 
-def _events(deeds: list[Deed], state: State) -> Iterator[Violation]:
-    for deed in deeds:
-        if deed.act != Act.CHANGE:
+def _events(calls: list[ClientCall], state: State) -> Iterator[Violation]:
+    for call in calls:
+        if call.action != Action.CHANGE:
             continue
-        times = state.changes[deed.marker]
-        if times > 1 or (deed.outcome == Outcome.DONE and times != 1):
-            yield Violation("change", f"{deed.marker} is there {times} times")
+        times = state.changes[call.marker]
+        if times > 1 or (call.outcome == Outcome.DONE and times != 1):
+            yield Violation("change", f"{call.marker} is there {times} times")
     for mark, times in state.marks.items():
         if times > 1:
             yield Violation("mark", f"{mark} is there {times} times")
-    yield from _unmarked(deeds, state)
+    yield from _missing_marks(calls, state)
 
 
-def _unmarked(deeds: list[Deed], state: State) -> Iterator[Violation]:
+def _missing_marks(calls: list[ClientCall], state: State) -> Iterator[Violation]:
     """A memory of a file that changed after it was learned is doubted, unless it was rewritten.
 
     Of several mild suspicions about a file only one stands, the newest where they are as strong
     (decision 15): so a later change's mark stands for those that came before its anchor did.
     """
-    changes: dict[str, list[Deed]] = defaultdict(list)
-    for deed in deeds:
-        if deed.act == Act.CHANGE and deed.outcome == Outcome.DONE:
-            changes[deed.path].append(deed)
-    touched = Counter(deed.memory for deed in deeds if deed.act in {*_WRITING, Act.JUDGE})
-    for deed in deeds:
-        kept = state.memories.get(deed.memory)
-        if deed.act != Act.REMEMBER or deed.outcome != Outcome.DONE or kept is None:
+    changes: dict[str, list[ClientCall]] = defaultdict(list)
+    for call in calls:
+        if call.action == Action.CHANGE and call.outcome == Outcome.DONE:
+            changes[call.path].append(call)
+    touched = Counter(call.memory for call in calls if call.action in {*_WRITING, Action.JUDGE})
+    for call in calls:
+        stored = state.memories.get(call.memory)
+        if call.action != Action.REMEMBER or call.outcome != Outcome.DONE or stored is None:
             continue
-        if kept.status != "active" or touched[deed.memory] > 1:
+        if stored.status != "active" or touched[call.memory] > 1:
             continue
         marked = [
             change.ended
-            for change in changes[deed.path]
-            if state.marks[(deed.memory, change.marker, deed.path)]
+            for change in changes[call.path]
+            if state.marks[(call.memory, change.marker, call.path)]
         ]
         newest = max(marked, default=0.0)
-        for change in changes[deed.path]:
-            if change.began > max(deed.ended, newest):
-                yield Violation("not doubted", f"{deed.memory} after {change.marker}")
+        for change in changes[call.path]:
+            if change.began > max(call.ended, newest):
+                yield Violation("not marked", f"{call.memory} after {change.marker}")
 
 
 RULES = (
-    _lost, _doubled, _invented, _keys, _links, _turns, _events, _sessions, _judgements, _vault,
+    _lost, _duplicated, _invented, _keys, _links, _turns, _events, _sessions, _reviews, _vault,
 )  # fmt: skip

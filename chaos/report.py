@@ -9,22 +9,23 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.result import BACK, TENANTS, Result
+from chaos.history import Outcome
+from chaos.result import RECOVERY_LIMIT, TENANTS, Result
 
 PAGE = Path(__file__).parents[1] / "docs" / "chaos.md"
 
 
 def report(result: Result) -> str:
-    """What was done, what struck, how long doors were shut, and what does not hold."""
+    """What was done, what struck, how long endpoints were unavailable, and what is inconsistent."""
     failures = result.failures()
-    verdict = "Nothing lost, doubled, invented or leaked; every door back in time."
+    verdict = "Nothing lost, doubled, invented or leaked; every endpoint back in time."
     lines = [
-        _what(result),
+        _summary(result),
         "",
         *table(("operation", "acknowledged", "refused", "unknown"), _operations(result)),
         "",
         *table(
-            ("fault", "alone", "beside another", "all doors back, median", "at most"),
+            ("fault", "alone", "beside another", "all endpoints back, median", "at most"),
             [
                 (name, alone, beside, f"{middle:.1f} s", f"{most:.1f} s")
                 for name, (alone, beside, middle, most) in result.recoveries().items()
@@ -32,33 +33,38 @@ def report(result: Result) -> str:
         ),
         "",
         *table(
-            ("door", "back after a fault, at most", "without an answer, at most", "else"),
+            ("endpoint", "back after a fault, at most", "without an answer, at most", "else"),
             [
                 (
-                    *(door, f"{result.back().get(door, 0):.1f} s", f"{most:.1f} s"),
-                    ", ".join(f"{why} {n}" for why, n in sorted(result.refused[door].items())),
+                    *(endpoint, f"{result.back().get(endpoint, 0):.1f} s", f"{most:.1f} s"),
+                    ", ".join(f"{why} {n}" for why, n in sorted(result.refused[endpoint].items())),
                 )
-                for door, most in result.shut.items()
+                for endpoint, most in result.longest_gaps.items()
             ],
         ),
         "",
         f"Answers: {', '.join(f'{n} {t}' for n, t in sorted(result.log.answers.items()))}.",
-        *([f"Could not be done here: {', '.join(result.missing)}."] if result.missing else []),
+        *(
+            [f"Could not be done here: {', '.join(result.unavailable_faults)}."]
+            if result.unavailable_faults
+            else []
+        ),
         "",
         *([f"- {failure}" for failure in failures[:50]] or [verdict]),
     ]
     return "\n".join(lines)
 
 
-def _what(result: Result) -> str:
+def _summary(result: Result) -> str:
     log, plan = result.log, result.plan
     where = "three NATS servers, Postgres with a standby" if plan.several else "one of each server"
     return (
         f"{log.acknowledged:,} operations acknowledged in {result.seconds:.0f} s "
         f"by {plan.clients * len(TENANTS)} clients of {len(TENANTS)} tenants; "
-        f"{result.struck.total()} faults in {len(result.strikes)} strikes, on {where}. "
-        f"What was queued in the end was done {result.settled:.0f} s later. "
-        f"A door must be back {BACK:.0f} s after a fault. {machine()}; `{command(result)}`."
+        f"{result.fault_counts.total()} faults in {len(result.strikes)} strikes, on {where}. "
+        f"What was queued in the end was done {result.settle_seconds:.0f} s later. "
+        f"An endpoint must be back {RECOVERY_LIMIT:.0f} s after a fault. "
+        f"{machine()}; `{command(result)}`."
     )
 
 
@@ -79,11 +85,13 @@ def command(result: Result) -> str:
 
 
 def _operations(result: Result) -> list[tuple[object, ...]]:
-    acts: dict[str, Counter[str]] = {}
-    for deed in result.log.deeds:
-        acts.setdefault(deed.act, Counter())[deed.outcome] += 1
-    rows = [(act, n["done"], n["refused"], n["unknown"]) for act, n in sorted(acts.items())]
-    return [*rows, ("read, recall", len(result.log.sights), "", "")]
+    by_action: dict[str, Counter[str]] = {}
+    for call in result.log.calls:
+        by_action.setdefault(call.action, Counter())[call.outcome] += 1
+    rows = [
+        (action, n["done"], n["refused"], n["unknown"]) for action, n in sorted(by_action.items())
+    ]
+    return [*rows, ("read, recall", len(result.log.reads), "", "")]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:

@@ -14,8 +14,8 @@ from chaos.clients import Log
 from chaos.history import Violation
 
 TENANTS = ["acme", "bolt", "core"]
-BACK = 15.0
-"""Seconds within which each door is back after a fault."""
+RECOVERY_LIMIT = 15.0
+"""Seconds within which each endpoint is back after a fault."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Plan:
 @dataclass(frozen=True)
 class Strike:
     """Faults that struck together, so many seconds after the start; how long they lasted, and by
-    door the seconds from their end to its next answer."""
+    endpoint the seconds from their end to its next answer."""
 
     faults: tuple[str, ...]
     at: float
@@ -50,7 +50,7 @@ class Strike:
 
     @property
     def recovery(self) -> float:
-        """Seconds until the last of the doors was back."""
+        """Seconds until the last of the endpoints was back."""
         return max(self.back.values(), default=0.0)
 
 
@@ -61,35 +61,38 @@ class Result:
     plan: Plan
     log: Log = field(default_factory=Log)
     strikes: list[Strike] = field(default_factory=list)
-    shut: dict[str, float] = field(default_factory=dict)
-    """By door, the longest time between two answers, in seconds."""
+    longest_gaps: dict[str, float] = field(default_factory=dict)
+    """By endpoint, the longest time between two answers, in seconds."""
     refused: dict[str, Counter[str]] = field(default_factory=dict)
-    """By door, what came in place of an answer."""
+    """By endpoint, what came in place of an answer."""
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
-    settled: float = 0.0
+    settle_seconds: float = 0.0
     """Seconds from the last call until nothing was queued."""
     checked: bool = False
     """Whether it came to its end, and all notes were held against what is there."""
     wrong: list[Violation] = field(default_factory=list)
-    missing: tuple[str, ...] = ()
+    unavailable_faults: tuple[str, ...] = ()
     """Faults that could not be done here."""
 
     @property
-    def struck(self) -> Counter[str]:
+    def fault_counts(self) -> Counter[str]:
         """How often each fault came."""
         return Counter(fault for strike in self.strikes for fault in strike.faults)
 
     def back(self) -> dict[str, float]:
-        """By door, the longest time after a fault until it answered, in seconds."""
-        doors = {door for strike in self.strikes for door in strike.back}
-        return {door: max(strike.back[door] for strike in self.strikes) for door in sorted(doors)}
+        """By endpoint, the longest time after a fault until it answered, in seconds."""
+        endpoints = {endpoint for strike in self.strikes for endpoint in strike.back}
+        return {
+            endpoint: max(strike.back[endpoint] for strike in self.strikes)
+            for endpoint in sorted(endpoints)
+        }
 
     def recoveries(self) -> dict[str, tuple[int, int, float, float]]:
         """By fault: how often alone, how often beside another, and of those alone (else of all)
-        the median and the longest time until the last door was back, in seconds."""
+        the median and the longest time until the last endpoint was back, in seconds."""
         found = {}
-        for fault in sorted(self.struck):
+        for fault in sorted(self.fault_counts):
             alone = [one for one in self.strikes if one.faults == (fault,)]
             beside = [one for one in self.strikes if fault in one.faults and one not in alone]
             took = [one.recovery for one in alone or beside]
@@ -99,16 +102,16 @@ class Result:
     def failures(self) -> list[str]:
         """All that must not be."""
         late = [
-            f"{door} was back {took:.1f} s after {' and '.join(strike.faults)}"
+            f"{endpoint} was back {took:.1f} s after {' and '.join(strike.faults)}"
             for strike in self.strikes
-            for door, took in strike.back.items()
-            if took > BACK
+            for endpoint, took in strike.back.items()
+            if took > RECOVERY_LIMIT
         ]
         unfinished = [] if self.checked else ["the run did not come to its end"]
-        return [*map(str, self.wrong), *self.log.strange, *late, *unfinished]
+        return [*map(str, self.wrong), *self.log.unexpected, *late, *unfinished]
 
 
-class Notes:
+class HistoryFile:
     """Writes down what the clients noted and what struck, as it comes: `notes.jsonl`."""
 
     def __init__(self, folder: Path, result: Result) -> None:
@@ -119,10 +122,10 @@ class Notes:
     def write(self) -> None:
         """What came since the last time."""
         log = self._result.log
-        lists: tuple[list[Any], ...] = (log.deeds, log.sights, self._result.strikes)
+        lists: tuple[list[Any], ...] = (log.calls, log.reads, self._result.strikes)
         with self._file.open("a") as file:
             for at, (kind, all_of) in enumerate(
-                zip(("deed", "sight", "strike"), lists, strict=True)
+                zip(("call", "read", "strike"), lists, strict=True)
             ):
                 for one in all_of[self._written[at] :]:
                     line = {"what": kind, **asdict(one)}

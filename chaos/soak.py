@@ -5,7 +5,7 @@
 Clients of several tenants do what they do under `chaos.run`, without faults and at an even
 pace. Prints for each process its memory, open files, threads and tasks over the time with the slope
 of the memory, and the connections at Postgres, and with --page puts it into docs/chaos.md; ends
-with 1 where something grows, or where a deed did not last.
+with 1 where something grows, or where a call did not last.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from chaos.clients import Client, Log
 from chaos.history import Violation
 from chaos.report import machine, put, table
 from chaos.result import TENANTS
-from chaos.run import settled, told
+from chaos.run import check_consistency, wait_until_settled
 from chaos.system import PROCESSES, System, running_system
 from tests.support.tables import rows
 
-EVERY = 5.0
-SETTLING = 900.0
+SAMPLE_INTERVAL = 5.0
+SETTLE_TIMEOUT = 900.0
 """Seconds for what is under way in the end: deriving gives way to whatever else is done."""
-MOST_GROWTH = 1.0
+MAX_GROWTH = 1.0
 """MB in ten minutes that a process may grow."""
-MORE = 1.25
+MAX_RATIO = 1.25
 """How many times as many connections, files and tasks there may be at the end as in the middle."""
-SMALL = ("recall_cache_mb=0",)
+CACHE_SETTINGS = ("recall_cache_mb=0",)
 """What would else fill for hours, up to its bound: off, or full long before growth counts."""
 GAUGES = {
     "memory": "process_resident_memory_bytes",
@@ -89,7 +89,7 @@ class Process:
 
 
 @dataclass
-class Soaked:
+class SoakResult:
     """What was seen of each process, and how many connections Postgres had."""
 
     load: Load
@@ -103,16 +103,18 @@ class Soaked:
         grown = [
             f"{name} grows by {slope:.1f} MB in ten minutes"
             for name, seen in self.samples.items()
-            if (slope := growth(seen, self.load.warm)) > MOST_GROWTH
+            if (slope := growth(seen, self.load.warm)) > MAX_GROWTH
         ]
         for name, seen in self.samples.items():
             for what in COUNTS:
                 counts = [getattr(one, what) for one in seen]
-                if _more(counts):
-                    grown.append(f"{name} has more {what} in the end: {_thirds(counts)}")
-        if _more(self.connections):
-            grown.append(f"Postgres has more connections in the end: {_thirds(self.connections)}")
-        return [*grown, *map(str, self.wrong), *self.log.strange]
+                if _has_increased(counts):
+                    grown.append(f"{name} has more {what} in the end: {_format_thirds(counts)}")
+        if _has_increased(self.connections):
+            grown.append(
+                f"Postgres has more connections in the end: {_format_thirds(self.connections)}"
+            )
+        return [*grown, *map(str, self.wrong), *self.log.unexpected]
 
 
 def growth(samples: list[Sample], warm: float) -> float:
@@ -124,10 +126,10 @@ def growth(samples: list[Sample], warm: float) -> float:
     return float(slope * 600 / 1e6)
 
 
-def _more(counts: list[float]) -> bool:
+def _has_increased(counts: list[float]) -> bool:
     """Whether the last third has clearly more than the middle one."""
     _, middle, last = _medians(counts)
-    return last > middle * MORE + 2
+    return last > middle * MAX_RATIO + 2
 
 
 def _medians(counts: list[float]) -> tuple[float, ...]:
@@ -136,41 +138,44 @@ def _medians(counts: list[float]) -> tuple[float, ...]:
     return tuple(median(part) if part else 0.0 for part in parts)
 
 
-def _thirds(counts: list[float]) -> str:
+def _format_thirds(counts: list[float]) -> str:
     return ", ".join(f"{count:g}" for count in _medians(counts))
 
 
-async def soak(folder: Path, load: Load) -> Soaked:
+async def soak(folder: Path, load: Load) -> SoakResult:
     """Clients at work for so long, and what was seen meanwhile."""
-    found = Soaked(load)
+    found = SoakResult(load)
     # As `reverie up` has it: ingest answers in one process and derives in another.
-    running = running_system(folder, TENANTS, settings=SMALL)
+    running = running_system(folder, TENANTS, settings=CACHE_SETTINGS)
     async with running as system, aiohttp.ClientSession() as http:
         agents = [
             Client(http, system.gateway, key, tenant, n, found.log, Random(f"{tenant}{n}"))
             for tenant, key in system.keys.items()
             for n in range(load.clients)
         ]
-        await _worked(system, http, agents, found)
-        found.wrong = [*await settled(system, SETTLING), *await told(system, http, found.log)]
+        await _run_clients(system, http, agents, found)
+        found.wrong = [
+            *await wait_until_settled(system, SETTLE_TIMEOUT),
+            *await check_consistency(system, http, found.log),
+        ]
     return found
 
 
-async def _worked(
-    system: System, http: aiohttp.ClientSession, agents: list[Client], found: Soaked
+async def _run_clients(
+    system: System, http: aiohttp.ClientSession, agents: list[Client], found: SoakResult
 ) -> None:
-    began, over, processes = time.monotonic(), asyncio.Event(), processes_of(system)
+    began, stop, processes = time.monotonic(), asyncio.Event(), processes_of(system)
     async with asyncio.TaskGroup() as group:
         for agent in agents:
-            group.create_task(_acting(agent, 1 / found.load.pace, over))
+            group.create_task(_run_client(agent, 1 / found.load.pace, stop))
         whole = found.load.warm + found.load.minutes
         while (passed := time.monotonic() - began) < whole * 60:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(SAMPLE_INTERVAL)
             for name, process in processes.items():
                 found.samples[name].append(await _sample(http, process, passed))
             found.connections.append(await asyncio.to_thread(_connections, system))
             _progress(passed, found)
-        over.set()
+        stop.set()
 
 
 def processes_of(system: System) -> dict[str, Process]:
@@ -192,11 +197,11 @@ async def _sample(http: aiohttp.ClientSession, process: Process, at: float) -> S
     return Sample(at, threads=process.seen.num_threads(), **told)
 
 
-async def _acting(agent: Client, pause: float, over: asyncio.Event) -> None:
-    """At most one deed in each pause: who is late does not make up for it."""
-    while not over.is_set():
+async def _run_client(agent: Client, pause: float, stop: asyncio.Event) -> None:
+    """At most one call in each pause: who is late does not make up for it."""
+    while not stop.is_set():
         next_at = time.monotonic() + pause
-        await agent.act()
+        await agent.act_at_random()
         await asyncio.sleep(max(0.0, next_at - time.monotonic()))
 
 
@@ -206,7 +211,7 @@ def _connections(system: System) -> float:
     return float(counted[0][0])
 
 
-def report(found: Soaked) -> str:
+def report(found: SoakResult) -> str:
     """What was seen, in Markdown."""
     load = found.load
     lines = table(
@@ -216,7 +221,7 @@ def report(found: Soaked) -> str:
                 f"serve {name}",
                 ", ".join(f"{m / 1e6:.1f}" for m in _medians([one.memory for one in seen])),
                 f"{growth(seen, load.warm):+.2f}",
-                *(_thirds([getattr(one, what) for one in seen]) for what in COUNTS),
+                *(_format_thirds([getattr(one, what) for one in seen]) for what in COUNTS),
             )
             for name, seen in found.samples.items()
         ],
@@ -229,13 +234,13 @@ def report(found: Soaked) -> str:
             f"{load.pace:g} a second. Each figure is the median of a third of the time; the slope "
             f"is that of the last {load.minutes:g} minutes, by least squares: until then caches "
             f"fill, of which the largest are off or kept small "
-            f"(`{'`, `'.join(SMALL)}`). {machine()}; `python -m chaos.soak --minutes "
+            f"(`{'`, `'.join(CACHE_SETTINGS)}`). {machine()}; `python -m chaos.soak --minutes "
             f"{load.minutes:g} --warm {load.warm:g} --clients {load.clients} "
             f"--pace {load.pace:g}`.",
             "",
             *lines,
             "",
-            f"Connections at Postgres: {_thirds(found.connections)}; "
+            f"Connections at Postgres: {_format_thirds(found.connections)}; "
             f"at most {max(found.connections, default=0):g}.",
             "",
             *([f"- {one}" for one in failures[:50]] or ["Nothing grew, and nothing was lost."]),
@@ -243,7 +248,7 @@ def report(found: Soaked) -> str:
     )
 
 
-def _progress(passed: float, found: Soaked) -> None:
+def _progress(passed: float, found: SoakResult) -> None:
     """In one line of a terminal, else a line each minute or so."""
     seen = sys.stderr.isatty()
     if not seen and len(found.connections) % 12 != 1:
@@ -260,7 +265,7 @@ def _progress(passed: float, found: Soaked) -> None:
     )
 
 
-async def _until_told(work: Coroutine[Any, Any, Soaked]) -> Soaked:
+async def _run_until_signal(work: Coroutine[Any, Any, SoakResult]) -> SoakResult:
     """Told to end (SIGTERM, Ctrl-C), what was started is taken down."""
     task = asyncio.ensure_future(work)
     for sent in (signal.SIGTERM, signal.SIGINT):
@@ -282,7 +287,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="reverie-soak-"))
     folder.chmod(0o711)
     try:
-        found = asyncio.run(_until_told(soak(folder, Load(**given))))
+        found = asyncio.run(_run_until_signal(soak(folder, Load(**given))))
     except asyncio.CancelledError:
         sys.exit("broken off before its time: nothing is told of it")
     finally:

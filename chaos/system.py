@@ -88,9 +88,9 @@ class Bus:
     """One NATS behind a proxy, or a cluster of three without; where services find it."""
 
     url: str
-    one: NatsServer | None = None
+    single: NatsServer | None = None
     proxy: ChaosProxy | None = None
-    three: Cluster | None = None
+    cluster: Cluster | None = None
 
 
 @dataclass
@@ -125,7 +125,7 @@ class System:
         """kill -9 of a service; its supervisor starts it again."""
         self._signal(service, signal.SIGKILL)
 
-    def end(self, service: str) -> None:
+    def terminate(self, service: str) -> None:
         """Tell a service to stop in order; its supervisor starts it again."""
         self._signal(service, signal.SIGTERM)
 
@@ -156,7 +156,7 @@ class System:
             db.execute("select pg_promote()")
         self.to_postgres.redirect("127.0.0.1", self.server.port)
 
-    def jump(self, seconds: int) -> None:
+    def shift_clock(self, seconds: int) -> None:
         """Sets the clock of the services forward or back by so much; 0: as it is."""
         if self.clock is not None:
             _set_clock(self.clock, seconds)
@@ -197,15 +197,15 @@ async def running_system(
         if shared:
             store = stack.enter_context(_shared(shared))
         else:
-            store = await _of_its_own(stack, folder, several)
+            store = await _start_own_postgres(stack, folder, several)
         bus = await _bus(stack, folder, several)
         to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", store.server.port))
         clock = folder / "clock"
-        env = await asyncio.to_thread(_movable_clock, clock, folder) if movable else {}
+        env = await asyncio.to_thread(_prepare_clock, clock, folder) if movable else {}
         embedder = await stack.enter_async_context(embeddings()) if endpoint else None
         flags = [*_flags(store, to_postgres.port, bus, embedder), *_set(settings)]
         up = Up(folder / "home", *ANY_PORT, *flags, env=env)
-        stack.callback(_ended, up)
+        stack.callback(_stop_system, up)
         addresses = await asyncio.to_thread(up.ready)
         admin_url = store.server.admin_url(store.database)
         keys = {
@@ -215,7 +215,7 @@ async def running_system(
         with psycopg.connect(admin_url, autocommit=True) as db:
             db.execute(DREAM_SOON)
         if embedder:
-            await _moved_to(embedder, admin_url)
+            await _switch_model(embedder, admin_url)
         moved = clock if env else None
         system = System(
             up,
@@ -242,20 +242,20 @@ def _shared(run: TestRun) -> Iterator[Store]:
         yield Store(open_home(run.postgres_home), ensure_postgres(run), database.name)
 
 
-async def _of_its_own(stack: AsyncExitStack, folder: Path, several: bool) -> Store:
+async def _start_own_postgres(stack: AsyncExitStack, folder: Path, several: bool) -> Store:
     disk = stack.enter_context(_small_disk(folder / "disk"))
     home = open_home(_folder(disk or folder, "postgres"))
-    first = await asyncio.to_thread(_migrated, home)
-    other = _copy(home, _folder(folder, "standby"), first) if several else None
-    server = await asyncio.to_thread(_started, home, first.port)
+    first = await asyncio.to_thread(_prepare_primary, home)
+    other = _copy_to_standby(home, _folder(folder, "standby"), first) if several else None
+    server = await asyncio.to_thread(_start_postgres, home, first.port)
     held = [server]
     stack.callback(_stop_all, held)
-    standby = await asyncio.to_thread(_following, other, server) if other else None
+    standby = await asyncio.to_thread(_start_standby, other, server) if other else None
     held += [standby[1]] if standby else []
     return Store(home, server, disk=disk, standby=standby, held=held)
 
 
-def _ended(up: Up) -> None:
+def _stop_system(up: Up) -> None:
     """Ends it and whatever it started, be it that it does not want to."""
     below = up.descendants() if up.process.poll() is None else set()
     try:
@@ -268,36 +268,36 @@ def _ended(up: Up) -> None:
         up.clean_up()
 
 
-async def _moved_to(embedder: Embeddings, admin_url: str) -> None:
+async def _switch_model(embedder: Embeddings, admin_url: str) -> None:
     """All tenants go by the model of the endpoint from now on."""
     settings = Settings(home=model_home(), **embedder.settings())
     await reembed_tenants(settings, admin_url, list_tenants(admin_url))
 
 
-def _migrated(home: Home) -> postgres.PostgresInstance:
+def _prepare_primary(home: Home) -> postgres.PostgresInstance:
     """A migrated server, ended again so that its data can be copied."""
-    server = _started(home, 0)
+    server = _start_postgres(home, 0)
     migrate(server.admin_url())
     postgres.create_service_logins(server)
     postgres.stop(server)
     return server
 
 
-def _copy(home: Home, root: Path, primary: postgres.PostgresInstance) -> Home:
+def _copy_to_standby(home: Home, root: Path, primary: postgres.PostgresInstance) -> Home:
     login = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
     return copied(home, root, f"{login} port={primary.port}")
 
 
-def _following(home: Home, primary: postgres.PostgresInstance) -> Standby:
+def _start_standby(home: Home, primary: postgres.PostgresInstance) -> Standby:
     """The standby, for which each commit waits from now on."""
-    standby = _started(home, 0)
+    standby = _start_postgres(home, 0)
     with psycopg.connect(primary.admin_url(), autocommit=True) as db:
         db.execute(SYNCHRONOUS)
         db.execute("select pg_reload_conf()")
     return home, standby
 
 
-def _started(home: Home, port: int) -> postgres.PostgresInstance:
+def _start_postgres(home: Home, port: int) -> postgres.PostgresInstance:
     return postgres.start(postgres.PostgresSpec(home, port, options=OPTIONS))
 
 
@@ -308,15 +308,15 @@ def _stop_all(servers: list[postgres.PostgresInstance]) -> None:
 
 async def _bus(stack: AsyncExitStack, folder: Path, several: bool) -> Bus:
     if several:
-        three = stack.enter_context(nats_cluster(_folder(folder, "nats")))
-        return Bus(three.url, three=three)
+        cluster = stack.enter_context(nats_cluster(_folder(folder, "nats")))
+        return Bus(cluster.url, cluster=cluster)
     one = NatsServer(open_home(_folder(folder, "nats")))
     stack.callback(one.kill)
     proxy = await stack.enter_async_context(ChaosProxy("127.0.0.1", port_of(one.url)))
     return Bus(at_port(one.url, proxy.port), one, proxy)
 
 
-def _movable_clock(clock: Path, folder: Path) -> dict[str, str]:
+def _prepare_clock(clock: Path, folder: Path) -> dict[str, str]:
     """What makes the services read the time beside that file; nothing where it cannot be had."""
     found = [*Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
     if not found and shutil.which("apt-get") and shutil.which("dpkg"):
@@ -371,7 +371,7 @@ def _flags(store: Store, port: int, bus: Bus, embedder: Embeddings | None) -> li
         "database_url": at_port(server.service_url(database), port),
         "database_migration_url": server.admin_url(database),
         "nats_url": bus.url,
-        "nats_replicas": 3 if bus.three else 1,
+        "nats_replicas": 3 if bus.cluster else 1,
         **(embedder.settings() if embedder else {}),
     }
     return _set([*(f"{name}={value}" for name, value in urls.items()), *SETTINGS])

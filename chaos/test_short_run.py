@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.report import report
 from chaos.result import Plan, Result
-from chaos.run import break_it
+from chaos.run import run_chaos
 from reverie.testing.servers import TestRun
 
 STRIKES = (
@@ -20,10 +20,10 @@ async def test_every_write_acknowledged_under_faults_is_stored_exactly_once(
         seed=3, operations=120, faults=6, clients=2, calm=0.5, clock=False, strikes=STRIKES
     )  # fmt: skip
     result = Result(plan)
-    await break_it(test_run.new_folder("chaos-run"), result, test_run)
+    await run_chaos(test_run.new_folder("chaos-run"), result, test_run)
     print(report(result))
     assert result.wrong == []
-    assert result.log.strange == []
+    assert result.log.unexpected == []
     assert result.checked
     assert result.log.acknowledged >= plan.operations
-    assert result.struck.total() >= plan.faults
+    assert result.fault_counts.total() >= plan.faults

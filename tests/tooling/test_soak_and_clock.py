@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.soak import Load, Sample, Soaked, _until_told, growth
+from chaos.soak import Load, Sample, SoakResult, _run_until_signal, growth
 from chaos.system import CLOCK
 
 SLEEPS = """
@@ -59,7 +59,7 @@ def _seen(slope: float, late: float = 0.0) -> list[Sample]:
 
 
 def test_growth_after_the_caches_are_full_is_reported_and_nothing_else() -> None:
-    found = Soaked(Load(minutes=50, warm=10), connections=[10.0] * 360)
+    found = SoakResult(Load(minutes=50, warm=10), connections=[10.0] * 360)
     found.samples |= {"flat": _seen(0.9), "leaks": _seen(1.2), "busy": _seen(0.0, late=30)}
     assert growth(found.samples["leaks"], warm=10) == pytest.approx(1.2)
     assert found.failures() == [
@@ -73,15 +73,15 @@ def test_growth_after_the_caches_are_full_is_reported_and_nothing_else() -> None
 async def test_an_interrupted_soak_stops_what_it_started() -> None:
     taken_down = False
 
-    async def work() -> Soaked:
+    async def work() -> SoakResult:
         nonlocal taken_down
         os.kill(os.getpid(), signal.SIGTERM)
         try:
             await asyncio.Event().wait()
         finally:
             taken_down = True
-        return Soaked(Load())
+        return SoakResult(Load())
 
     with pytest.raises(asyncio.CancelledError):
-        await _until_told(work())
+        await _run_until_signal(work())
     assert taken_down
