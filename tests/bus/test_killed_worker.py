@@ -11,7 +11,7 @@ from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import handle_max_deliveries, list_dead_letters
 from reverie.bus.nats_bus import connect
 from reverie.bus.streams import DEAD_LETTER_WATCHER, DREAM_WORKERS, ensure_streams
-from tests.contract.bus_cases import TICKET, Inbox, event, one_dead, running, settled
+from tests.bus.bus_cases import TICKET, Inbox, event, one_dead, running, settled
 
 WORKERS = replace(DREAM_WORKERS, ack_wait=1.0, max_deliver=2)
 

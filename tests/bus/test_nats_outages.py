@@ -21,7 +21,7 @@ from reverie.contracts.events import MEMORY_STREAM
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.servers import NatsServer
-from tests.contract.bus_cases import Inbox, Rows, event, running
+from tests.bus.bus_cases import Inbox, Rows, event, running
 
 ENRICH = replace(INGEST_ENRICH, ack_wait=2.0, backoff=(0.1,))
 

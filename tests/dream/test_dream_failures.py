@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from reverie.bus.dead_letters import list_dead_letters, replay_dead_letters
-from reverie.bus.streams import DREAM_WORKERS
+from reverie.bus.interface import MessageBus
+from reverie.bus.nats_bus import connect
+from reverie.bus.streams import DREAM_WORKERS, ensure_streams
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.topic_segmentation import TopicSegment
@@ -41,6 +43,14 @@ from memory m order by m.id
 async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
     async with open_store(database) as made:
         yield made
+
+
+@pytest.fixture
+async def bus(nats_url: str) -> AsyncIterator[MessageBus]:
+    await ensure_streams(nats_url)
+    async with connect(nats_url, "dream") as connected:
+        assert await connected.wait_connected(10)
+        yield connected
 
 
 async def _tell(
@@ -159,11 +169,16 @@ class _Poisoned:
 
 
 async def test_a_poison_dream_becomes_a_dead_letter_with_its_reason_and_the_rest_continues(
-    store: Store,
+    store: Store, bus: MessageBus
 ) -> None:
     parts = dream_parts(store)
     quick = replace(parts.settings, retry_pause=0.0, poll_interval=0.01)
-    parts = replace(parts, settings=quick, extractor=_Poisoned())
+    parts = replace(
+        parts,
+        publisher=replace(parts.publisher, bus=bus),
+        settings=quick,
+        extractor=_Poisoned(),
+    )
     await _tell(store, parts, *FACTS)
     await _tell(store, parts, "queues", scope="project/shop")
     await DreamWorker(parts).run_due_dreams()
@@ -212,10 +227,17 @@ class _CutOff(DreamStore):
         return await super().list_turns(*args, **more)
 
 
-async def test_an_outage_parks_no_scope_however_many_dreams_it_interrupts(store: Store) -> None:
+async def test_an_outage_parks_no_scope_however_many_dreams_it_interrupts(
+    store: Store, bus: MessageBus
+) -> None:
     parts = dream_parts(store)
     quick = replace(parts.settings, retry_pause=0.0)
-    parts = replace(parts, settings=quick, dreams=_CutOff(store, quick.max_attempts + 2))
+    parts = replace(
+        parts,
+        publisher=replace(parts.publisher, bus=bus),
+        settings=quick,
+        dreams=_CutOff(store, quick.max_attempts + 2),
+    )
     await _tell(store, parts, *FACTS)
     await DreamWorker(parts).run_due_dreams()
     assert await list_dead_letters(parts.publisher.bus) == []

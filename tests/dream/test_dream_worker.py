@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from unittest.mock import AsyncMock
+
+from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
@@ -15,7 +18,6 @@ from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
-from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies, MaintenanceDependencies
 from reverie_services.dream.digest.scope_digest import run_dream
@@ -37,7 +39,7 @@ def dream_parts(store: Store) -> DigestDependencies:
         dream_runs=DreamRunStore(store.db),
         summaries=SummaryStore(store.db),
         duplicates=DuplicateStore(store.db),
-        publisher=EventPublisher(InMemoryBus(), OutboxTable(store.db)),
+        publisher=EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db)),
         load_redactor=_known,
     )
 
@@ -49,7 +51,7 @@ def maintenance_parts(store: Store) -> MaintenanceDependencies:
         duplicates=DuplicateStore(store.db),
         reviews=ReviewStore(store.db),
         ranks=RankStore(store.db),
-        publisher=EventPublisher(InMemoryBus(), OutboxTable(store.db)),
+        publisher=EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db)),
         load_redactor=_known,
     )
 

@@ -38,8 +38,7 @@ def test_the_demo_shows_everything_it_promises_on_a_fresh_home(
     assert "The sample day is complete" in done.stdout
 
 
-ME = pwd.getpwuid(os.geteuid()).pw_name
-USERS = ["root", "nobody"] if os.geteuid() == 0 else [ME]
+USER = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 
 NOWHERE = [
     flag
@@ -67,53 +66,23 @@ def start() -> Iterator[Start]:
         up.clean_up()
 
 
-def _in_use(up: Up) -> set[int]:
-    """Holds that its parts are there and well; answers all processes."""
-    status = up.command("status", "--json")
+def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
+    start: Start, test_run: TestRun
+) -> None:
+    """All of it as a user without rights, where root runs the tests."""
+    closed = test_run.new_folder("closed")
+    closed.chmod(0o700)
+    os.chown(closed, pwd.getpwnam(USER).pw_uid, -1)
+    home = closed / "home"
+    first = start(home, prefix=as_user(USER))
+    addresses = first.ready()
+    status = first.command("status", "--json")
     found = json.loads(status.stdout)
     assert (status.returncode, found["ready"]) == (0, True), found
     assert {part["name"] for part in found["components"]} >= {"recall", "postgres", "nats"}
-    assert up.command("doctor").returncode == 0
-    everyone = up.descendants()
-    assert set(up.pids().values()) <= everyone
-    return everyone
-
-
-def _ctrl_c_leaves_nothing(up: Up, everyone: set[int]) -> None:
-    assert up.end(signal.SIGINT) == (0, "")
-    assert gone(everyone)
-    assert up.command("status", *NOWHERE).returncode == 3
-
-
-def _closed(test_run: TestRun, user: str) -> Path:
-    """A home in a folder that nobody else may enter."""
-    closed = test_run.new_folder("closed")
-    closed.chmod(0o700)
-    os.chown(closed, pwd.getpwnam(user).pw_uid, -1)
-    return closed / "home"
-
-
-def _key(home: Path) -> str:
-    return (home / "secrets" / "api_key").read_text().strip()
-
-
-@pytest.mark.parametrize("user", USERS[1:])
-def test_up_works_for_other_users_below_a_closed_folder_and_ctrl_c_leaves_no_process(
-    start: Start, test_run: TestRun, user: str
-) -> None:
-    up = start(_closed(test_run, user), prefix=as_user(user))
-    up.ready()
-    _ctrl_c_leaves_nothing(up, _in_use(up))
-
-
-def test_dead_processes_are_restarted_and_the_next_up_adopts_orphaned_servers(
-    start: Start, test_run: TestRun
-) -> None:
-    home = _closed(test_run, USERS[0])
-    first = start(home)
-    addresses = first.ready()
-    _in_use(first)
-    gateway, key = addresses["gateway"], _key(home)
+    assert first.command("doctor").returncode == 0
+    assert set(first.pids().values()) <= first.descendants()
+    gateway, key = addresses["gateway"], (home / "secrets" / "api_key").read_text().strip()
     post(f"{gateway}/v1/remember", key, {"content": "Herons nest behind the mill."})
     post(f"{gateway}/v1/remember", key, {"content": "The lighthouse keeper prefers oolong."})
     before = first.pids()
@@ -134,14 +103,16 @@ def test_dead_processes_are_restarted_and_the_next_up_adopts_orphaned_servers(
     told = first.command("doctor").stdout
     assert told.count("runs by itself, on port") == 2
 
-    second = start(home)
+    second = start(home, prefix=as_user(USER))
     gateway = second.ready()["gateway"]
     after = second.pids()
     assert (after["postgres"], after["nats"]) == (before["postgres"], before["nats"])
     found = post(f"{gateway}/v1/recall", key, {"query": "what does the lighthouse keeper prefer"})
     assert "oolong" in found["memories"][0]["content"]
     everyone = second.descendants() | set(after.values())
-    _ctrl_c_leaves_nothing(second, everyone)
+    assert second.end(signal.SIGINT) == (0, "")
+    assert gone(everyone)
+    assert second.command("status", *NOWHERE).returncode == 3
 
 
 def test_a_second_up_on_the_same_home_names_the_running_one(

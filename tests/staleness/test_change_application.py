@@ -7,12 +7,15 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
 
+from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
+from reverie.domain.core.errors import Unavailable
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
 from reverie.store.platform.background_work import OutboxTable
@@ -22,7 +25,6 @@ from reverie.store.platform.vault import VaultStore
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
-from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
@@ -48,8 +50,8 @@ class Place:
 @pytest.fixture
 async def place(database: DatabaseUrls) -> AsyncIterator[Place]:
     async with open_store(database) as store:
-        bus = InMemoryBus()
-        bus.connected = False
+        bus = AsyncMock(spec=MessageBus)
+        bus.publish.side_effect = Unavailable("NATS", "try again shortly")
         parts = StalenessDependencies(
             GitChangeStore(store.db),
             StaleMarkStore(store.db),

@@ -1,4 +1,4 @@
-"""The bus interface that NATS and the in-memory bus implement, with its messages and errors."""
+"""The bus interface, with its messages and errors."""
 
 from __future__ import annotations
 

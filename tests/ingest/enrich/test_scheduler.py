@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
+from unittest.mock import AsyncMock
 
 import pytest
 
+from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.ids import new_id
 from reverie.inference.model_manager import ModelManager
@@ -19,7 +21,6 @@ from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.vault import VaultStore
-from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.dependencies import EnrichmentDependencies, SchedulerDependencies
 from reverie_services.ingest.scheduler import ROUND_SIZE, PostponedMemories, Scheduler
@@ -47,7 +48,7 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
         settings = replace(
             build_ingest_settings(Settings()), sweep_age=0.0, scheduler_interval=0.01
         )
-        publisher = EventPublisher(InMemoryBus(), OutboxTable(store.db))
+        publisher = EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db))
         enrichment = EnrichmentDependencies(
             settings,
             ModelManager("none", tmp_path, None, 1, False),

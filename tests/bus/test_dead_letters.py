@@ -1,4 +1,4 @@
-"""Dead letters are stored with a reason, listed and replayed, on both bus implementations."""
+"""Dead letters are stored with a reason, listed and replayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reverie.bus.interface import Message, MessageBus, Reject
 from reverie.bus.streams import DEAD_LETTER_WATCHER
 from reverie.contracts.events import MEMORY_STREAM
 from reverie.domain.core.errors import Conflict, NotFound
-from tests.contract.bus_cases import (
+from tests.bus.bus_cases import (
     ENRICH,
     REMEMBERED,
     TICKET,

@@ -1,4 +1,4 @@
-"""The outbox relay publishes each row once, on both bus implementations."""
+"""The outbox relay publishes each row once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher, drain_outbox, relay
 from reverie.contracts.events import OutgoingEvent
 from reverie.domain.core.ids import new_id
-from tests.contract.bus_cases import (
+from tests.bus.bus_cases import (
     ENRICH,
     REMEMBERED,
     Inbox,

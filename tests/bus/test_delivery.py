@@ -1,4 +1,4 @@
-"""Delivery, deduplication, redelivery and ordering, on NATS and on the in-memory bus."""
+"""Delivery, deduplication, redelivery and ordering of messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reverie.bus.interface import Message, MessageBus, Retry
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.contracts.events import DREAM_STREAM, git_subject, memory_subject
 from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, Unavailable
-from tests.contract.bus_cases import (
+from tests.bus.bus_cases import (
     ENRICH,
     REMEMBERED,
     TICKET,

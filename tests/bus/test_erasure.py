@@ -1,4 +1,4 @@
-"""Erasing the messages of a tenant, scope or memory, on both bus implementations."""
+"""Erasing the messages of a tenant, scope or memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reverie.contracts.events import (
     dream_subject,
     git_subject,
 )
-from tests.contract.bus_cases import event, stored
+from tests.bus.bus_cases import event, stored
 
 
 async def test_the_messages_of_one_tenant_are_erased_from_every_stream_and_others_stay(

@@ -1,4 +1,4 @@
-"""Watching a stream from a sequence number, on both bus implementations."""
+"""Watching a stream from a sequence number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reverie.bus.streams import ensure_streams
 from reverie.contracts.events import MEMORY_STREAM, OutgoingEvent, memory_subject
 from reverie.domain.core.errors import Unavailable
 from reverie.testing.servers import NatsServer
-from tests.contract.bus_cases import SPECS, event, until
+from tests.bus.bus_cases import SPECS, event, until
 
 ALL = memory_subject("acme", ">")
 

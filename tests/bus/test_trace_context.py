@@ -1,4 +1,4 @@
-"""Trace context is carried by bus messages, on both bus implementations."""
+"""Trace context is carried by bus messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from reverie.bus import telemetry
 from reverie.bus.consumer import consume
 from reverie.bus.interface import Message, MessageBus
-from tests.contract.bus_cases import ENRICH, Inbox, event, failing_on, one_dead, running, settled
+from tests.bus.bus_cases import ENRICH, Inbox, event, failing_on, one_dead, running, settled
 
 
 @pytest.fixture
