@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.history import Outcome
 from chaos.result import RECOVERY_LIMIT, TENANTS, Result
 
 PAGE = Path(__file__).parents[1] / "docs" / "chaos.md"
