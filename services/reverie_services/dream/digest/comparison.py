@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 from uuid import UUID
 
 from reverie.domain.core.memory import NewMemory
 from reverie.domain.graph.duplicate_detection import (
     ComparedMemory,
     DuplicateVerdict,
-    MemoryComparison,
     compare_memories,
 )
 from reverie.store.sessions.dreams import DreamLease, ExistingMatch
@@ -17,6 +17,12 @@ from reverie_services.dream.dependencies import DigestDependencies
 
 MAX_CANDIDATES = 12
 _MIN_ID = UUID(int=0)
+_VERDICT_NAMES: dict[DuplicateVerdict, Literal["same", "refined", "contradicting"]] = {
+    DuplicateVerdict.DUPLICATE: "same",
+    DuplicateVerdict.REFINED: "refined",
+    DuplicateVerdict.CONTRADICTING: "contradicting",
+}
+"""Verdicts on a known memory, the strongest first; `same` also where it says more."""
 
 
 async def compare_with_existing(
@@ -41,9 +47,15 @@ async def _find_match(
 ) -> ExistingMatch | None:
     """The first that says the same, else that says less, else that speaks against it: of those that
     give another value the last that was said."""
+    compared = ComparedMemory(
+        content=item.content,
+        kind=item.kind,
+        files=frozenset((item.git or {}).get("files", ())),
+        valid_from=item.valid_from,
+    )
     existing = await deps.dreams.find_similar(lease, item.words, MAX_CANDIDATES)
     judged = [
-        (id, version, compare_memories(other, _build_compared_memory(item)))
+        (id, version, compare_memories(other, compared))
         for id, version, other in existing
         if id not in matched_ids
     ]
@@ -51,27 +63,8 @@ async def _find_match(
         key=lambda judgement: judgement[0] if judgement[2].differs_by_value else _MIN_ID,
         reverse=True,
     )
-    for verdict in ("same", "refined", "contradicting"):
-        for id, version, likeness in judged:
-            if _map_verdict(likeness) == verdict:
-                return ExistingMatch(id, version, verdict, likeness.reason)
+    for verdict, name in _VERDICT_NAMES.items():
+        for id, version, comparison in judged:
+            if comparison.verdict is verdict:
+                return ExistingMatch(id, version, name, comparison.reason)
     return None
-
-
-def _map_verdict(likeness: MemoryComparison) -> str | None:
-    """`same` also where the known one says more."""
-    names = {
-        DuplicateVerdict.DUPLICATE: "same",
-        DuplicateVerdict.REFINED: "refined",
-        DuplicateVerdict.CONTRADICTING: "contradicting",
-    }
-    return names.get(likeness.verdict)
-
-
-def _build_compared_memory(item: NewMemory) -> ComparedMemory:
-    return ComparedMemory(
-        content=item.content,
-        kind=item.kind,
-        files=frozenset((item.git or {}).get("files", ())),
-        valid_from=item.valid_from,
-    )

@@ -28,82 +28,9 @@ from reverie_services.dream.digest.session_digest import (
     timed_stage,
 )
 
-PROMOTION_BATCH = 100
-
-
-async def promote_merged_branches(
-    deps: DigestDependencies, lease: DreamLease, run: UUID, record: DreamRunLog
-) -> None:
-    """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
-    are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
-    while True:
-        promotions = await deps.dreams.promote(lease, run, PROMOTION_BATCH, inject_headers())
-        if promotions is None:
-            raise LeaseLost
-        for promotion in promotions:
-            if promotion.outcome == "promoted":
-                await _deduplicate_promoted(deps, lease, promotion.memory, record)
-        if len(promotions) < PROMOTION_BATCH:
-            return
-
-
-async def _deduplicate_promoted(
-    deps: DigestDependencies, lease: DreamLease, memory_id: UUID, record: DreamRunLog
-) -> None:
-    tenant = (lease.tenant, lease.tenant_name)
-    for outcome in await deduplicate(deps.duplicates, tenant, memory_id, inject_headers()):
-        record.record_decision(
-            DigestDecision(outcome.kind, outcome.reason, None, outcome.outcome.id)
-        )
-        await deps.publisher.publish(lease.tenant, [outcome.outcome.event])
-
-
-async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run: UUID) -> None:
-    """Brings the summary up to date. Done again it changes nothing."""
-    basis = await deps.summaries.load_basis(lease)
-    redactor = await deps.load_redactor(lease.tenant)
-    summary = await _build_summary(deps, lease, run, basis)
-    text = redactor.redact(summary.text).text
-    if text or basis.rests_on:
-        tokens = deps.token_counter.count(text)
-        ensure_lease_held(await deps.summaries.put(lease, run, text, tokens, summary, basis.now))
-
-
-async def _build_summary(
-    deps: DigestDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
-) -> ComposedSummary[Memory]:
-    """From what changed; from all where that is not known or what was cut off may come in."""
-    limit, token_limit = deps.settings.max_summary_memories, deps.settings.max_summary_tokens
-    count = deps.token_counter.count
-    if basis.seen:
-        memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)
-        summary = summarize_memories(memories, count, token_limit)
-        has_reweighed = any(_has_new_weight(memory, basis) for memory in memories)
-        is_truncated = len(memories) >= limit
-        if not is_truncated and not needs_rebuild(
-            basis.complete, has_reweighed, count(summary.text), token_limit
-        ):
-            return ComposedSummary(
-                summary.text, summary.sources, summary.is_complete and basis.complete
-            )
-    memories = await deps.summaries.list_memories(lease, limit)
-    summary = summarize_memories(memories, count, token_limit)
-    return ComposedSummary(
-        summary.text, summary.sources, summary.is_complete and len(memories) < limit
-    )
-
-
-def _has_new_weight(memory: Memory, basis: SummaryBasis) -> bool:
-    # A session is told again as it goes on; it is weighed by how new it is alone.
-    return (
-        memory.kind is not Kind.SESSION
-        and basis.rests_on.get(memory.id, memory.version) != memory.version
-    )
-
-
 log = structlog.get_logger("reverie.dream")
 
-
+PROMOTION_BATCH = 100
 PARKED_HEADER = "Reverie-Parked"
 """A header of a dead letter: the run after which the job was parked. Sent again, it wakes."""
 
@@ -202,3 +129,67 @@ async def _try_digest_session(
         log.exception("session_failed", session=str(session.id), attempt=lease.attempts)
         return SessionDigestFailed(f"{type(error).__name__} in session {session.id}")
     return None
+
+
+async def promote_merged_branches(
+    deps: DigestDependencies, lease: DreamLease, run: UUID, record: DreamRunLog
+) -> None:
+    """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
+    are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
+    while True:
+        promotions = await deps.dreams.promote(lease, run, PROMOTION_BATCH, inject_headers())
+        if promotions is None:
+            raise LeaseLost
+        for promotion in promotions:
+            if promotion.outcome != "promoted":
+                continue
+            tenant = (lease.tenant, lease.tenant_name)
+            for outcome in await deduplicate(
+                deps.duplicates, tenant, promotion.memory, inject_headers()
+            ):
+                record.record_decision(
+                    DigestDecision(outcome.kind, outcome.reason, None, outcome.outcome.id)
+                )
+                await deps.publisher.publish(lease.tenant, [outcome.outcome.event])
+        if len(promotions) < PROMOTION_BATCH:
+            return
+
+
+async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run: UUID) -> None:
+    """Brings the summary up to date. Done again it changes nothing."""
+    basis = await deps.summaries.load_basis(lease)
+    redactor = await deps.load_redactor(lease.tenant)
+    summary = await _build_summary(deps, lease, run, basis)
+    text = redactor.redact(summary.text).text
+    if text or basis.rests_on:
+        tokens = deps.token_counter.count(text)
+        ensure_lease_held(await deps.summaries.put(lease, run, text, tokens, summary, basis.now))
+
+
+async def _build_summary(
+    deps: DigestDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
+) -> ComposedSummary[Memory]:
+    """From what changed; from all where that is not known or what was cut off may come in."""
+    limit, token_limit = deps.settings.max_summary_memories, deps.settings.max_summary_tokens
+    count = deps.token_counter.count
+    if basis.seen:
+        memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)
+        summary = summarize_memories(memories, count, token_limit)
+        # A session is told again as it goes on; it is weighed by how new it is alone.
+        has_reweighed = any(
+            memory.kind is not Kind.SESSION
+            and basis.rests_on.get(memory.id, memory.version) != memory.version
+            for memory in memories
+        )
+        is_truncated = len(memories) >= limit
+        if not is_truncated and not needs_rebuild(
+            basis.complete, has_reweighed, count(summary.text), token_limit
+        ):
+            return ComposedSummary(
+                summary.text, summary.sources, summary.is_complete and basis.complete
+            )
+    memories = await deps.summaries.list_memories(lease, limit)
+    summary = summarize_memories(memories, count, token_limit)
+    return ComposedSummary(
+        summary.text, summary.sources, summary.is_complete and len(memories) < limit
+    )

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -33,6 +32,12 @@ from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
 from reverie_services.dream.extraction import RULES, Extraction, ExtractionContext, drop_uncited
 
+log = structlog.get_logger("reverie.dream")
+
+
+class LeaseLost(Exception):
+    """Another worker has the scope: what this one holds is void."""
+
 
 @contextmanager
 def timed_stage(record: DreamRunLog, name: str) -> Iterator[None]:
@@ -42,35 +47,6 @@ def timed_stage(record: DreamRunLog, name: str) -> Iterator[None]:
         yield
     finally:
         record.add_time(name, perf_counter() - started)
-
-
-async def segment_session(
-    deps: DigestDependencies, turns: Sequence[TurnText]
-) -> list[TopicSegment]:
-    """The slices of a session's turns; words alone decide while there is no model."""
-    return await asyncio.to_thread(
-        segment_turns, turns, await _embed_windows(deps, build_windows(turns))
-    )
-
-
-async def _embed_windows(
-    deps: DigestDependencies, texts: Sequence[str]
-) -> list[list[float]] | None:
-    if deps.model_manager is None or len(texts) < 2:
-        return None
-    try:
-        embedder = await deps.model_manager.get_embedder()
-        vectors = await embedder.embed(texts)
-    except ReverieError:
-        return None
-    return [[float(value) for value in vector] for vector in vectors]
-
-
-log = structlog.get_logger("reverie.dream")
-
-
-class LeaseLost(Exception):
-    """Another worker has the scope: what this one holds is void."""
 
 
 async def digest_session(
@@ -104,17 +80,14 @@ async def digest_session(
                     lease.scope, session, extracted_memories, session_overview, redactor
                 )
             for item, extracted in zip(items, extracted_memories, strict=False):
-                record.record_reason(item.id, _explain_extracted(extracted))
+                count = len(extracted.turns)
+                reason = f"{count} turn{'s' * (count > 1)}, priority {extracted.priority:.2f}"
+                record.record_reason(item.id, reason)
             with timed_stage(record, "compare"):
                 matches = await compare_with_existing(deps, lease, items)
             ids = [turn.id for turn in turns]
             await _commit_memories(deps, lease, run, session, items, ids, matches, record)
         log.info("digested", session=str(session.id), turns=len(turns), rest=has_more)
-
-
-def _explain_extracted(extracted: ExtractedMemory) -> str:
-    count = len(extracted.turns)
-    return f"{count} turn{'s' * (count > 1)}, priority {extracted.priority:.2f}"
 
 
 async def _extract_topic(
@@ -153,6 +126,28 @@ async def _iterate_closed_topics(
             yield closed_topics, more
 
 
+async def segment_session(
+    deps: DigestDependencies, turns: Sequence[TurnText]
+) -> list[TopicSegment]:
+    """The slices of a session's turns; words alone decide while there is no model."""
+    return await asyncio.to_thread(
+        segment_turns, turns, await _embed_windows(deps, build_windows(turns))
+    )
+
+
+async def _embed_windows(
+    deps: DigestDependencies, texts: Sequence[str]
+) -> list[list[float]] | None:
+    if deps.model_manager is None or len(texts) < 2:
+        return None
+    try:
+        embedder = await deps.model_manager.get_embedder()
+        vectors = await embedder.embed(texts)
+    except ReverieError:
+        return None
+    return [[float(value) for value in vector] for vector in vectors]
+
+
 def _build_session_overview(
     first_turns: Sequence[TurnText], closed_topics: Sequence[TopicSegment]
 ) -> ExtractedMemory | None:
@@ -183,7 +178,11 @@ async def _commit_memories(
     subject = memory_subject(lease.tenant_name, "remembered")
     events = [
         build_outgoing_event(
-            lease.tenant, subject, _build_event_body(result), headers, UUID(result["event"])
+            lease.tenant,
+            subject,
+            {"id": result["id"], "version": result["version"]},
+            headers,
+            UUID(result["event"]),
         )
         for result in results
         if result.get("event")
@@ -199,10 +198,6 @@ async def _commit_memories(
     if rejections:
         log.warning("memories_refused", problems=rejections)
     await deps.publisher.publish(lease.tenant, events)
-
-
-def _build_event_body(result: dict[str, Any]) -> dict[str, object]:
-    return {"id": result["id"], "version": result["version"]}
 
 
 def _build_memories(

@@ -12,7 +12,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES, EdgeKind, Kind
 from reverie.domain.core.memory import USE_VAULT_HINT, NewEdge, NewMemory, hash_content, is_state
 from reverie.domain.extraction.grounding import contains_instructions, is_grounded
-from reverie.domain.redaction.redactor import Redactor, redact
+from reverie.domain.redaction.redactor import redact
 from reverie.domain.text.index_terms import index_text
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
@@ -93,7 +93,11 @@ async def _derive_insights(
 ) -> None:
     task, tally = get_prompt("reflect"), UsageTally()
     redactor = await deps.load_redactor(progress.scope.tenant)
-    text = await asyncio.to_thread(_render_inputs, inputs, redactor)
+    text = await asyncio.to_thread(
+        lambda: fence_items(
+            [(item.kind, redactor.redact(item.content[:2_000]).text) for item in inputs]
+        )
+    )
     try:
         answer = await model.ask(progress.scope.tenant, task, text, Insights, tally)
     finally:
@@ -104,10 +108,6 @@ async def _derive_insights(
         if await deps.maintenance.write_memory(progress.scope, item):
             reason = f"{len(item.edges)} memories show it"
             progress.record_decision("derived", item.id, reason, item.kind.value)
-
-
-def _render_inputs(inputs: Sequence[ReflectionInput], redactor: Redactor) -> str:
-    return fence_items([(item.kind, redactor.redact(item.content[:2_000]).text) for item in inputs])
 
 
 def _build_lesson(

@@ -18,7 +18,6 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.runtime.observability.tracing import inject_headers
-from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.staleness.reviews import ReviewCandidate, ReviewVerdict, StalenessReason
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
@@ -59,7 +58,12 @@ async def review_stale_memories(
         if deps.settings.review_mode == "apply" and verdict.verdict != "unsure":
             # Who changed the memory meanwhile was first: it is looked over anew.
             with suppress(Conflict, PreconditionFailed):
-                await _apply_review(deps, progress.scope, review_id)
+                scope, patterns = progress.scope, tuple(progress.scope.scopes)
+                reviewer = Principal(
+                    scope.tenant, scope.tenant_name, "review", KeyRole.ADMIN, patterns, patterns
+                )
+                _, events = await deps.reviews.accept(reviewer, review_id, inject_headers())
+                await deps.publisher.publish(scope.tenant, events)
     return MaintenancePage(len(due), due[-1].id if len(due) == PAGE_SIZE else None)
 
 
@@ -121,17 +125,3 @@ def _check_answer(
     if not is_valid or content == candidate.content or not is_grounded(content, shown_text):
         return ReviewVerdict("unsure", None, "its new text says what nothing shows", made_by)
     return ReviewVerdict("changed", content, explanation, made_by)
-
-
-async def _apply_review(
-    deps: MaintenanceDependencies, scope: MaintenanceScope, review_id: UUID
-) -> None:
-    _, events = await deps.reviews.accept(
-        _build_review_principal(scope), review_id, inject_headers()
-    )
-    await deps.publisher.publish(scope.tenant, events)
-
-
-def _build_review_principal(scope: MaintenanceScope) -> Principal:
-    scopes = tuple(scope.scopes)
-    return Principal(scope.tenant, scope.tenant_name, "review", KeyRole.ADMIN, scopes, scopes)

@@ -33,7 +33,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.maintenance import MaintenanceScope
-from reverie.store.sessions.dream_runs import DreamDecisionRecord, DreamRunRecord, PendingScope
+from reverie.store.sessions.dream_runs import DreamRunRecord
 from reverie.store.sessions.dreams import REASON_REQUESTED
 from reverie_services.dream.dependencies import DreamRequestDependencies, MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance
@@ -129,7 +129,10 @@ class DreamHandlers:
         items, next_cursor = cut_page(
             rows, query.limit, lambda item: PendingScopeCursor(scope=item.scope)
         )
-        return UndigestedPage(items=[_build_pending_body(item) for item in items], next=next_cursor)
+        bodies = [
+            UndigestedScope.model_validate({**vars(item), "asked_at": item.asked}) for item in items
+        ]
+        return UndigestedPage(items=bodies, next=next_cursor)
 
     async def list_runs(self, call: Call[None, ScopedQuery]) -> DreamPage:
         """`GET /v1/dreams`."""
@@ -153,7 +156,7 @@ class DreamHandlers:
         return DreamDetail(
             **_build_run_body(run).model_dump(),
             input=[DreamInput(**vars(item)) for item in inputs],
-            decisions=[_build_decision_body(item) for item in items],
+            decisions=[DreamDecision(**vars(item)) for item in items],
             next=next_cursor,
         )
 
@@ -161,15 +164,6 @@ class DreamHandlers:
 def _build_run_body(run: DreamRunRecord) -> DreamRun:
     fields = {name: value for name, value in vars(run).items() if name not in ("started", "ended")}
     return DreamRun(**fields, started_at=run.started, ended_at=run.ended)
-
-
-def _build_decision_body(decision: DreamDecisionRecord) -> DreamDecision:
-    return DreamDecision(**vars(decision))
-
-
-def _build_pending_body(pending: PendingScope) -> UndigestedScope:
-    fields = {name: value for name, value in vars(pending).items() if name != "asked"}
-    return UndigestedScope(**fields, asked_at=pending.asked)
 
 
 class MaintenanceQuery(QueryParams):
@@ -187,11 +181,9 @@ def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
         if not principal.writable_patterns:
             raise Forbidden("tend", principal.default_scope())
         record_scope = "*" if "*" in principal.writable_patterns else principal.default_scope()
-        scope, query = (
-            MaintenanceScope(
-                principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope
-            ),
-            call.query,
+        query = call.query
+        scope = MaintenanceScope(
+            principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope
         )
         if query.dry_run:
             return MaintenanceResponse(**await preview_maintenance(deps, scope))

@@ -36,44 +36,9 @@ from reverie_services.staleness.marks.stored_records import (
     parse_step,
 )
 
-ARCHIVE_BATCH = 200
-
-
-async def update_branch_memories(
-    deps: StalenessDependencies, tenant: tuple[int, str], stored: StoredGitChange
-) -> None:
-    """Carries out what a change says of branches. Safe to repeat."""
-    body = stored.body
-    if not is_on_main_branch(body):
-        if body.deleted:
-            await _archive_branch(deps, tenant, stored)
-    elif body.merged and body.after:
-        branches = sorted({slugify(name) for name in body.merged})
-        async with deps.stale_marks.lock_project(tenant, stored.project) as project:
-            tickets = await project.record_merged_branches(branches, stored.id, inject_headers())
-        await deps.publisher.publish(tenant[0], tickets)
-
-
-def is_on_main_branch(body: GitChange) -> bool:
-    """Whether a change is of the branch that everyone works on."""
-    if body.default_branch is not None:
-        return body.branch == body.default_branch
-    return body.branch in MAIN_BRANCHES
-
-
-async def _archive_branch(
-    deps: StalenessDependencies, tenant: tuple[int, str], stored: StoredGitChange
-) -> None:
-    """Some at a time, until there are none."""
-    branch, headers = slugify(stored.body.branch), inject_headers()
-    while True:
-        async with deps.stale_marks.lock_project(tenant, stored.project) as project:
-            if await project.archive_branch(branch, ARCHIVE_BATCH, headers) < ARCHIVE_BATCH:
-                return
-
-
 log = structlog.get_logger("reverie.staleness")
 
+ARCHIVE_BATCH = 200
 FILE_BATCH = 250
 """How many names of changed files are worked out at once, under one lock."""
 MAX_RENAMES = 50
@@ -116,6 +81,34 @@ async def apply_change(
         async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
             await project.mark_processed(stored)
     log.info("change_applied", change=str(change_id), told=event_count)
+
+
+async def update_branch_memories(
+    deps: StalenessDependencies, tenant: tuple[int, str], stored: StoredGitChange
+) -> None:
+    """Carries out what a change says of branches. Safe to repeat."""
+    body = stored.body
+    if not is_on_main_branch(body):
+        has_more = body.deleted
+        while has_more:
+            # Some at a time: a branch may hold many, and the lock is held meanwhile.
+            async with deps.stale_marks.lock_project(tenant, stored.project) as project:
+                archived = await project.archive_branch(
+                    slugify(body.branch), ARCHIVE_BATCH, inject_headers()
+                )
+            has_more = archived >= ARCHIVE_BATCH
+    elif body.merged and body.after:
+        branches = sorted({slugify(name) for name in body.merged})
+        async with deps.stale_marks.lock_project(tenant, stored.project) as project:
+            tickets = await project.record_merged_branches(branches, stored.id, inject_headers())
+        await deps.publisher.publish(tenant[0], tickets)
+
+
+def is_on_main_branch(body: GitChange) -> bool:
+    """Whether a change is of the branch that everyone works on."""
+    if body.default_branch is not None:
+        return body.branch == body.default_branch
+    return body.branch in MAIN_BRANCHES
 
 
 async def recompute_marks(
@@ -187,7 +180,8 @@ async def _recompute_marks(
     redacted_subjects = {
         item: redactor.redact(item).text for item in {source.mark.subject for source in direct}
     }
-    reached = [*map(_build_direct_mark, direct), *await _propagate(project, direct)]
+    direct_marks = [PropagatedMark(item, item.mark.memory, item.mark.score) for item in direct]
+    reached = [*direct_marks, *await _propagate(project, direct)]
     marks = [_build_mark_row(item, redacted_subjects) for item in reached]
     origins = sorted({item.memory for item in touching})
     return await project.replace_marks(origins, list(nodes), event_id, marks, inject_headers())
@@ -209,7 +203,9 @@ async def _track_anchors(
         # All anew: a step's place among the others counts.
         steps = await project.load_file_steps(sorted(known_names), since)
         names = {
-            _get_file_name(item.facts["path"]) for item in steps if _is_rename(item)
+            _get_file_name(step.facts["path"])
+            for step in steps
+            if step.facts.get("status") == "renamed"
         } - known_names
     by_name = _group_steps_by_name(steps)
     commits = {str(item.promoted.get("commit")) for item in touching if item.promoted}
@@ -267,10 +263,6 @@ def _group_steps_by_name(steps: Iterable[FileHistoryStep]) -> dict[str, list[_Po
         }:
             steps_by_name[name].append(placed)
     return steps_by_name
-
-
-def _is_rename(step: FileHistoryStep) -> bool:
-    return bool(step.facts.get("status") == "renamed")
 
 
 async def _move_anchors(
@@ -335,10 +327,6 @@ async def _propagate(
         edges = await project.load_propagation_edges(frontier_ids, MAX_EDGES_PER_MEMORY)
         frontier = propagate_step(list(frontier), edges, reached_by_key)
     return list(reached_by_key.values())
-
-
-def _build_direct_mark(source: PropagationSource) -> PropagatedMark:
-    return PropagatedMark(source, source.mark.memory, source.mark.score)
 
 
 def _build_mark_row(propagated: PropagatedMark, subjects: Mapping[str, str]) -> dict[str, Any]:

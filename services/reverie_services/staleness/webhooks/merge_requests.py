@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from reverie.contracts.git import GitChange, OptionalSha
 from reverie.runtime.http.validation import parse_value
-from reverie_services.staleness.webhooks.push_events import IgnoredDelivery, WebhookPayload
+from reverie_services.staleness.webhooks.push_events import (
+    IgnoredDelivery,
+    RepositoryPayload,
+    WebhookPayload,
+)
 
 
 class _RepositoryRef(WebhookPayload):
@@ -25,17 +27,11 @@ class _PullRequestData(WebhookPayload):
     base: _PullRequestSide
 
 
-class _ProjectPayload(WebhookPayload):
-    full_name: str | None = None
-    path_with_namespace: str | None = None
-    default_branch: str | None = None
-
-
 class PullRequestPayload(WebhookPayload):
     """GitHub's event `pull_request`."""
 
     pull_request: _PullRequestData
-    repository: _ProjectPayload = _ProjectPayload()
+    repository: RepositoryPayload = RepositoryPayload()
 
 
 class _CommitPayload(WebhookPayload):
@@ -57,7 +53,7 @@ class MergeRequestPayload(WebhookPayload):
     """GitLab's event `merge_request`."""
 
     object_attributes: _MergeRequestAttributes
-    project: _ProjectPayload = Field(default_factory=_ProjectPayload)
+    project: RepositoryPayload = RepositoryPayload()
 
 
 def parse_pull_request(payload: PullRequestPayload, project: str) -> GitChange | IgnoredDelivery:
@@ -88,7 +84,7 @@ def parse_merge_request(payload: MergeRequestPayload, project: str) -> GitChange
 
 
 def _build_change(
-    project: str, repository: _ProjectPayload, target_branch: str, commit: str | None, branch: str
+    project: str, repository: RepositoryPayload, target_branch: str, commit: str | None, branch: str
 ) -> GitChange | IgnoredDelivery:
     if commit is None:
         return IgnoredDelivery("the request names no commit")

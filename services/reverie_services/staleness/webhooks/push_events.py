@@ -44,7 +44,9 @@ class PushedCommit(WebhookPayload):
     removed: list[RepoPath] = Field(default_factory=list)
 
 
-class _RepositoryPayload(WebhookPayload):
+class RepositoryPayload(WebhookPayload):
+    """The repository or project that an event is of."""
+
     full_name: str | None = None
     path_with_namespace: str | None = None
     default_branch: str | None = None
@@ -57,8 +59,8 @@ class PushPayload(WebhookPayload):
     before: OptionalSha = None
     after: OptionalSha = None
     forced: bool = False
-    repository: _RepositoryPayload = _RepositoryPayload()
-    project: _RepositoryPayload = _RepositoryPayload()
+    repository: RepositoryPayload = RepositoryPayload()
+    project: RepositoryPayload = RepositoryPayload()
     commits: list[PushedCommit] = Field(default_factory=list, max_length=MAX_COMMITS)
     total_commits_count: int | None = None
 
