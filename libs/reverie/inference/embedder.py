@@ -105,7 +105,7 @@ def load_embedder(
 ) -> OnnxEmbedder:
     """The embedder of that name, its files fetched where they must be. Blocks while loading.
 
-    Raises as `resolver.resolve` does.
+    Raises as `resolve_model` does.
     """
     model_folder = resolve_model(name, home, folder, progress, download=download)
     return OnnxEmbedder.from_spec(get_model_spec(name), model_folder, threads)

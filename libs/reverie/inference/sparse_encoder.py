@@ -65,7 +65,7 @@ def load_sparse_encoder(
 ) -> OnnxSparseEncoder:
     """The sparse model of that name, its files fetched where they must be. Blocks while loading.
 
-    Raises as `resolver.resolve` does.
+    Raises as `resolve_model` does.
     """
     model_folder = resolve_model(name, home, folder, progress, download=download)
     return OnnxSparseEncoder(get_model_spec(name), model_folder, threads)

@@ -61,7 +61,7 @@ def _published(parts: EnrichmentDependencies) -> list[str]:
 async def _derived(store: Store, parts: EnrichmentDependencies, *ids: Any) -> list[Any]:
     """What deriving from these answers, one group of them all."""
     whose, raws = (store.me.tenant, "one"), await parts.enrichment.load_all(store.me.tenant, ids)
-    groups, work = BatchQueues(), partial(worker._write_and_deduplicate, parts, whose)
+    groups, work = BatchQueues(), partial(worker.write_and_deduplicate, parts, whose)
     ready = [
         PreparedEnrichment(LoadedMemory(raw, None), [], {})
         for raw in sorted(raws, key=lambda raw: raw.id)
@@ -115,7 +115,7 @@ async def test_two_concurrent_enrichments_of_one_memory_write_and_publish_it_onc
             store.me.tenant, await write(store, new(BUG, scope="project/p"))
         )
         both = (
-            worker._write_and_deduplicate(
+            worker.write_and_deduplicate(
                 parts, whose, [PreparedEnrichment(LoadedMemory(raw, None), [], {})]
             )
             for _ in range(2)

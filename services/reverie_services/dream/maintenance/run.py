@@ -116,11 +116,11 @@ async def run_maintenance(
     step_names: Collection[str] = (),
     epoch: int = 0,
 ) -> MaintenanceProgress:
-    """Tends the scopes of a garden and keeps a record of it. Safe to run beside another.
+    """Runs the steps over the scopes and keeps a record. Safe to run beside another.
 
-    `step_names`: these passes alone; without any, all. `epoch`: of the lease that it is done under.
+    `step_names`: these steps alone; without any, all. `epoch`: of the lease that it is done under.
 
-    A whole tenant is tended from where its last worker ended, a part of it from the beginning.
+    A whole tenant goes on from where its last worker ended, a part of it from the beginning.
     """
     progress, run = MaintenanceProgress(scope), MaintenanceRun(scope, deps.settings.worker, epoch)
     with span("tend", tenant=scope.tenant_name):

@@ -53,7 +53,7 @@ class PendingScopeCursor(CursorPosition):
 
 
 def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
-    """The table of dream."""
+    """The routes of dream."""
     handlers = DreamHandlers(deps)
     return [
         Route(
@@ -93,7 +93,7 @@ def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
 
 
 class DreamHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of dreams: request, list, explain."""
 
     def __init__(self, deps: DreamRequestDependencies) -> None:
         self._deps = deps
@@ -174,7 +174,7 @@ class MaintenanceQuery(QueryParams):
 
 
 def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
-    """The table of tending."""
+    """The route of maintenance."""
 
     async def now(call: Call[None, MaintenanceQuery]) -> MaintenanceResponse:
         principal = call.principal

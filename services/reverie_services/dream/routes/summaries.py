@@ -26,7 +26,7 @@ class SummaryVersionCursor(CursorPosition):
 
 
 def build_summary_routes(summary_store: SummaryStore) -> list[Route]:
-    """The table of summaries."""
+    """The routes of summaries."""
 
     async def summaries(call: Call[None, ScopedQuery]) -> SummaryPage:
         principal, query = call.principal, call.query

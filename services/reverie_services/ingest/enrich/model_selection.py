@@ -38,10 +38,10 @@ async def run_model_selection(deps: ModelSelectionDependencies) -> None:
 
 
 async def select_model(deps: ModelSelectionDependencies, tenant: int) -> bool:
-    """Moves the tenant where that is wanted; whether it did. Safe to break off and to repeat.
+    """Moves the tenant if most of its memories are East Asian; whether it did. Safe to repeat.
 
-    One that was moved before, to whatever model, stays with that. Where a model that reads its
-    memories may not be chosen, or cannot be had, that is told (`Letters.unread`).
+    A tenant that was moved before, to whatever model, stays with that. Where a model that reads its
+    memories is not allowed or cannot be loaded, the queue lists the tenant as unreadable.
     """
     models, unreadable = deps.models, deps.queue.unreadable
     if await models.has_chosen_model(tenant):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from uuid import UUID
 
@@ -15,26 +15,11 @@ from reverie.runtime.observability.tracing import inject_headers, span
 from reverie.store.memories.duplicates import deduplicate_all
 from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich.enrichment import (
-    LoadedMemory,
     PreparedEnrichment,
     embed_chunks,
     load_memories,
     write_enrichments,
 )
-
-
-async def deduplicate_enriched(
-    deps: EnrichmentDependencies,
-    tenant: tuple[int, str],
-    memories: Mapping[UUID, Mapping[str, str]],
-) -> None:
-    """Settles memories with the others of their scopes, once all is derived of them.
-
-    By memory: the headers that its events go on with.
-    """
-    with span("reconcile", memories=len(memories)):
-        outcomes = await deduplicate_all(deps.duplicates, tenant, memories)
-        await deps.publisher.publish(tenant[0], [outcome.outcome.event for outcome in outcomes])
 
 
 async def enrich_memory(
@@ -53,13 +38,14 @@ async def enrich_memory(
             return False
         if loaded.memory.version == seen_version:
             return not loaded.is_due
-        with _span_if_due(loaded):
+        memory = str(loaded.memory.id)
+        with span("enrich", memory=memory) if loaded.is_due else nullcontext():
             chunks = await batches.embedding.submit(
                 tenant[0], partial(embed_chunks, deps), loaded.chunked
             )
             ready = PreparedEnrichment(loaded, chunks, inject_headers())
             written = await batches.writing.submit(
-                tenant[0], partial(_write_and_deduplicate, deps, tenant), ready
+                tenant[0], partial(write_and_deduplicate, deps, tenant), ready
             )
         if written:
             deps.model_selection_queue.observe(tenant[0], loaded.memory.content)
@@ -70,17 +56,16 @@ async def enrich_memory(
     return True
 
 
-def _span_if_due(loaded: LoadedMemory) -> AbstractContextManager[object]:
-    return span("enrich", memory=str(loaded.memory.id)) if loaded.is_due else nullcontext()
-
-
-async def _write_and_deduplicate(
+async def write_and_deduplicate(
     deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> list[bool]:
-    """Writes what is due, and reconciles all. One that is told of twice is written once."""
+    """Writes what is due, and merges all with their duplicates; whether each was written now."""
     due = {item.id: item for item in group if item.loaded.is_due and item.written is None}
     await write_enrichments(deps, tenant, list(due.values()))
-    await deduplicate_enriched(deps, tenant, {item.id: item.headers for item in group})
+    headers = {item.id: item.headers for item in group}
+    with span("reconcile", memories=len(headers)):
+        outcomes = await deduplicate_all(deps.duplicates, tenant, headers)
+        await deps.publisher.publish(tenant[0], [outcome.outcome.event for outcome in outcomes])
     return [bool(due.get(item.id, item).written) for item in group]
 
 

@@ -70,7 +70,7 @@ class ScopeQuery(DeleteQuery):
 
 
 def build_administration_routes(deps: AdministrationDependencies) -> list[Route]:
-    """The table of administration. All of it wants an admin's key."""
+    """The routes of administration. All of them require an admin's key."""
     handlers = AdministrationHandlers(deps)
     return [
         Route(
@@ -166,7 +166,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
 
 
 class AdministrationHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of keys, projects, scopes and deletions."""
 
     def __init__(self, deps: AdministrationDependencies) -> None:
         self._deps = deps

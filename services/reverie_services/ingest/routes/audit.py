@@ -28,7 +28,7 @@ class AuditQuery(PageQuery):
 
 
 def build_audit_routes(audit_table: AuditTable) -> list[Route]:
-    """The one route."""
+    """The route of the audit log."""
 
     async def audit(call: Call[None, AuditQuery]) -> AuditPage:
         query = call.query

@@ -37,7 +37,7 @@ class ClaimQuery(ScopedQuery):
 
 
 def build_claim_routes(deps: ClaimDependencies) -> list[Route]:
-    """The table of claims."""
+    """The routes of claims."""
     handlers = ClaimHandlers(deps)
     return [
         Route(
@@ -62,7 +62,7 @@ def build_claim_routes(deps: ClaimDependencies) -> list[Route]:
 
 
 class ClaimHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of claims."""
 
     def __init__(self, deps: ClaimDependencies) -> None:
         self._deps = deps

@@ -39,7 +39,7 @@ COOLDOWN = 30.0
 
 
 def build_correction_routes(deps: CorrectionDependencies) -> list[Route]:
-    """The table of adjusting."""
+    """The route of corrections."""
     handlers = CorrectionHandlers(deps)
     return [
         Route(
@@ -54,7 +54,7 @@ def build_correction_routes(deps: CorrectionDependencies) -> list[Route]:
 
 
 class CorrectionHandlers:
-    """The handler, around the parts of the service."""
+    """Handler of corrections."""
 
     def __init__(self, deps: CorrectionDependencies) -> None:
         self._deps = deps

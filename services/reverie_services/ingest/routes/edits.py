@@ -38,7 +38,7 @@ _RESTORED_FIELDS = ("kind", "tier", "key", "summary", "tags", "metadata", "valid
 
 
 def build_edit_routes(deps: EditDependencies) -> list[Route]:
-    """The table of changes."""
+    """The routes of changes."""
     handlers = EditHandlers(deps)
     return [
         Route(
@@ -110,7 +110,7 @@ def build_edit_routes(deps: EditDependencies) -> list[Route]:
 
 
 class EditHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of changes of one memory."""
 
     def __init__(self, deps: EditDependencies) -> None:
         self._deps = deps

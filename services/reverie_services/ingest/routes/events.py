@@ -86,7 +86,7 @@ class EventFilter:
 
 
 def build_event_routes(deps: EventDependencies) -> list[Route]:
-    """The table of events."""
+    """The routes of events."""
     handlers = EventHandlers(deps)
     return [
         Route(
@@ -110,7 +110,7 @@ def build_event_routes(deps: EventDependencies) -> list[Route]:
 
 
 class EventHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of the event stream, and the count of who watches it."""
 
     def __init__(self, deps: EventDependencies) -> None:
         self._deps = deps

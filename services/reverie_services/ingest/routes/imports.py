@@ -31,7 +31,7 @@ class ImportQuery(QueryParams):
 
 
 def build_import_routes(deps: ImportDependencies) -> list[Route]:
-    """The table of imports."""
+    """The routes of imports."""
     handlers = ImportHandlers(deps)
     return [
         Route(
@@ -49,7 +49,7 @@ def build_import_routes(deps: ImportDependencies) -> list[Route]:
 
 
 class ImportHandlers:
-    """The handlers, around the parts of the service."""
+    """Handler of imports."""
 
     def __init__(self, deps: ImportDependencies) -> None:
         self._deps = deps

@@ -12,7 +12,7 @@ from reverie_services.ingest.dependencies import LinkDependencies
 
 
 def build_link_routes(deps: LinkDependencies) -> list[Route]:
-    """The table of links."""
+    """The routes of links."""
     handlers = LinkHandlers(deps)
     return [
         Route(
@@ -35,7 +35,7 @@ def build_link_routes(deps: LinkDependencies) -> list[Route]:
 
 
 class LinkHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of links."""
 
     def __init__(self, deps: LinkDependencies) -> None:
         self._deps = deps

@@ -28,7 +28,7 @@ from reverie_services.ingest.dependencies import ProjectSettingsDependencies
 
 
 def build_project_settings_routes(deps: ProjectSettingsDependencies) -> list[Route]:
-    """The table of what is set."""
+    """The routes of settings."""
     handlers = ProjectSettingsHandlers(deps)
     path = "/v1/projects/{name}/settings"
     return [
@@ -66,7 +66,7 @@ def build_project_settings_routes(deps: ProjectSettingsDependencies) -> list[Rou
 
 
 class ProjectSettingsHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of the settings of projects and of the tenant."""
 
     def __init__(self, deps: ProjectSettingsDependencies) -> None:
         self._deps = deps

@@ -17,7 +17,7 @@ class ReviewQuery(PageQuery):
 
 
 def build_review_routes(deps: ReviewDependencies) -> list[Route]:
-    """The table of reviews."""
+    """The routes of reviews."""
 
     async def page(call: Call[None, ReviewQuery]) -> ReviewPage:
         query = call.query

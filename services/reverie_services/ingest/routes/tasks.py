@@ -30,7 +30,7 @@ class TaskQuery(ScopedQuery):
 
 
 def build_task_routes(deps: TaskDependencies) -> list[Route]:
-    """The table of tasks."""
+    """The routes of tasks."""
     handlers = TaskHandlers(deps)
     return [
         Route(
@@ -69,7 +69,7 @@ def build_task_routes(deps: TaskDependencies) -> list[Route]:
 
 
 class TaskHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of tasks."""
 
     def __init__(self, deps: TaskDependencies) -> None:
         self._deps = deps

@@ -79,7 +79,7 @@ class VaultAdviceCursor(CursorPosition):
 
 
 def build_vault_routes(deps: VaultDependencies) -> list[Route]:
-    """The table of the vault."""
+    """The routes of the vault."""
     handlers = VaultHandlers(deps)
     path = "/v1/vault/{key}"
     return [
@@ -135,7 +135,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
 
 
 class VaultHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of the vault."""
 
     def __init__(self, deps: VaultDependencies) -> None:
         self._deps = deps

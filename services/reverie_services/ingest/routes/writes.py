@@ -62,7 +62,7 @@ WriteResults = Mapping[UUID, WriteResult | ReverieError]
 
 
 def build_write_routes(deps: WriteDependencies) -> list[Route]:
-    """The table of ingest."""
+    """The routes of writes and sessions."""
     handlers = WriteHandlers(deps)
     return [
         Route(
@@ -115,7 +115,7 @@ def build_write_routes(deps: WriteDependencies) -> list[Route]:
 
 
 class WriteHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of remembering, sessions and turns."""
 
     def __init__(self, deps: WriteDependencies) -> None:
         self._deps = deps

@@ -84,7 +84,7 @@ class ImportTally:
 
 
 async def import_lines(file: BinaryIO, principal: Principal, context: ImportContext) -> None:
-    """Reads the file to its end. Raises `Malformed` on a header that is not understood.
+    """Reads the file to its end. Raises `MalformedInput` on a header that is not understood.
 
     A secret that enters the vault meanwhile is known from the next batch on.
     """

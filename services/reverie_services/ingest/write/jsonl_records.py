@@ -70,7 +70,8 @@ def check_header(text: bytes) -> None:
 def parse_record(
     text: bytes, principal: Principal, redactor: Redactor, settings: IngestSettings
 ) -> ImportRecord:
-    """The record of a line. Raises `InvalidInput`, `TooLarge`, `MalformedInput` or `Forbidden`."""
+    """The record of a line. Raises `InvalidInput`, `PayloadTooLarge`, `MalformedInput` or
+    `Forbidden`."""
     value = _parse_json(text)
     kind = value.pop("type", None)
     model = RECORD_TYPES.get(kind) if isinstance(kind, str) else None

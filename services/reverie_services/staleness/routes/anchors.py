@@ -31,7 +31,7 @@ class UnanchoredQuery(PageQuery):
 
 
 def build_anchor_routes(deps: StalenessDependencies) -> list[Route]:
-    """The table of anchors."""
+    """The routes of anchors."""
 
     async def lacking(call: Call[None, UnanchoredQuery]) -> UnanchoredPage:
         principal, query = call.principal, call.query

@@ -36,7 +36,7 @@ class StaleQuery(PageQuery):
 
 
 def build_change_routes(deps: StalenessDependencies) -> list[Route]:
-    """The table of staleness."""
+    """The routes of staleness."""
     handlers = StalenessHandlers(deps)
     return [
         Route(
@@ -62,7 +62,7 @@ def build_change_routes(deps: StalenessDependencies) -> list[Route]:
 
 
 class StalenessHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of git changes and stale memories."""
 
     def __init__(self, deps: StalenessDependencies) -> None:
         self._deps = deps

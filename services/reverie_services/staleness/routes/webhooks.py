@@ -77,7 +77,7 @@ class WebhookCursor(CursorPosition):
 
 
 def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
-    """The table of webhooks. Deliveries carry a signature in place of a key."""
+    """The routes of webhooks. Deliveries carry a signature in place of a key."""
     handlers = WebhookHandlers(deps)
     table = [
         Route(
@@ -124,7 +124,7 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
 
 
 class WebhookHandlers:
-    """The handlers, around the parts of the service."""
+    """Handlers of webhooks: the list, and those of each forge."""
 
     def __init__(self, deps: StalenessDependencies) -> None:
         self._deps = deps

@@ -127,7 +127,7 @@ class IgnoredDelivery:
 
 
 def parse_push(push: PushPayload, project: str) -> GitChange | IgnoredDelivery:
-    """The change of a push. Raises `Invalid` naming what no change may hold."""
+    """The change of a push. Raises `InvalidInput` naming what no change may hold."""
     if not push.ref.startswith(BRANCH_REF_PREFIX):
         return IgnoredDelivery("it is no push to a branch")
     merged_branches = [
