@@ -13,7 +13,7 @@ from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.kinds import ANCHOR_KINDS
 from reverie.domain.entities.file_paths import build_anchor_metadata, extract_paths, is_same_file
-from reverie.domain.entities.recognition import Entity, extract_entities
+from reverie.domain.entities.recognition import extract_entities
 from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate, infer_causes
 from reverie.domain.text.chunking import chunk_text
 from reverie.inference.embedder import Embedder
@@ -154,21 +154,15 @@ async def embed_chunks(
         _encode_missing(deps.model_manager.sparse_encoder, texts, embeddings),
     )
     return [
-        None if chunked is None else _build_chunks(chunked, vectors, word_weights)
+        None
+        if chunked is None
+        else [
+            EmbeddedChunk(
+                start, stop, digest, vectors[digest], word_weights.get(digest), embedder.name
+            )
+            for start, stop, digest in chunked.spans
+        ]
         for chunked in chunked_memories
-    ]
-
-
-def _build_chunks(
-    chunked: ChunkedMemory,
-    vectors: Mapping[bytes, Vector],
-    word_weights: Mapping[bytes, WordWeights],
-) -> list[EmbeddedChunk]:
-    return [
-        EmbeddedChunk(
-            start, stop, digest, vectors[digest], word_weights.get(digest), chunked.embedder.name
-        )
-        for start, stop, digest in chunked.spans
     ]
 
 
@@ -242,7 +236,7 @@ async def find_touched_nodes(
 ) -> list[dict[UUID, dict[str, Any]]]:
     """The nodes that each memory speaks of, made where they are missing, with each edge's meta."""
     mentions = [
-        MemoryMentions(memory, *(((), ()) if memory.carried else _extract_mentions(memory)))
+        MemoryMentions(memory, (), ()) if memory.carried else _extract_mentions(memory)
         for memory in memories
     ]
     nodes_by_memory = await deps.enrichment.ensure_nodes(tenant, mentions)
@@ -256,16 +250,19 @@ async def find_touched_nodes(
     ]
 
 
-def _extract_mentions(memory: EnrichableMemory) -> tuple[Sequence[str], Sequence[Entity]]:
-    """The files and entities that a memory speaks of."""
-    git = memory.git or {}
-    located_paths = [path for name in ("lines", "symbols") for path in git.get(name, {})]
-    files = (
-        [*git.get("files", ()), *located_paths, *extract_paths(memory.content)]
-        if project_of_scope(memory.scope)
-        else []
-    )
-    return _dedupe_files(files)[:MAX_ANCHORS], extract_entities(memory.content)[:MAX_ANCHORS]
+def _extract_mentions(memory: EnrichableMemory) -> MemoryMentions:
+    """The files and entities that a memory speaks of.
+
+    Each file once, by the name that came first: what the client said beats what prose says.
+    """
+    git, files = memory.git or {}, list[str]()
+    if project_of_scope(memory.scope):
+        located_paths = [path for name in ("lines", "symbols") for path in git.get(name, {})]
+        for path in (*git.get("files", ()), *located_paths, *extract_paths(memory.content)):
+            if not any(path == other or is_same_file(path, other) for other in files):
+                files.append(path)
+    entities = extract_entities(memory.content)
+    return MemoryMentions(memory, files[:MAX_ANCHORS], entities[:MAX_ANCHORS])
 
 
 async def infer_rule_causes(
@@ -329,12 +326,3 @@ def _build_cause_candidate(memory: EnrichableMemory) -> CauseCandidate:
     files = tuple((memory.git or {}).get("files", ()))
     at = memory.valid_from or memory.created
     return CauseCandidate(memory.id, memory.kind, memory.content, at, memory.session, files)
-
-
-def _dedupe_files(files: Sequence[str]) -> list[str]:
-    """Each file once, by the name that came first: what the client said beats what prose says."""
-    distinct: list[str] = []
-    for file in files:
-        if not any(file == other or is_same_file(file, other) for other in distinct):
-            distinct.append(file)
-    return distinct

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 from uuid import UUID
 
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.store.memories.enrichment import EnrichableMemory
-from reverie.store.search.reindex import ReindexStore
+from reverie.store.search.reindex import MemoryText, ReindexStore, TurnContent
 from reverie_services.ingest.dependencies import DerivationDependencies
 from reverie_services.ingest.enrich.enrichment import (
     chunk_memories,
@@ -23,6 +24,9 @@ TURN_BATCH_SIZE = 2000
 
 ReindexProgress = Callable[[str, int, int], None]
 """Told of a part how much of it is done, of how many."""
+
+
+RowT = TypeVar("RowT", MemoryText, TurnContent)
 
 
 class ReindexTarget(StrEnum):
@@ -52,98 +56,85 @@ async def reindex_tenant(
     due there: its event is still to be told.
     Raises `Unavailable` where vectors are wanted and there is no model.
     """
+    reindex = _TenantReindex(deps, tenant, on_progress)
+    memory_count, turn_count = await deps.reindex.count_rows(tenant)
+    list_memories, list_turns = deps.reindex.list_memories, deps.reindex.list_turns
     done: dict[str, int] = {}
     if ReindexTarget.WORDS in targets:
-        done["words"] = await _reindex_memory_words(deps, tenant, on_progress)
-        done["turns"] = await _reindex_turns(deps, tenant, on_progress)
+        done["words"] = await reindex.run_part(
+            "words", memory_count, list_memories, BATCH_SIZE, reindex.index_memories
+        )
+        done["turns"] = await reindex.run_part(
+            "turns", turn_count, list_turns, TURN_BATCH_SIZE, reindex.index_turns
+        )
         await deps.reindex.delete_orphan_postings(tenant)
     if ReindexTarget.ANCHORS in targets:
         await deps.reindex.restore_anchors(tenant)
-        done["anchors"] = await _derive_each(deps, tenant, "anchors", _rebuild_anchors, on_progress)
+        done["anchors"] = await reindex.run_part(
+            "anchors", memory_count, list_memories, BATCH_SIZE, reindex.rebuild_anchors
+        )
     if ReindexTarget.VECTORS in targets:
         await deps.model_manager.load((await deps.enrichment.get_model(tenant)).name)
-        done["vectors"] = await _derive_each(deps, tenant, "vectors", _rebuild_vectors, on_progress)
+        done["vectors"] = await reindex.run_part(
+            "vectors", memory_count, list_memories, BATCH_SIZE, reindex.rebuild_vectors
+        )
         await deps.reindex.delete_orphan_vectors(tenant)
     return done
 
 
-async def _reindex_memory_words(
-    deps: ReindexDependencies, tenant: int, on_progress: ReindexProgress
-) -> int:
-    total, done = (await deps.reindex.count_rows(tenant))[0], 0
-    async for ids, texts in _iterate_memory_texts(deps, tenant):
-        await deps.reindex.replace_memory_words(tenant, texts)
-        await deps.reindex.save_position(tenant, "words", ids[-1])
-        done += len(ids)
-        on_progress("words", done, total)
-    await deps.reindex.save_position(tenant, "words", None)
-    return done
+@dataclass(frozen=True)
+class _TenantReindex:
+    """What is rebuilt of one tenant, page by page."""
 
+    deps: ReindexDependencies
+    tenant: int
+    on_progress: ReindexProgress
 
-async def _iterate_memory_texts(
-    deps: ReindexDependencies, tenant: int
-) -> AsyncIterator[tuple[list[UUID], dict[str, str]]]:
-    after_id = await deps.reindex.load_position(tenant, "words")
-    while page := await deps.reindex.list_memories(tenant, after_id, BATCH_SIZE):
-        after_id = page[-1].id
-        texts = {
-            str(memory.id): memory_index_text(memory.key, memory.content, memory.tags)
-            for memory in page
-        }
-        yield [memory.id for memory in page], texts
+    async def run_part(
+        self,
+        part: str,
+        total: int,
+        list_page: Callable[[int, UUID, int], Awaitable[Sequence[RowT]]],
+        page_size: int,
+        process: Callable[[Sequence[RowT]], Awaitable[None]],
+    ) -> int:
+        """Processes all pages from the stored position on; how many rows that were."""
+        store, done = self.deps.reindex, 0
+        after_id = await store.load_position(self.tenant, part)
+        while page := await list_page(self.tenant, after_id, page_size):
+            await process(page)
+            after_id = page[-1].id
+            await store.save_position(self.tenant, part, after_id)
+            done += len(page)
+            self.on_progress(part, done, total)
+        await store.save_position(self.tenant, part, None)
+        return done
 
+    async def index_memories(self, page: Sequence[MemoryText]) -> None:
+        texts = {str(row.id): memory_index_text(row.key, row.content, row.tags) for row in page}
+        await self.deps.reindex.replace_memory_words(self.tenant, texts)
 
-async def _reindex_turns(
-    deps: ReindexDependencies, tenant: int, on_progress: ReindexProgress
-) -> int:
-    total, done = (await deps.reindex.count_rows(tenant))[1], 0
-    after_id = await deps.reindex.load_position(tenant, "turns")
-    while page := await deps.reindex.list_turns(tenant, after_id, TURN_BATCH_SIZE):
-        after_id = page[-1].id
-        texts = {str(turn.id): turn_index_text(turn.role, turn.content) for turn in page}
-        await deps.reindex.replace_turn_words(tenant, texts)
-        await deps.reindex.save_position(tenant, "turns", after_id)
-        done += len(page)
-        on_progress("turns", done, total)
-    await deps.reindex.save_position(tenant, "turns", None)
-    return done
+    async def index_turns(self, page: Sequence[TurnContent]) -> None:
+        texts = {str(row.id): turn_index_text(row.role, row.content) for row in page}
+        await self.deps.reindex.replace_turn_words(self.tenant, texts)
 
+    async def rebuild_anchors(self, page: Sequence[MemoryText]) -> None:
+        deps, tenant = self.deps, self.tenant
+        async for memory in self._load_each(page):
+            [touches] = await find_touched_nodes(deps, tenant, [memory])
+            [causes] = await infer_rule_causes(deps, tenant, [memory], [touches])
+            relatives = deps.settings.max_relatives
+            await deps.enrichment.replace_links(tenant, memory, touches, relatives, causes)
 
-async def _derive_each(
-    deps: ReindexDependencies,
-    tenant: int,
-    target: str,
-    derive: Callable[[ReindexDependencies, int, EnrichableMemory], Awaitable[None]],
-    on_progress: ReindexProgress,
-) -> int:
-    """Derives from one memory after the other; a change of one meanwhile is the slow path's."""
-    total, done = (await deps.reindex.count_rows(tenant))[0], 0
-    after_id = await deps.reindex.load_position(tenant, target)
-    while page := await deps.reindex.list_memories(tenant, after_id, BATCH_SIZE):
-        for memory in page:
-            loaded = await deps.enrichment.load(tenant, memory.id)
-            if loaded is not None:
-                await derive(deps, tenant, loaded)
-        after_id = page[-1].id
-        await deps.reindex.save_position(tenant, target, after_id)
-        done += len(page)
-        on_progress(target, done, total)
-    await deps.reindex.save_position(tenant, target, None)
-    return done
+    async def rebuild_vectors(self, page: Sequence[MemoryText]) -> None:
+        async for memory in self._load_each(page):
+            chunked = await chunk_memories(self.deps, self.tenant, [memory], ignore_existing=True)
+            for chunks in await embed_chunks(self.deps, chunked or []):
+                await self.deps.enrichment.replace_chunks(self.tenant, memory, chunks or [])
 
-
-async def _rebuild_vectors(
-    deps: ReindexDependencies, tenant: int, memory: EnrichableMemory
-) -> None:
-    chunked = await chunk_memories(deps, tenant, [memory], ignore_existing=True)
-    for chunks in await embed_chunks(deps, chunked or []):
-        await deps.enrichment.replace_chunks(tenant, memory, chunks or [])
-
-
-async def _rebuild_anchors(
-    deps: ReindexDependencies, tenant: int, memory: EnrichableMemory
-) -> None:
-    [touches] = await find_touched_nodes(deps, tenant, [memory])
-    [causes] = await infer_rule_causes(deps, tenant, [memory], [touches])
-    relatives = deps.settings.max_relatives
-    await deps.enrichment.replace_links(tenant, memory, touches, relatives, causes)
+    async def _load_each(self, page: Sequence[MemoryText]) -> AsyncIterator[EnrichableMemory]:
+        """One memory after the other; a change of one meanwhile is the slow path's."""
+        for row in page:
+            memory = await self.deps.enrichment.load(self.tenant, row.id)
+            if memory is not None:
+                yield memory
