@@ -19,7 +19,7 @@ from reverie.inference.model_metrics import UNREGISTERED_METRICS, ModelMetrics
 from reverie.runtime.http.audit import create_auditor
 from reverie.runtime.http.read_your_writes import PositionHooks
 from reverie.runtime.observability.logs import hide_secrets
-from reverie.runtime.observability.metrics import create_registry
+from reverie.runtime.observability.metrics import PolledGauge, create_registry
 from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.runtime.settings.settings import Settings
@@ -31,6 +31,7 @@ from reverie.store.platform.idempotency import IdempotencyTable
 from reverie.store.platform.llm_usage import LlmUsageStore
 from reverie.store.platform.quotas import QuotaStore
 from reverie.store.platform.vault import VaultStore
+from reverie.store.sessions.dreams import DreamStore
 
 
 @dataclass(frozen=True)
@@ -120,3 +121,22 @@ def build_model_manager(
         ),
         metrics=metrics,
     )
+
+
+def build_dream_queue_gauges(dreams: DreamStore) -> list[PolledGauge]:
+    """The queue of dreams of all tenants. Ingest shows it too: there may be no dream worker."""
+
+    async def queued() -> float:
+        return float((await dreams.load_queue_lengths()).queued)
+
+    async def running() -> float:
+        return float((await dreams.load_queue_lengths()).running)
+
+    async def oldest() -> float:
+        return (await dreams.load_queue_lengths()).oldest_seconds
+
+    return [
+        PolledGauge("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
+        PolledGauge("reverie_dreams_running", "Scopes that a worker digests.", running),
+        PolledGauge("reverie_dreams_oldest_seconds", "Age of the oldest request.", oldest),
+    ]

@@ -39,7 +39,11 @@ from reverie_services.dream.metrics import DreamMetrics
 from reverie_services.dream.routes.dreams import build_dream_routes, build_maintenance_routes
 from reverie_services.dream.routes.summaries import build_summary_routes
 from reverie_services.dream.settings import build_dream_settings
-from reverie_services.startup import build_model_manager, open_resources
+from reverie_services.startup import (
+    build_dream_queue_gauges,
+    build_model_manager,
+    open_resources,
+)
 
 
 @asynccontextmanager
@@ -99,6 +103,13 @@ async def open_service(
                 partial(consume, resources.bus, DREAM_WORKERS, handle),
                 worker.run_polling_loop,
             ]
+
+        async def count_parked() -> float:
+            return float((await dreams.load_queue_lengths()).parked)
+
+        parked = PolledGauge(
+            "reverie_dreams_parked", "Scopes given up after their last attempt.", count_parked
+        )
         yield replace(
             resources.create_service(settings.dream_port),
             routes=[
@@ -106,29 +117,6 @@ async def open_service(
                 *build_summary_routes(summaries),
                 *build_maintenance_routes(maintenance),
             ],
-            polled_gauges=_build_gauges(dreams),
+            polled_gauges=[*build_dream_queue_gauges(dreams), parked],
             background=jobs,
         )
-
-
-def _build_gauges(dreams: DreamStore) -> list[PolledGauge]:
-    """The queue of all tenants."""
-
-    async def queued() -> float:
-        return float((await dreams.load_queue_lengths()).queued)
-
-    async def running() -> float:
-        return float((await dreams.load_queue_lengths()).running)
-
-    async def parked() -> float:
-        return float((await dreams.load_queue_lengths()).parked)
-
-    async def oldest() -> float:
-        return (await dreams.load_queue_lengths()).oldest_seconds
-
-    return [
-        PolledGauge("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
-        PolledGauge("reverie_dreams_running", "Scopes that a worker digests.", running),
-        PolledGauge("reverie_dreams_parked", "Scopes given up after their last attempt.", parked),
-        PolledGauge("reverie_dreams_oldest_seconds", "Age of the oldest request.", oldest),
-    ]

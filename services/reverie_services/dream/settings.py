@@ -25,7 +25,6 @@ class DreamSettings:
     max_attempts: int = 3
     retry_pause: float = 2.0
     poll_interval: float = 3.0
-    max_summary_memories: int = 400
     max_summary_tokens: int = 800
     limits: DreamThresholds = DEFAULT_THRESHOLDS
     half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
@@ -33,8 +32,6 @@ class DreamSettings:
     maintenance_step_timeout: float = 20.0
     reflection_enabled: bool = False
     review_mode: ReviewMode = "off"
-    archive_min_age_days: float = 7.0
-    promotion_min_sessions: int = 3
 
 
 def build_dream_settings(settings: Settings) -> DreamSettings:

@@ -99,7 +99,6 @@ async def open_service(
         models.set_metrics(ModelMetrics(resources.registry))
         outbox = BufferedOutbox(database)
         enrichment = deps.EnrichmentDependencies(
-            build_ingest_settings(settings),
             models,
             EnrichmentStore(database),
             DuplicateStore(database),
@@ -135,7 +134,7 @@ def _build_routes(
     resources: ServiceResources, enrichment: deps.EnrichmentDependencies
 ) -> list[Route]:
     database, vault_store = resources.database, resources.vault
-    settings, models = enrichment.settings, enrichment.model_manager
+    settings, models = build_ingest_settings(resources.settings), enrichment.model_manager
     language_model, publisher = enrichment.language_model, enrichment.publisher
     memories, edit_store = MemoryStore(database), EditStore(database)
     sessions, contexts = SessionStore(database), ContextStore(database)
@@ -208,7 +207,7 @@ def _build_routes(
                 quotas,
                 short_ids,
                 resources.bus,
-                settings.deletion_timeout,
+                resources.settings.request_timeout / 2,
             )
         ),
         *audit.build_audit_routes(AuditTable(database)),
@@ -218,7 +217,6 @@ def _build_routes(
                 DreamLimitStore(database),
                 resources.llm_usage,
                 quotas,
-                settings.dream_limits,
             )
         ),
     ]
@@ -228,7 +226,8 @@ def _build_derivation_jobs(
     resources: ServiceResources, enrichment: deps.EnrichmentDependencies
 ) -> list[BackgroundJob]:
     """What goes on by itself: no request waits for it, so a process of its own may do it."""
-    database, bus, settings = resources.database, resources.bus, enrichment.settings
+    database, bus = resources.database, resources.bus
+    settings = build_ingest_settings(resources.settings)
     models, publisher = enrichment.model_manager, enrichment.publisher
     scheduler = Scheduler(
         deps.SchedulerDependencies(
@@ -246,7 +245,9 @@ def _build_derivation_jobs(
         )
     )
     redaction_backfill = deps.RedactionBackfillDependencies(
-        RedactionBackfillStore(database), resources.vault.load_redactor, settings.redaction_grace
+        RedactionBackfillStore(database),
+        resources.vault.load_redactor,
+        grace=resources.settings.request_timeout,
     )
     model_selection = deps.ModelSelectionDependencies(
         enrichment.enrichment.models,

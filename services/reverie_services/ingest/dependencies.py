@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.confidence import HalfLives
-from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
@@ -175,14 +174,12 @@ class ProjectSettingsDependencies:
     dream_limits: DreamLimitStore
     llm_usage: LlmUsageStore
     quotas: QuotaStore
-    default_limits: DreamThresholds
 
 
 @dataclass(frozen=True)
 class DerivationDependencies:
     """Dependencies of deriving chunks, vectors, anchors and causes from memories."""
 
-    settings: IngestSettings
     model_manager: ModelManager
     enrichment: EnrichmentStore
 

@@ -12,6 +12,7 @@ from reverie.store.platform.background_work import LeaderLock
 from reverie.store.sessions.dreams import DreamStore
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.outbox_cleanup import BufferedOutbox
+from reverie_services.startup import build_dream_queue_gauges
 
 
 def build_gauges(
@@ -32,15 +33,6 @@ def build_gauges(
     async def oldest() -> float:
         return (await outbox.age())[1]
 
-    async def queued() -> float:
-        return float((await dreams.load_queue_lengths()).queued)
-
-    async def running() -> float:
-        return float((await dreams.load_queue_lengths()).running)
-
-    async def oldest_request() -> float:
-        return (await dreams.load_queue_lengths()).oldest_seconds
-
     async def unenriched() -> float:
         return float((await leader_lock.count_backlog()).memories)
 
@@ -57,9 +49,7 @@ def build_gauges(
         PolledGauge("reverie_dead_letters", "Messages among the dead letters.", dead_letters),
         PolledGauge("reverie_outbox_waiting", "Events not yet on the bus.", waiting),
         PolledGauge("reverie_outbox_oldest_seconds", "Age of the oldest of them.", oldest),
-        PolledGauge("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
-        PolledGauge("reverie_dreams_running", "Scopes that a worker digests.", running),
-        PolledGauge("reverie_dreams_oldest_seconds", "Age of the oldest request.", oldest_request),
+        *build_dream_queue_gauges(dreams),
         PolledGauge(
             "reverie_memories_unenriched", "Memories the slow path has not reached.", unenriched
         ),

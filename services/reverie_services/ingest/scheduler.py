@@ -13,6 +13,7 @@ import structlog
 
 from reverie.contracts.events import MAINTENANCE_SUBJECT, build_outgoing_event
 from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
 from reverie.domain.graph.pagerank import rank_nodes
 from reverie_services.ingest.dependencies import SchedulerDependencies
 from reverie_services.ingest.enrich.worker import enrich_memory
@@ -24,6 +25,7 @@ MAX_DUE_DREAMS = 100
 MAX_POSTPONED = 10_000
 RETRY_SECONDS = 3600.0
 WAKEUP_INTERVAL = 60.0
+DREAM_RETENTION = 90 * 86_400.0
 
 MissedMemory = tuple[int, str, UUID]
 """A tenant's number and name, and a memory that its event did not reach."""
@@ -90,7 +92,7 @@ class Scheduler:
     async def _request_due_dreams(self) -> int:
         """Asks for dreams over scopes that are due and renews lost tickets; how many were due."""
         deps = self._deps
-        due_scopes = await deps.dreams.list_due_scopes(deps.settings.dream_limits, MAX_DUE_DREAMS)
+        due_scopes = await deps.dreams.list_due_scopes(DEFAULT_THRESHOLDS, MAX_DUE_DREAMS)
         for due in due_scopes:
             _, ticket = await deps.dreams.request(
                 due.tenant, due.tenant_name, due.scope, due.reason, {}, due.silent_seconds
@@ -120,7 +122,7 @@ class Scheduler:
         """Deletes what is kept for a while only."""
         deps, settings = self._deps, self._deps.settings
         await deps.idempotency.sweep()
-        await deps.dream_runs.delete_old_decisions(settings.dream_retention)
+        await deps.dream_runs.delete_old_decisions(DREAM_RETENTION)
         await deps.traces.sweep(settings.trace_retention)
         await deps.audit.sweep(settings.audit_retention)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.domain.core.confidence import HalfLives, parse_half_lives
-from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.runtime.settings.settings import Settings
 
@@ -28,15 +27,7 @@ class IngestSettings:
     scheduler_interval: float
     maintenance_interval: float
     auto_multilingual_model: bool
-    dream_limits: DreamThresholds = DEFAULT_THRESHOLDS
-    tool_output_chars: int = 600
-    dream_retention: float = 90 * 86_400.0
-    chunk_tokens: int = 200
-    chunk_overlap: int = 40
-    max_relatives: int = 5
     sweep_age: float = 30.0
-    deletion_timeout: float = 15.0
-    redaction_grace: float = 30.0
 
 
 def build_ingest_settings(settings: Settings) -> IngestSettings:
@@ -55,6 +46,4 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         auto_multilingual_model=settings.auto_multilingual_model
         and settings.embedding_url is None
         and settings.embedding_model == DEFAULT_MODEL,
-        deletion_timeout=settings.request_timeout / 2,
-        redaction_grace=settings.request_timeout,
     )

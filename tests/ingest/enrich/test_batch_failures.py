@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
@@ -13,10 +13,10 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.kinds import Kind
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageEndpoint
+from reverie.inference.model_manager import ModelManager
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.platform.background_work import OutboxTable
-from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.llm_usage import LlmUsageStore
 from reverie.store.platform.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
@@ -41,15 +41,14 @@ create trigger refused before update on memory for each row
 
 def _parts(store: Store, language: LanguageModel | None) -> EnrichmentDependencies:
     """What writing and comparing take."""
-    made = SimpleNamespace(
-        settings=SimpleNamespace(max_relatives=5),
-        enrichment=EnrichmentStore(store.db),
-        duplicates=DuplicateStore(store.db),
-        publisher=EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db)),
-        load_redactor=VaultStore(store.db, create_cipher(None)).load_redactor,
-        language_model=language,
+    return EnrichmentDependencies(
+        ModelManager("none", Path(), None, 1, False),
+        EnrichmentStore(store.db),
+        DuplicateStore(store.db),
+        VaultStore(store.db).load_redactor,
+        EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db)),
+        language,
     )
-    return cast("EnrichmentDependencies", made)
 
 
 def _published(parts: EnrichmentDependencies) -> list[str]:

@@ -50,7 +50,6 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
         )
         publisher = EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db))
         enrichment = EnrichmentDependencies(
-            settings,
             ModelManager("none", tmp_path, None, 1, False),
             EnrichmentStore(store.db),
             DuplicateStore(store.db),

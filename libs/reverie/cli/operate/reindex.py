@@ -67,12 +67,10 @@ async def _rebuild_tenants(
     from reverie.store.memories.enrichment import EnrichmentStore
     from reverie.store.search.reindex import ReindexStore
     from reverie_services.ingest.enrich.reindex import ReindexDependencies, reindex_tenant
-    from reverie_services.ingest.settings import build_ingest_settings
 
     results: dict[str, dict[str, int]] = {}
     async with open_database(url, size=2) as database, _open_model(settings, targets) as model:
         tools = ReindexDependencies(
-            build_ingest_settings(settings),
             model,
             EnrichmentStore(database),
             ReindexStore(database),

@@ -31,6 +31,7 @@ from reverie_services.dream.digest.session_digest import (
 log = structlog.get_logger("reverie.dream")
 
 PROMOTION_BATCH = 100
+MAX_SUMMARY_MEMORIES = 400
 PARKED_HEADER = "Reverie-Parked"
 """A header of a dead letter: the run after which the job was parked. Sent again, it wakes."""
 
@@ -170,7 +171,7 @@ async def _build_summary(
     deps: DigestDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
 ) -> ComposedSummary[Memory]:
     """From what changed; from all where that is not known or what was cut off may come in."""
-    limit, token_limit = deps.settings.max_summary_memories, deps.settings.max_summary_tokens
+    limit, token_limit = MAX_SUMMARY_MEMORIES, deps.settings.max_summary_tokens
     count = deps.token_counter.count
     if basis.seen:
         memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)

@@ -26,6 +26,8 @@ DECAYING_KINDS = [
 PAGE_SIZE = 500
 SMALL_PAGE_SIZE = 20
 USAGE_RETENTION_DAYS = 30
+ARCHIVE_MIN_AGE_DAYS = 7.0
+PROMOTION_MIN_SESSIONS = 3
 
 
 MaintenanceStep = Callable[
@@ -39,7 +41,7 @@ async def promote_conventions(
     """Makes conventions of what proved itself: what is in the way of some stops no others."""
     scope = progress.scope
     promotable = await deps.maintenance.list_promotable(
-        scope, after_id, deps.settings.promotion_min_sessions, PAGE_SIZE
+        scope, after_id, PROMOTION_MIN_SESSIONS, PAGE_SIZE
     )
     redactor = await deps.load_redactor(scope.tenant)
     new_memories = [
@@ -60,7 +62,7 @@ async def archive_faded(
     reason = f"its confidence fell to {FLOOR}"
     now = datetime.now(UTC)
     page = await deps.maintenance.list_fading(
-        scope, after_id, DECAYING_KINDS, settings.archive_min_age_days, PAGE_SIZE
+        scope, after_id, DECAYING_KINDS, ARCHIVE_MIN_AGE_DAYS, PAGE_SIZE
     )
     faded = {item.id: item for item in page if has_decayed(item, now, settings.half_lives)}
     if faded:
@@ -73,10 +75,9 @@ async def collect_unused_anchors(
     deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
     """Puts away files and entities that nothing touches any more."""
-    days = deps.settings.archive_min_age_days
     nodes = await deps.maintenance.list_anchors(progress.scope, after_id, PAGE_SIZE)
     for node, outcome in await deps.maintenance.archive_unused_anchors(
-        progress.scope.tenant, nodes, days
+        progress.scope.tenant, nodes, ARCHIVE_MIN_AGE_DAYS
     ):
         result = "collected" if outcome == "archived" else "restored"
         progress.record_decision(
@@ -177,7 +178,7 @@ async def _count_faded(deps: MaintenanceDependencies, scope: MaintenanceScope) -
     after_id, examined, faded = START_ID, 0, 0
     while True:
         page = await deps.maintenance.list_fading(
-            scope, after_id, DECAYING_KINDS, settings.archive_min_age_days, PAGE_SIZE
+            scope, after_id, DECAYING_KINDS, ARCHIVE_MIN_AGE_DAYS, PAGE_SIZE
         )
         examined += len(page)
         faded += sum(has_decayed(memory, now, settings.half_lives) for memory in page)
@@ -189,9 +190,11 @@ async def _count_faded(deps: MaintenanceDependencies, scope: MaintenanceScope) -
 async def _count_idle_anchors(
     deps: MaintenanceDependencies, scope: MaintenanceScope
 ) -> tuple[int, int]:
-    days, after_id, examined, idle = deps.settings.archive_min_age_days, START_ID, 0, 0
+    after_id, examined, idle = START_ID, 0, 0
     while True:
-        page = await deps.maintenance.list_idle_anchors(scope, after_id, days, PAGE_SIZE)
+        page = await deps.maintenance.list_idle_anchors(
+            scope, after_id, ARCHIVE_MIN_AGE_DAYS, PAGE_SIZE
+        )
         examined += len(page)
         idle += sum(is_idle for _, is_idle in page)
         if len(page) < PAGE_SIZE:

@@ -32,6 +32,8 @@ from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfo
 
 MAX_ANCHORS = 50
 MAX_CANDIDATES = 40
+MAX_RELATIVES = 5
+CHUNK_TOKENS, CHUNK_OVERLAP = 200, 40
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,7 @@ async def chunk_memories(
 def _split_content(
     deps: DerivationDependencies, content: str
 ) -> tuple[list[tuple[int, int, bytes]], dict[bytes, str]]:
-    size, overlap = deps.settings.chunk_tokens, deps.settings.chunk_overlap
-    spans = chunk_text(content, deps.model_manager.counter.count, size, overlap)
+    spans = chunk_text(content, deps.model_manager.counter.count, CHUNK_TOKENS, CHUNK_OVERLAP)
     texts = [content[span.start : span.stop] for span in spans]
     hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
     digested_spans = [
@@ -223,7 +224,7 @@ async def _write_group(
                 memory, item.chunks, nodes, all_causes, llm_causes is not None, item.headers
             )
         )
-    events = await deps.enrichment.write_derived(tenant, derived, deps.settings.max_relatives)
+    events = await deps.enrichment.write_derived(tenant, derived, MAX_RELATIVES)
     for item, written_events in zip(group, events, strict=True):
         item.written = bool(written_events)
     await deps.publisher.publish(tenant_id, [item for batch in events for item in batch])

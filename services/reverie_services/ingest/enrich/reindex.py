@@ -13,6 +13,7 @@ from reverie.store.memories.enrichment import EnrichableMemory
 from reverie.store.search.reindex import MemoryText, ReindexStore, TurnContent
 from reverie_services.ingest.dependencies import DerivationDependencies
 from reverie_services.ingest.enrich.enrichment import (
+    MAX_RELATIVES,
     chunk_memories,
     embed_chunks,
     find_touched_nodes,
@@ -123,8 +124,7 @@ class _TenantReindex:
         async for memory in self._load_each(page):
             [touches] = await find_touched_nodes(deps, tenant, [memory])
             [causes] = await infer_rule_causes(deps, tenant, [memory], [touches])
-            relatives = deps.settings.max_relatives
-            await deps.enrichment.replace_links(tenant, memory, touches, relatives, causes)
+            await deps.enrichment.replace_links(tenant, memory, touches, MAX_RELATIVES, causes)
 
     async def rebuild_vectors(self, page: Sequence[MemoryText]) -> None:
         async for memory in self._load_each(page):

@@ -21,6 +21,7 @@ from reverie.contracts.dreams import (
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput, prefix_field
+from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.store.sessions.dream_runs import ALL_PROJECTS, combine_limits
@@ -146,10 +147,9 @@ class ProjectSettingsHandlers:
     async def _update_dream_limits(
         self, principal: Principal, project: str, changes: BaseModel | None
     ) -> None:
-        defaults = self._deps.default_limits
         try:
             await self._deps.dream_limits.update(
-                principal.tenant, project, _dump_fields(changes), defaults
+                principal.tenant, project, _dump_fields(changes), DEFAULT_THRESHOLDS
             )
         except InvalidInput as error:
             raise prefix_field("dream", error) from None
@@ -158,7 +158,7 @@ class ProjectSettingsHandlers:
         """Those in force: a project's over the tenant's over the services'."""
         levels = dict.fromkeys((ALL_PROJECTS, project))
         stored = [await self._deps.dream_limits.load(principal.tenant, level) for level in levels]
-        effective = combine_limits(self._deps.default_limits, stored)
+        effective = combine_limits(DEFAULT_THRESHOLDS, stored)
         return DreamLimitsBody(**vars(effective), set=sorted(stored[-1]))
 
 

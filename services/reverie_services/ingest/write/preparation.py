@@ -37,6 +37,8 @@ from reverie.store.sessions.sessions import TurnToAppend
 from reverie_services.ingest.settings import IngestSettings
 
 SOFT_CORRECTION_REASON = "minor correction"
+TOOL_OUTPUT_CHARS = 600
+"""Characters that are kept of a tool's output."""
 _TEXT_FIELDS = ("content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git")
 ONLY_RECALLED_MESSAGE = "is recalled memory and nothing else: it is known already"
 
@@ -254,7 +256,7 @@ def prepare_turn(
     )
     content = redacted.text
     if turn.role == "tool":
-        content = condense_tool_output(tool.text or None, content, settings.tool_output_chars)
+        content = condense_tool_output(tool.text or None, content, TOOL_OUTPUT_CHARS)
     else:
         check_size(f"turns.{index}.content", turn.content, settings.turn_limit, "turn_limit")
     stored = TurnToAppend(
