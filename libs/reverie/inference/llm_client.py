@@ -140,13 +140,15 @@ class LanguageModel:
         prompt: TaskPrompt,
         text: str,
         output_type: type[OutputT],
-        usage: UsageTally,
+        usage: UsageTally | None = None,
+        time_limit: float | None = None,
     ) -> OutputT:
         """The answer to a prompt about a text that is fenced already. Raises `LanguageModelError`.
 
-        Each try takes one call of the tenant's budget, also one that fails.
+        Each try takes one call of the tenant's budget, also one that fails. `time_limit`: seconds
+        for all tries together.
         """
-        transport = await self._get_transport()
+        usage = usage or UsageTally()
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(RetryableLanguageModelError),
             stop=stop_after_attempt(self.endpoint.attempts),
@@ -154,9 +156,15 @@ class LanguageModel:
             reraise=True,
         )
         try:
-            async for attempt in retrying:
-                with attempt:
-                    return await self._try_once(transport, tenant, prompt, text, output_type, usage)
+            async with asyncio.timeout(time_limit):
+                transport = await self._get_transport()
+                async for attempt in retrying:
+                    with attempt:
+                        return await self._try_once(
+                            transport, tenant, prompt, text, output_type, usage
+                        )
+        except TimeoutError as error:
+            raise LanguageModelError("it took too long") from error
         except LanguageModelError as error:
             usage.degraded_reason = usage.degraded_reason or str(error)
             log.warning("llm_unanswered", task=prompt.label, reason=str(error))

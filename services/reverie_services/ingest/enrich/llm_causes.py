@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
@@ -12,7 +11,6 @@ from reverie.domain.extraction import discourse_markers
 from reverie.domain.graph.causal_inference import MAX_EVIDENCE, CausalLink, CauseCandidate
 from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.llm_client import LanguageModel
-from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 
 CAUSAL_KINDS = frozenset({Kind.BUG, Kind.DECISION, Kind.LESSON, Kind.CONVENTION, Kind.SPEC})
@@ -64,11 +62,7 @@ async def find_causes(
         [(item.kind, redactor.redact(item.content[:2_000]).text) for item in candidates]
     )
     task = get_prompt("causes")
-    try:
-        async with asyncio.timeout(MODEL_TIMEOUT):
-            answer = await model.ask(tenant, task, text, CausePairsAnswer, UsageTally())
-    except TimeoutError as error:
-        raise LanguageModelError("it took too long") from error
+    answer = await model.ask(tenant, task, text, CausePairsAnswer, time_limit=MODEL_TIMEOUT)
     rule = f"{LLM_RULE_PREFIX} {task.label} {model.name}"
     pairs = {(item.cause, item.effect): item for item in answer.pairs}
     causes = [_build_cause(item, candidates, rule) for item in pairs.values()]

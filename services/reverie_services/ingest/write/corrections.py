@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -27,7 +26,6 @@ from reverie.domain.extraction.user_corrections import (
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text, memory_index_text
 from reverie.inference.llm_client import LanguageModel
-from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.store.sessions.sessions import SessionRecord
 
@@ -109,26 +107,18 @@ async def find_changes_by_model(
     memories: Sequence[Memory],
 ) -> list[CorrectionChange]:
     """The changes that a model finds, held against what was said. Raises `LanguageModelError`."""
-    candidates = _most_similar(texts, memories)
+    joined_texts = "\n".join(texts)
+    # The surest comes first among equals.
+    candidates = sorted(
+        memories, key=lambda memory: -compute_word_overlap(memory.content, joined_texts)
+    )[:MAX_SHOWN]
     items = [("said", text) for text in texts] + [("memory", item.content) for item in candidates]
     text = fence_items([(label, redactor.redact(text[:4_000]).text) for label, text in items])
     task = get_prompt("adjust")
-    try:
-        async with asyncio.timeout(MODEL_TIMEOUT):
-            answer = await model.ask(tenant, task, text, CorrectionsAnswer, UsageTally())
-    except TimeoutError as error:
-        raise LanguageModelError("it took too long") from error
+    answer = await model.ask(tenant, task, text, CorrectionsAnswer, time_limit=MODEL_TIMEOUT)
     produced_by = f"{task.label} {model.name}"
     changes = [_build_change(item, texts, candidates, produced_by) for item in answer.corrections]
     return _dedupe_changes([item for item in changes if item is not None])
-
-
-def _most_similar(texts: Sequence[str], memories: Sequence[Memory]) -> list[Memory]:
-    """Those that share most words with what was said, the surest first among equals."""
-    joined_texts = "\n".join(texts)
-    return sorted(memories, key=lambda memory: -compute_word_overlap(memory.content, joined_texts))[
-        :MAX_SHOWN
-    ]
 
 
 def _build_change(
@@ -144,17 +134,15 @@ def _build_change(
     old = candidates[index] if answer.memory is not None else None
     evidence = f"{sentence}\n{old.content if old else ''}"
     content = " ".join(answer.content.split())
+    new_name = answer.new.strip().lower()
     if (
         contains_instructions(content)
         or not is_grounded(content, evidence)
-        or not _mentions(sentence, answer.new)
+        or not new_name
+        or new_name not in sentence.lower()
     ):
         return None
     return CorrectionChange(old, content, sentence[:400], produced_by)
-
-
-def _mentions(sentence: str, name: str) -> bool:
-    return bool(name.strip()) and name.strip().lower() in sentence.lower()
 
 
 def _dedupe_changes(changes: Sequence[CorrectionChange]) -> list[CorrectionChange]:
