@@ -123,50 +123,16 @@ class WriteHandlers:
 
     async def remember(self, call: Call[RememberRequest, None]) -> RememberResponse:
         """`POST /v1/remember`."""
-        principal = call.principal
-        session_agent = (await self._load_session_agents(principal, [call.body])).get(
-            call.body.session
-        )
-        if isinstance(session_agent, ReverieError):
-            raise session_agent
+        principal, session_id = call.principal, call.body.session
+        session = await self._deps.sessions.get(principal, session_id) if session_id else None
+        session_agent = session.agent if session else None
         prepared = prepare_memory(
             call.body, principal, call.redactor, self._deps.settings, session_agent
         )
-        [written] = await self._deps.memories.remember(
-            principal,
-            [prepared.memory],
-            headers := inject_headers(),
-            call.idempotency_key,
-            secrets_epoch=call.redactor.secrets.epoch,
-        )
-        if isinstance(written, ReverieError):
-            raise written
-        self._deps.publisher.publish_after_reply(
-            call, principal.tenant, build_events(principal, written, headers)
-        )
-        vault_hints = await self._load_vault_hints(
-            principal, [prepared], {prepared.memory.id: written}
-        )
-        return _build_remembered_body(prepared, written, vault_hints)
-
-    async def _load_vault_hints(
-        self, principal: Principal, prepared: Sequence[PreparedMemory], written: WriteResults
-    ) -> dict[ScopedKey, str]:
-        """The advice to use the vault, for each key that was written very often."""
-        keys = set()
-        for item in prepared:
-            result = written[item.memory.id]
-            if isinstance(result, WriteResult) and result.outcome is WriteOutcome.SUPERSEDED:
-                keys.add((item.memory.scope, item.memory.key))
-        if not keys:
-            return {}
-        frequent_keys = await self._deps.vault.list_frequent_keys(
-            principal, len(keys), [(s, k or "") for s, k in keys]
-        )
-        return {
-            (key.scope, key.key): f"{key.key} was written {key.versions} times: {USE_VAULT_HINT}"
-            for key in frequent_keys
-        }
+        [result], vault_hints = await self._store(call, [prepared])
+        if isinstance(result, ReverieError):
+            raise result
+        return _build_remembered_body(prepared, result, vault_hints)
 
     async def remember_batch(self, call: Call[RememberBatchRequest, None]) -> RememberBatchResponse:
         """`POST /v1/remember/batch`: what passes lands together, the rest says why not."""
@@ -183,28 +149,43 @@ class WriteHandlers:
             for n, body in enumerate(parsed)
         ]
         valid = [entry for entry in prepared if isinstance(entry, PreparedMemory)]
-        headers = inject_headers()
-        memories = [entry.memory for entry in valid]
-        results = await self._deps.memories.remember(
-            principal,
-            memories,
-            headers,
-            call.idempotency_key,
-            secrets_epoch=call.redactor.secrets.epoch,
-        )
+        results, vault_hints = await self._store(call, valid)
         results_by_id = dict(zip((entry.memory.id for entry in valid), results, strict=True))
-        stored = [entry for entry in results if isinstance(entry, WriteResult)]
-        self._deps.publisher.publish_after_reply(
-            call,
-            principal.tenant,
-            [e for entry in stored for e in build_events(principal, entry, headers)],
-        )
-        vault_hints = await self._load_vault_hints(principal, valid, results_by_id)
         items = [
             _build_batch_item(index, entry, results_by_id, vault_hints, call.redactor)
             for index, entry in enumerate(prepared)
         ]
         return RememberBatchResponse(items=items)
+
+    async def _store(
+        self, call: Call[Any, None], prepared: Sequence[PreparedMemory]
+    ) -> tuple[Sequence[WriteResult | ReverieError], dict[ScopedKey, str]]:
+        """What became of each memory, and the advice to use the vault for keys written often."""
+        principal, headers = call.principal, inject_headers()
+        results = await self._deps.memories.remember(
+            principal,
+            [item.memory for item in prepared],
+            headers,
+            call.idempotency_key,
+            secrets_epoch=call.redactor.secrets.epoch,
+        )
+        stored = [result for result in results if isinstance(result, WriteResult)]
+        events = [event for result in stored for event in build_events(principal, result, headers)]
+        self._deps.publisher.publish_after_reply(call, principal.tenant, events)
+        superseded = {
+            (item.memory.scope, item.memory.key)
+            for item, result in zip(prepared, results, strict=True)
+            if isinstance(result, WriteResult) and result.outcome is WriteOutcome.SUPERSEDED
+        }
+        if not superseded:
+            return results, {}
+        frequent_keys = await self._deps.vault.list_frequent_keys(
+            principal, len(superseded), [(scope, key or "") for scope, key in superseded]
+        )
+        return results, {
+            (key.scope, key.key): f"{key.key} was written {key.versions} times: {USE_VAULT_HINT}"
+            for key in frequent_keys
+        }
 
     async def _load_session_agents(
         self, principal: Principal, bodies: Sequence[RememberRequest]
