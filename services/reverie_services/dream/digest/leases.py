@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
@@ -11,22 +12,18 @@ from reverie.contracts.events import build_outgoing_event, memory_subject
 from reverie.domain.core.errors import ReverieError
 from reverie.store.sessions.dreams import DreamLease
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.session_digest import LeaseLost
 
 Made = TypeVar("Made")
+
+
+class LeaseLost(Exception):
+    """Another worker has the scope: what this one holds is void."""
 
 
 def ensure_lease_held(is_held: bool) -> None:
     """Raises `LeaseLost` where a write found that another has the scope."""
     if not is_held:
         raise LeaseLost
-
-
-async def run_with_lease(
-    deps: DigestDependencies, lease: DreamLease, run: UUID, work: Coroutine[Any, Any, str]
-) -> str:
-    """The outcome of the work, beside which the lease is renewed; `LeaseLost` ends it early."""
-    return await run_with_heartbeat(_renew_lease(deps, lease, run), work)
 
 
 async def run_with_heartbeat(
@@ -45,8 +42,8 @@ async def run_with_heartbeat(
         await asyncio.gather(work_task, heartbeat_task, return_exceptions=True)
 
 
-async def _renew_lease(deps: DigestDependencies, lease: DreamLease, run: UUID) -> NoReturn:
-    """Renews the lease every third of its time, until that fails."""
+async def renew_lease(deps: DigestDependencies, lease: DreamLease, run: UUID) -> NoReturn:
+    """Renews the lease every third of its time, until that fails, and publishes progress."""
     lease_seconds = deps.settings.lease_seconds
     previous = None
     while True:
@@ -54,16 +51,10 @@ async def _renew_lease(deps: DigestDependencies, lease: DreamLease, run: UUID) -
         ensure_lease_held(await deps.dreams.renew(lease, lease_seconds))
         progress = await deps.dreams.load_progress(lease, run)
         if progress and progress != previous:
-            await _publish_progress(deps, lease, progress)
+            subject = memory_subject(lease.tenant_name, "digesting")
+            # It is published again soon, so one that is lost is no loss.
+            with suppress(ReverieError):
+                await deps.publisher.bus.publish(
+                    build_outgoing_event(lease.tenant, subject, progress, {})
+                )
         previous = progress
-
-
-async def _publish_progress(
-    deps: DigestDependencies, lease: DreamLease, progress: dict[str, Any]
-) -> None:
-    """Says how far a run is. It is told again soon, so one that is lost is no loss."""
-    subject = memory_subject(lease.tenant_name, "digesting")
-    try:
-        await deps.publisher.bus.publish(build_outgoing_event(lease.tenant, subject, progress, {}))
-    except ReverieError:
-        return

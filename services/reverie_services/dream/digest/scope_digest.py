@@ -21,9 +21,13 @@ from reverie.store.memories.duplicates import deduplicate
 from reverie.store.sessions.dreams import START_ID, DreamLease, DreamSession
 from reverie.store.sessions.summaries import SummaryBasis
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.leases import ensure_lease_held, run_with_lease
-from reverie_services.dream.digest.session_digest import (
+from reverie_services.dream.digest.leases import (
     LeaseLost,
+    ensure_lease_held,
+    renew_lease,
+    run_with_heartbeat,
+)
+from reverie_services.dream.digest.session_digest import (
     digest_session,
     timed_stage,
 )
@@ -49,7 +53,8 @@ async def run_dream(deps: DigestDependencies, lease: DreamLease) -> str:
     run, started, settings = new_id(), perf_counter(), deps.settings
     with span("dream", scope=lease.scope, attempt=lease.attempts):
         try:
-            state = await run_with_lease(deps, lease, run, _digest_scope(deps, lease, run))
+            heartbeat = renew_lease(deps, lease, run)
+            state = await run_with_heartbeat(heartbeat, _digest_scope(deps, lease, run))
         except LeaseLost:
             log.warning("lease_lost", run=str(run))
             state = "lost"

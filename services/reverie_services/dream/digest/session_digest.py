@@ -30,13 +30,10 @@ from reverie.runtime.observability.tracing import inject_headers, span
 from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatch
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
+from reverie_services.dream.digest.leases import LeaseLost
 from reverie_services.dream.extraction import RULES, Extraction, ExtractionContext, drop_uncited
 
 log = structlog.get_logger("reverie.dream")
-
-
-class LeaseLost(Exception):
-    """Another worker has the scope: what this one holds is void."""
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from reverie.store.memories.maintenance import (
     MaintenanceScope,
 )
 from reverie_services.dream.dependencies import MaintenanceDependencies
-from reverie_services.dream.digest.leases import ensure_lease_held, run_with_heartbeat
-from reverie_services.dream.digest.session_digest import LeaseLost
+from reverie_services.dream.digest.leases import LeaseLost, ensure_lease_held, run_with_heartbeat
 from reverie_services.dream.maintenance.progress import MaintenanceProgress
 from reverie_services.dream.maintenance.steps import (
     REFLECTION_STEPS,
