@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up demo test suite check sizes bench bench-quality bench-speed fuzz chaos soak clean
+.PHONY: help up demo test suite check sizes bench bench-quality bench-speed fuzz chaos soak generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -76,6 +76,11 @@ chaos: $(READY) ## faults while clients work, then every step at which a process
 
 soak: $(READY) ## let it fill its caches, then work for half an hour, and say what grows (ARGS="--minutes 5")
 	@$(BIN)/python -m chaos.soak --page $(ARGS)
+
+generate: $(READY) ## write what is generated: gRPC stubs, the OpenAPI document, docs/reference
+	@$(BIN)/python -m tests.contracts.test_grpc_stubs
+	@$(BIN)/python -m tests.interfaces.test_openapi_document
+	@$(BIN)/python -m tests.docs.reference
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chaos.result import RECOVERY_LIMIT, TENANTS, Result
 
-PAGE = Path(__file__).parents[1] / "docs" / "chaos.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 
 def report(result: Result) -> str:
@@ -61,8 +61,8 @@ def _summary(result: Result) -> str:
         f"{log.acknowledged:,} operations acknowledged in {result.seconds:.0f} s "
         f"by {plan.clients * len(TENANTS)} clients of {len(TENANTS)} tenants; "
         f"{result.fault_counts.total()} faults in {len(result.strikes)} strikes, on {where}. "
-        f"What was queued in the end was done {result.settle_seconds:.0f} s later. "
-        f"An endpoint must be back {RECOVERY_LIMIT:.0f} s after a fault. "
+        f"The queues were empty {result.settle_seconds:.0f} s after the last call. "
+        f"An endpoint must answer again {RECOVERY_LIMIT:.0f} s after a fault. "
         f"{machine()}; `{command(result)}`."
     )
 

@@ -4,8 +4,8 @@
 
 Clients of several tenants write, edit, link, supersede, forget, talk and read while faults
 strike; in the end every note of theirs is held against what the system holds. Prints a report,
-and with --page puts it into docs/chaos.md; ends with 1 where something does not hold, and leaves
-the notes and logs of that then.
+and with --page puts it into docs/reliability.md; ends with 1 where something does not hold, and
+leaves the notes and logs of that then.
 """
 
 from __future__ import annotations
@@ -257,7 +257,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--strike", dest="strikes", action="append", default=[], help=only)
     parser.add_argument("--several", action="store_true", help="three NATS, Postgres with standby")
     parser.add_argument("--keep", action="store_true", help="leave the folder with notes and logs")
-    parser.add_argument("--page", action="store_true", help="put the report into docs/chaos.md")
+    parser.add_argument(
+        "--page", action="store_true", help="put the report into docs/reliability.md"
+    )
     return parser
 
 

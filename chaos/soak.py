@@ -4,8 +4,8 @@
 
 Clients of several tenants do what they do under `chaos.run`, without faults and at an even
 pace. Prints for each process its memory, open files, threads and tasks over the time with the slope
-of the memory, and the connections at Postgres, and with --page puts it into docs/chaos.md; ends
-with 1 where something grows, or where a call did not last.
+of the memory, and the connections at Postgres, and with --page puts it into docs/reliability.md;
+ends with 1 where something grows, or where a call did not last.
 """
 
 from __future__ import annotations
@@ -281,7 +281,9 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=usual.warm, help="minutes before those")
     parser.add_argument("--clients", type=int, default=usual.clients, help="of each tenant")
     parser.add_argument("--pace", type=float, default=usual.pace, help="of a client, per second")
-    parser.add_argument("--page", action="store_true", help="put the report into docs/chaos.md")
+    parser.add_argument(
+        "--page", action="store_true", help="put the report into docs/reliability.md"
+    )
     given = vars(parser.parse_args())
     page = given.pop("page")
     folder = Path(tempfile.mkdtemp(prefix="reverie-soak-"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.architecture.test_documentation import COMMAND, is_known
+from tests.docs.test_pages import COMMAND, is_known
 from tests.support.git_clone import new_clone
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "ci"

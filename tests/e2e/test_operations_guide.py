@@ -1,4 +1,4 @@
-"""Runs the operations guide line by line on a fresh data folder."""
+"""Runs the commands of the pages for operators line by line on a fresh home folder."""
 
 from __future__ import annotations
 
@@ -24,20 +24,17 @@ from reverie.testing.servers import TestRun
 from tests.support.commands import command
 from tests.support.stack import eventually
 
-GUIDE = Path(__file__).parents[2] / "docs" / "upkeep.md"
-SECTION = re.compile(r"^## ([^\n]+)$|^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = Path(__file__).parents[2] / "docs" / "operate"
 PORTS = ("recall", "grpc", "ingest", "dream", "staleness", "postgres", "nats")
 FACT = "The lighthouse keeper winds the clock on Sundays"
 
 
-def blocks() -> Iterator[tuple[str, str]]:
-    """The commands of the guide in order, with the section that each stands in."""
-    section = "Start"
-    for heading, commands in SECTION.findall(GUIDE.read_text()):
-        if heading:
-            section = heading
-        else:
-            yield section, commands
+def commands_of(page: str, heading: str) -> list[str]:
+    """The blocks of commands below a heading, up to the next heading."""
+    text = (PAGES / page).read_text()
+    section = re.split(rf"^#+ {re.escape(heading)}$", text, maxsplit=1, flags=re.MULTILINE)[1]
+    section = re.split(r"^#+ [^\n]+$", section, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -119,16 +116,14 @@ def shell(folder: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.timeout(600)
-def test_every_command_of_the_maintenance_guide_works(test_run: TestRun) -> None:
-    steps = list(blocks())
-    assert set(AFTER) <= {section for section, _ in steps}
-    with shell(test_run.new_folder("upkeep")) as bash:
-        for place, (section, commands) in enumerate(steps):
-            if section == "Dead letters":
+def test_every_command_of_the_operators_pages_works(test_run: TestRun) -> None:
+    with shell(test_run.new_folder("operate")) as bash:
+        for page, heading, check in STEPS:
+            if heading == "Dead letters":
                 asyncio.run(_poison(bash))
-            said = bash.run(commands)
-            if section in AFTER and section not in {name for name, _ in steps[place + 1 :]}:
-                AFTER[section](bash, said)
+            blocks = commands_of(page, heading)
+            assert blocks, f"{page} has no commands below {heading!r}"
+            check(bash, "".join([bash.run(commands) for commands in blocks]))
 
 
 def _start(bash: Shell, said: str) -> None:
@@ -194,13 +189,13 @@ def _upgraded(bash: Shell, said: str) -> None:
     _stands(bash)
 
 
-AFTER: dict[str, Callable[[Shell, str], None]] = {
-    "Start": _start,
-    "Backup": _backed_up,
-    "Disaster recovery": _recovered,
-    "Keys": _ended,
-    "Dead letters": _replayed,
-    "Upgrade": _upgraded,
-    "After a new master key": _sealed,
-}
-"""What must hold once a section was followed."""
+STEPS: tuple[tuple[str, str, Callable[[Shell, str], None]], ...] = (
+    ("back-up.md", "Prepare", _start),
+    ("back-up.md", "Back up", _backed_up),
+    ("back-up.md", "Restore", _recovered),
+    ("security.md", "Rotate a key", _ended),
+    ("security.md", "Rotate the master key", _sealed),
+    ("troubleshoot.md", "Dead letters", _replayed),
+    ("upgrade.md", "On one machine", _upgraded),
+)
+"""The page and the section of each step, and what must hold once it was followed."""

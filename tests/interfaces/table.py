@@ -1,25 +1,21 @@
-"""The operations-by-interface table; run as a module, it writes the page of docs."""
+"""The operations-by-interface table of docs/reference/interfaces.md."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from tests.interfaces.activity_cases import WORK_CASES
 from tests.interfaces.admin_cases import ADMIN_CASES
 from tests.interfaces.case import DOORS
 from tests.interfaces.memory_and_graph_cases import MEMORY_CASES
 
-PAGE = Path(__file__).parents[2] / "docs" / "doors.md"
 CASES = (*MEMORY_CASES, *WORK_CASES, *ADMIN_CASES)
-BEGIN, END = "<!-- doors -->\n", "<!-- /doors -->"
 
 
-def table() -> str:
+def interfaces_table() -> str:
     """Every operation as a row of Markdown, and why some cells are empty."""
     head = f"| operation | {' | '.join(DOORS)} |\n|{'---|' * (len(DOORS) + 1)}\n"
     rows = "".join(_row(case.operation, case.names) for case in CASES)
     why = [
-        f"- `{case.operation}` is not there over {door}: {reason}.\n"
+        f"- `{case.operation}` is not available over {door}: {reason}.\n"
         for case in CASES
         for door, reason in case.empty.items()
     ]
@@ -29,13 +25,3 @@ def table() -> str:
 def _row(operation: str, names: dict[str, str]) -> str:
     cells = (f"`{one}`" if one else "" for one in names.values())
     return f"| {operation} | {' | '.join(cells)} |\n"
-
-
-def written(page: str) -> str:
-    """The page with its table as it should be."""
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}{table()}{END}{rest.split(END)[1]}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))

@@ -60,13 +60,16 @@ class RecallMetrics:
             "Recalls refused, for too many waited or one waited too long.",
             registry=registry,
         )
-        _create_gauge(registry, "running", "Recalls that are carried out.").set_function(
+        running = "Recalls that are carried out."
+        Gauge("reverie_recalls_running", running, registry=registry).set_function(
             lambda: concurrency_limit.running
         )
-        _create_gauge(registry, "waiting", "Recalls that wait for their turn.").set_function(
+        waiting = "Recalls that wait for their turn."
+        Gauge("reverie_recalls_waiting", waiting, registry=registry).set_function(
             lambda: concurrency_limit.waiting
         )
-        _create_gauge(registry, "parallel", "Recalls that may be carried out at once.").set(
+        parallel = "Recalls that may be carried out at once."
+        Gauge("reverie_recalls_parallel", parallel, registry=registry).set(
             concurrency_limit.max_running
         )
 
@@ -86,7 +89,3 @@ class RecallMetrics:
     def count_rejection(self) -> None:
         """Counts one that was not let in."""
         self._rejections.inc()
-
-
-def _create_gauge(registry: CollectorRegistry, name: str, description: str) -> Gauge:
-    return Gauge(f"reverie_recalls_{name}", description, registry=registry)

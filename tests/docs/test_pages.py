@@ -1,0 +1,129 @@
+"""Links and commands on every page of the documentation lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from reverie.cli.app.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"(?:\]\(|(?:src|href)=\")([^)\"\s]+)")
+PATH_IN_CODE = re.compile(r"\bdocs/[\w/-]+\.(?:md|svg)(?:#[\w-]+)?")
+COMMAND = re.compile(r"\breverie((?: [a-z][a-z-]*)+)")
+CODE_FOLDERS = ("libs", "services", "tests", "chaos", "benchmarks", "deploy", "helm")
+CODE_SUFFIXES = frozenset({".py", ".yaml", ".yml", ".txt", ".tpl", ".json", ".sql", ".toml"})
+SAMPLE_TEXTS = (
+    "benchmarks/quality/sets",
+    "tests/agent",
+    "tests/domain",
+    "tests/docs",
+    "tests/dream",
+    "tests/recall",
+    "tests/staleness",
+)
+"""Where paths below docs/ belong to the projects that a test makes up."""
+
+
+def heading_ids(page: str) -> set[str]:
+    """The anchors that the page's headings give, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def leads_somewhere(link: str, folder: Path, page: Path | None = None) -> bool:
+    """Whether a relative link names a file that is there, and a heading in it."""
+    path, _, heading = link.partition("#")
+    target = (folder / path).resolve() if path else page
+    if target is None or not target.exists():
+        return False
+    return not heading or heading in heading_ids(target.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_resolves(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
+    assert [link for link in links if not leads_somewhere(link, page.parent, page)] == []
+
+
+def test_every_page_that_code_and_configuration_name_exists() -> None:
+    lost = {
+        f"{path.relative_to(ROOT)}: {link}"
+        for name in CODE_FOLDERS
+        for path in (ROOT / name).rglob("*")
+        if path.suffix in CODE_SUFFIXES
+        if not str(path.relative_to(ROOT)).startswith(SAMPLE_TEXTS)
+        for link in PATH_IN_CODE.findall(path.read_text())
+        if not leads_somewhere(link, ROOT)
+    }
+    assert lost == set()
+
+
+def test_a_broken_link_is_detected() -> None:
+    assert not leads_somewhere("docs/nowhere.md", ROOT)
+    assert not leads_somewhere("docs/concepts.md#nothing", ROOT)
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        links = (link.partition("#")[0] for link in LINK.findall(page.read_text()))
+        waiting += [(page.parent / link).resolve() for link in links if link and "://" not in link]
+    assert set(PAGES) - reached == {ROOT / "CHANGELOG.md"} - reached
+
+
+def commands_named(page: Path) -> set[str]:
+    """What follows `reverie` wherever it stands as code, in blocks and in lines."""
+    text = page.read_text()
+    code = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
+    return {found for pair in code for part in pair for found in COMMAND.findall(part)}
+
+
+def is_known(words: str) -> bool:
+    """Whether the words begin with a command; what follows a command is its arguments."""
+    command: click.Command | None = app
+    for word in words.split():
+        if not isinstance(command, click.Group):
+            return True
+        command = command.get_command(click.Context(command), word)
+        if command is None:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_in_the_documentation_exists(page: Path) -> None:
+    assert {words for words in commands_named(page) if not is_known(words)} == set()
+
+
+def test_the_readme_names_the_commands_that_a_newcomer_needs() -> None:
+    named = commands_named(ROOT / "README.md")
+    assert {" up", " doctor", " migrate"} <= {f" {words.split()[0]}" for words in named}
+
+
+def test_an_unknown_command_is_detected() -> None:
+    assert not is_known(" sing")
+    assert not is_known(" key sing")
+
+
+def test_each_decision_has_its_own_number_is_short_and_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(folder.glob("[0-9]*.md"))
+    headings = [re.match(r"# (\d+)\. ", page.read_text()) for page in pages]
+    numbers = [int(page.name[:4]) for page in pages]
+    assert [heading and int(heading[1]) for heading in headings] == numbers
+    assert len(set(numbers)) == len(numbers)
+    assert [page.name for page in pages if len(page.read_text().split()) > 260] == []
+    listed = re.findall(
+        r"^(\d+)\. \[.+\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE
+    )
+    assert listed == [(str(int(page.name[:4])), page.name) for page in pages]

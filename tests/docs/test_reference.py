@@ -1,0 +1,36 @@
+"""The pages of docs/reference are what the code gives, and lack nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reverie.contracts.problems import GRPC_STATUS, HTTP_STATUS, PROBLEM_TITLES
+from reverie.domain.core.errors import ReverieError
+from tests.docs.reference import FOLDER, ROOT, reference_pages, subclasses_of
+
+PAGES = reference_pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_generated_page_is_current(name: str) -> None:
+    assert (FOLDER / name).read_text() == PAGES[name], "run: make generate"
+
+
+def test_the_folder_holds_generated_pages_alone() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == PAGES.keys()
+
+
+def test_every_error_has_a_code_with_a_status_everywhere() -> None:
+    assert {error.code for error in subclasses_of(ReverieError)} <= HTTP_STATUS.keys()
+    assert HTTP_STATUS.keys() == PROBLEM_TITLES.keys() == GRPC_STATUS.keys()
+
+
+def test_every_metric_of_the_dashboards_and_alerts_is_listed() -> None:
+    boards = [*ROOT.glob("deploy/dashboards/*.json"), ROOT / "deploy" / "alerts" / "reverie.yml"]
+    text = " ".join(path.read_text() for path in boards)
+    used = {
+        re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"reverie_[a-z_]+", text)
+    }
+    assert {name for name in used if f"`{name}`" not in PAGES["metrics.md"]} == set()
