@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from reverie.contracts.problems import GRPC_STATUS, HTTP_STATUS, PROBLEM_TITLES
 from reverie.domain.core.errors import ReverieError
+from reverie.runtime.settings.loading import describe_settings
 from tests.docs.reference import FOLDER, ROOT, reference_pages, subclasses_of
 
 PAGES = reference_pages()
+HAND_WRITTEN = [
+    path for path in sorted(ROOT.glob("docs/**/*.md")) if path.parent.name != "reference"
+]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -34,3 +39,25 @@ def test_every_metric_of_the_dashboards_and_alerts_is_listed() -> None:
         re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"reverie_[a-z_]+", text)
     }
     assert {name for name in used if f"`{name}`" not in PAGES["metrics.md"]} == set()
+
+
+SETTING_PREFIXES = (
+    *("audit", "body", "database", "dream", "embedding", "grpc", "import", "ingest", "key", "llm"),
+    *("log", "maintenance", "mcp", "model", "nats", "oidc", "otlp", "outbox", "pool", "postgres"),
+    *("query", "rate", "recall", "replica", "request", "rerank", "review", "scheduler"),
+    *("shutdown", "tenant", "tls", "trace", "turn", "vault"),
+)
+OTHER_NAMES = frozenset(
+    {
+        *("dream_job", "recall_context", "trace_id", "vault_delete", "vault_get", "vault_put"),
+        *("llm_unanswered", "model_missing", "request_failed"),
+    }
+)
+"""Names of the same form that belong to tables, prompts, fields, operations and log events."""
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_setting_that_a_page_names_exists(page: Path) -> None:
+    settings = {setting.name for setting in describe_settings()}
+    pattern = rf"`((?:{'|'.join(SETTING_PREFIXES)})_[a-z_]+)(?:`|[ =])"
+    assert set(re.findall(pattern, page.read_text())) - OTHER_NAMES - settings == set()
