@@ -24,11 +24,13 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up demo test suite check sizes bench bench-quality bench-speed fuzz chaos soak generate clean
+.PHONY: help install up demo test suite check sizes bench bench-quality bench-speed fuzz chaos soak generate pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
 		| while IFS='	' read -r target text; do printf 'make %-14s%s\n' "$$target" "$$text"; done
+
+install: $(READY) ## make the environment in .venv, once
 
 up: $(READY) ## start Postgres, NATS and the four services; Ctrl-C stops them (ARGS=... adds flags)
 	@exec $(BIN)/reverie up $(ARGS)
@@ -81,6 +83,11 @@ generate: $(READY) ## write what is generated: gRPC stubs, the OpenAPI document,
 	@$(BIN)/python -m tests.contracts.test_grpc_stubs
 	@$(BIN)/python -m tests.interfaces.test_openapi_document
 	@$(BIN)/python -m tests.docs.reference
+
+pictures: $(READY) ## draw docs/pictures from what runs now
+	@$(BIN)/python docs/pictures/architecture.py
+	@$(BIN)/python docs/pictures/demo.py
+	@$(BIN)/python -m benchmarks.trace_picture
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

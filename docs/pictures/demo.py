@@ -1,6 +1,6 @@
 """Plays the sample day on a home of its own, and draws some of its scenes as demo.svg.
 
-Run from the root of the project: `.venv/bin/python docs/pictures/demo.py`
+Run from the root of the project: `make pictures`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.style import Style
+from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
+from svg import MONO, document, element, text
 
 from reverie.cli.demo.scenes import play_sample_day
 from reverie.cli.operate.up_display import JsonUpDisplay
@@ -23,33 +27,12 @@ from reverie.embedded.supervisor import run_supervisor
 from reverie.runtime.settings.settings import Settings
 
 PICTURE = Path(__file__).with_name("demo.svg")
-WIDTH = 80
+WIDTH = 88
 SCENES = {"2": 20, "3": 20, "4": 12, "6": 24}
 """The scenes shown, and how many lines of each; what is left out is said by an ellipsis."""
-FRAME = """\
-<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img"
-  aria-label="Some of what make demo prints">
-<style>
-.{unique_id}-matrix {{
-  font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace;
-  font-size: {char_height}px; line-height: {line_height}px; white-space: pre;
-}}
-.{unique_id}-title {{ font: bold 18px sans-serif; }}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
-</clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix">{matrix}</g>
-</g>
-</svg>
-"""
+CELL, LINE, SIZE, MARGIN, TOP = 8.43, 18, 14, 16, 48
+"""Pixels: the width of a character and the height of a line, the font, and the space around."""
+BACK, INK, DIM = "#1f2328", "#d1d7e0", "#8b949e"
 
 
 class Stop(Exception):
@@ -102,12 +85,35 @@ def chosen(day: str) -> list[Text]:
 
 
 def draw(lines: list[Text]) -> str:
-    """The lines as a terminal's picture."""
-    console = Console(record=True, file=io.StringIO(), width=WIDTH + 1, color_system="truecolor")
-    console.print("[green]$[/] make demo\n")
-    for line in lines:
-        console.print(line, no_wrap=True, overflow="crop")
-    return console.export_svg(title="make demo", code_format=FRAME, unique_id="demo")
+    """The lines as a terminal's picture. Each word has a position, so columns stay in line."""
+    prompt = Text.from_markup("[green]$[/] make demo")
+    shown = [prompt, Text(""), *lines]
+    width = round(2 * MARGIN + WIDTH * CELL)
+    height = TOP + LINE * len(shown) + MARGIN
+    lights = ((20, "#ff5f57"), (40, "#febc2e"), (60, "#28c840"))
+    body = [
+        element("rect", width=width, height=height, rx=8, fill=BACK),
+        *(element("circle", cx=x, cy=18, r=6, fill=colour) for x, colour in lights),
+    ]
+    console = Console(width=WIDTH, color_system="truecolor", file=io.StringIO())
+    for row, line in enumerate(shown):
+        column = 0
+        for segment in line.render(console):
+            for word in re.finditer(r"\S+", segment.text):
+                x = round(MARGIN + (column + word.start()) * CELL, 2)
+                y = TOP + LINE * row + SIZE
+                body.append(text(word[0], x, y, SIZE, **_appearance(segment.style)))
+            column += len(segment.text)
+    return document(width, height, "Some of what make demo prints", MONO, body)
+
+
+def _appearance(style: Style | None) -> dict[str, Any]:
+    """The attributes of a style: its colour and its weight."""
+    if style is None:
+        return {"fill": INK}
+    colour = style.color.get_truecolor(SVG_EXPORT_THEME).hex if style.color else INK
+    weight = {"font_weight": "bold"} if style.bold else {}
+    return {"fill": DIM if style.dim else colour, **weight}
 
 
 def main() -> None:
