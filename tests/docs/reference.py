@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def reference_pages() -> dict[str, str]:
     return {name: NOTICE + build() for name, build in builders.items()}
 
 
-def render_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def render_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; a pipe inside a cell is escaped."""
     lines = [head, ("---",) * len(head), *rows]
     cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)

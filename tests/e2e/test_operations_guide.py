@@ -32,8 +32,8 @@ FACT = "The lighthouse keeper winds the clock on Sundays"
 def commands_of(page: str, heading: str) -> list[str]:
     """The blocks of commands below a heading, up to the next heading."""
     text = (PAGES / page).read_text()
-    section = re.split(rf"^#+ {re.escape(heading)}$", text, maxsplit=1, flags=re.MULTILINE)[1]
-    section = re.split(r"^#+ [^\n]+$", section, maxsplit=1, flags=re.MULTILINE)[0]
+    section = re.split(rf"^##+ {re.escape(heading)}$", text, maxsplit=1, flags=re.MULTILINE)[1]
+    section = re.split(r"^##+ [^\n]+$", section, maxsplit=1, flags=re.MULTILINE)[0]
     return re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
