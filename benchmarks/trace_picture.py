@@ -36,7 +36,7 @@ COLOURS = {
     "dream": "#8250df",
     "staleness": "#bc4c00",
 }
-WIDTH, LABEL, ROW, TOP = 1000, 270, 17, 62
+WIDTH, LABEL, ROW, TOP = 1000, 270, 17, 76
 """Pixels: of the whole, of the names, of a line, above the first."""
 SHA = "c0" * 20
 TURN = "Remember: money is kept in integer cents, never in floats."

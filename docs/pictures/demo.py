@@ -27,7 +27,7 @@ from reverie.embedded.supervisor import run_supervisor
 from reverie.runtime.settings.settings import Settings
 
 PICTURE = Path(__file__).with_name("demo.svg")
-WIDTH = 88
+WIDTH = 80
 SCENES = {"2": 20, "3": 20, "4": 12, "6": 24}
 """The scenes shown, and how many lines of each; what is left out is said by an ellipsis."""
 CELL, LINE, SIZE, MARGIN, TOP = 8.43, 18, 14, 16, 48
