@@ -231,9 +231,9 @@ def report(found: SoakResult) -> str:
         [
             f"{found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes by "
             f"{load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants, each at most "
-            f"{load.pace:g} a second. Each figure is the median of a third of the time; the slope "
-            f"is that of the last {load.minutes:g} minutes, by least squares: until then caches "
-            f"fill, of which the largest are off or kept small "
+            f"{load.pace:g} a second. Each figure is the median of a third of the time. The slope "
+            f"is that of the last {load.minutes:g} minutes, by least squares. Caches fill before "
+            f"that; the largest are off or kept small "
             f"(`{'`, `'.join(CACHE_SETTINGS)}`). {machine()}; `python -m chaos.soak --minutes "
             f"{load.minutes:g} --warm {load.warm:g} --clients {load.clients} "
             f"--pace {load.pace:g}`.",
