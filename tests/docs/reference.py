@@ -208,7 +208,7 @@ def build_metrics_page() -> str:
     )
 
 
-METRIC_CALLS = {
+METRIC_CLASSES = {
     "Counter": "_total",
     "CounterMetricFamily": "_total",
     "Gauge": "",
@@ -216,7 +216,7 @@ METRIC_CALLS = {
     "Histogram": "",
     "PolledGauge": "",
 }
-"""Calls that register a metric, and what Prometheus appends to the name."""
+"""Classes of metrics, and what Prometheus appends to the name."""
 
 
 def _metrics_of(module: ast.Module) -> Iterator[tuple[str, str]]:
@@ -228,17 +228,16 @@ def _metrics_of(module: ast.Module) -> Iterator[tuple[str, str]]:
         if isinstance(target, ast.Name)
     }
     for node in ast.walk(module):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        if not isinstance(node, ast.Call):
             continue
-        if node.func.id not in METRIC_CALLS or len(node.args) < 2:
+        names = [part.id for part in (node.func, *node.args) if isinstance(part, ast.Name)]
+        suffix = next((METRIC_CLASSES[name] for name in names if name in METRIC_CLASSES), None)
+        texts = [text for part in node.args if (text := _template(part, constants))]
+        if suffix is None or len(texts) < 2 or not texts[0].startswith("reverie_"):
             continue
-        name, text = (_template(argument, constants) for argument in node.args[:2])
-        if name is None or text is None or not name.startswith("reverie_"):
-            continue
-        for transport in CALL_TRANSPORTS if "{" in name else ("",):
-            values = {"self": "", "transport": transport}
-            full_name = name.format_map(values) + METRIC_CALLS[node.func.id]
-            yield full_name, text.format_map(values)
+        for transport in CALL_TRANSPORTS if "{" in texts[0] else ("",):
+            name, text = (part.format_map({"transport": transport}) for part in texts[:2])
+            yield name + suffix, text
 
 
 def _template(node: ast.expr, constants: Mapping[str, Any]) -> str | None:
