@@ -101,7 +101,7 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     assert is_alive(before["postgres"])
     assert is_alive(before["nats"])
     told = first.command("doctor").stdout
-    assert told.count("runs by itself, on port") == 2
+    assert told.count("runs without a supervisor, on port") == 2
 
     second = start(home, prefix=as_user(USER))
     gateway = second.ready()["gateway"]

@@ -169,7 +169,7 @@ async def _the_live_table_shows_what_goes_on(seen: Seen) -> None:
     found = {(one.level, one.message) for one in find_backlog_problems({"ingest": bad})}
     assert found == {
         ("warning", "2 dead letters"),
-        ("error", "an event waits for 500 s to be published"),
+        ("error", "an event has waited 500 s to be published"),
         ("warning", "ingest works without bge"),
     }
     assert not list(find_backlog_problems(now))

@@ -14,41 +14,38 @@ from reverie.embedded.probe import create_unverified_context
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 SCRAPE_TIMEOUT = 2.0
-"""That a service may take to tell."""
+"""Seconds that a service may take to answer."""
 IGNORED_ROUTES = frozenset({"/health", "/ready", "/metrics"})
-"""Routes that are asked by machines, and are no work."""
+"""Routes that monitoring calls, which are not counted as requests."""
 
 
 @dataclass(frozen=True)
 class MetricsSnapshot:
-    """What one service told, and when (seconds of this process's clock); nothing where it did not
-    answer."""
+    """The metrics of one service and their time (monotonic); empty if it did not answer."""
 
     values: Mapping[Series, float] = field(default_factory=dict)
     at: float = 0.0
 
     def iter_series(self, name: str, **labels: str) -> Iterable[tuple[dict[str, str], float]]:
-        """The series of a name that have these labels."""
+        """The series of this name that have these labels."""
         for (series_name, series_labels), value in self.values.items():
             if series_name == name and labels.items() <= set(series_labels):
                 yield dict(series_labels), value
 
     def max_value(self, name: str, **labels: str) -> float | None:
-        """The largest value of a name, None where nobody tells it."""
-        candidates = [
-            value for _, value in self.iter_series(name, **labels) if not math.isnan(value)
-        ]
-        return max(candidates, default=None)
+        """The largest value of this name; None if there is none."""
+        values = (value for _, value in self.iter_series(name, **labels) if not math.isnan(value))
+        return max(values, default=None)
 
 
 def scrape_all(urls: Mapping[str, str]) -> dict[str, MetricsSnapshot]:
-    """All services at once."""
+    """The metrics of all services, scraped at once."""
     with ThreadPoolExecutor() as pool:
         return dict(zip(urls, pool.map(scrape, urls.values()), strict=True))
 
 
 def scrape(url: str) -> MetricsSnapshot:
-    """What the service at a base URL tells now."""
+    """The metrics of the service at a base URL."""
     from prometheus_client.parser import text_string_to_metric_families
 
     try:
@@ -69,8 +66,7 @@ def scrape(url: str) -> MetricsSnapshot:
 
 @dataclass(frozen=True)
 class RequestRates:
-    """What went through a service between two looks: a second, failed ones among it, and the
-    seconds within which 95 of 100 were answered."""
+    """Requests and failed requests per second, and the 95th percentile of the latency."""
 
     requests: float
     failed: float
@@ -78,7 +74,7 @@ class RequestRates:
 
 
 def compute_rates(previous: MetricsSnapshot, current: MetricsSnapshot) -> RequestRates | None:
-    """None where it did not answer twice, or began anew in between."""
+    """The rates between two scrapes; None if one failed, or if the service restarted."""
     elapsed = current.at - previous.at
     if not previous.values or not current.values or elapsed <= 0:
         return None
@@ -86,9 +82,8 @@ def compute_rates(previous: MetricsSnapshot, current: MetricsSnapshot) -> Reques
     for labels, value in current.iter_series("reverie_http_requests_total"):
         if labels["route"] in IGNORED_ROUTES:
             continue
-        increase = value - previous.values.get(
-            _series_key("reverie_http_requests_total", labels), 0.0
-        )
+        key = _series_key("reverie_http_requests_total", labels)
+        increase = value - previous.values.get(key, 0.0)
         requests += increase
         failed += increase if labels["status"].startswith("5") else 0.0
     if requests < 0:
@@ -97,7 +92,7 @@ def compute_rates(previous: MetricsSnapshot, current: MetricsSnapshot) -> Reques
 
 
 def _percentile_95(previous: MetricsSnapshot, current: MetricsSnapshot) -> float | None:
-    """By the buckets of all routes together: the upper end of that which holds it."""
+    """The upper bound of the bucket that holds the percentile, over all routes."""
     name = "reverie_http_request_seconds_bucket"
     counts: dict[float, float] = {}
     for labels, value in current.iter_series(name):
@@ -116,12 +111,12 @@ def _series_key(name: str, labels: Mapping[str, str]) -> Series:
 
 
 WAITING_METRICS = (
-    ("events not yet on the bus", "reverie_outbox_waiting"),
-    ("memories not yet derived from", "reverie_memories_unenriched"),
+    ("events not yet published", "reverie_outbox_waiting"),
+    ("memories not yet enriched", "reverie_memories_unenriched"),
     ("git changes not yet applied", "reverie_changes_unprocessed"),
-    ("dreams that wait", "reverie_dreams_queued"),
-    ("dreams that run", "reverie_dreams_running"),
-    ("dreams given up", "reverie_dreams_parked"),
+    ("queued dreams", "reverie_dreams_queued"),
+    ("running dreams", "reverie_dreams_running"),
+    ("failed dreams", "reverie_dreams_parked"),
     ("dead letters", "reverie_dead_letters"),
 )
 OLDEST_AGE_METRICS = {
@@ -131,36 +126,24 @@ OLDEST_AGE_METRICS = {
 
 
 def list_waiting(scrapes: Mapping[str, MetricsSnapshot]) -> list[tuple[str, float, float | None]]:
-    """What waits, how much of it, and for how many seconds the oldest does; as far as it is told.
+    """Each queue with its length, and the age of its oldest entry in seconds.
 
-    Replicas tell of the same queues, so the largest number counts.
+    Replicas report the same queues, so the largest number counts.
     """
+
+    def largest(name: str | None) -> float | None:
+        values = (snapshot.max_value(name) for snapshot in scrapes.values() if name)
+        return max((value for value in values if value is not None), default=None)
+
     entries = []
     for label, name in WAITING_METRICS:
-        count = _largest(scrapes, name)
+        count = largest(name)
         if count is not None:
-            age = (
-                _largest(scrapes, OLDEST_AGE_METRICS[name])
-                if count and name in OLDEST_AGE_METRICS
-                else None
-            )
+            age = largest(OLDEST_AGE_METRICS.get(name)) if count else None
             entries.append((label, count, age))
-    for consumer, lag in sorted(_consumer_lags(scrapes).items()):
-        entries.append((f"messages for {consumer}", lag, None))
-    return entries
-
-
-def _largest(scrapes: Mapping[str, MetricsSnapshot], name: str) -> float | None:
-    candidates = [
-        value for snapshot in scrapes.values() if (value := snapshot.max_value(name)) is not None
-    ]
-    return max(candidates, default=None)
-
-
-def _consumer_lags(scrapes: Mapping[str, MetricsSnapshot]) -> dict[str, float]:
     lags: dict[str, float] = {}
     for snapshot in scrapes.values():
         for labels, value in snapshot.iter_series("reverie_bus_lag"):
             if not math.isnan(value):
                 lags[labels["consumer"]] = max(value, lags.get(labels["consumer"], 0.0))
-    return lags
+    return entries + [(f"messages for {name}", lag, None) for name, lag in sorted(lags.items())]

@@ -11,7 +11,8 @@ from reverie.cli.app.options import CommonOptions, common_options
 from reverie.cli.app.output import out, print_json
 
 if TYPE_CHECKING:
-    from reverie.cli.operate.doctor.service_checks import Finding
+    from reverie.cli.operate.doctor.findings import Finding
+    from reverie.runtime.settings.settings import Settings
 
 MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[red]error[/]  "}
 
@@ -29,27 +30,42 @@ def doctor(options: CommonOptions) -> None:
     from dataclasses import asdict
 
     import structlog
-
-    from reverie.cli.operate.doctor.machine_checks import run_checks
+    from rich.markup import escape
 
     # The findings report what the clients would log.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     findings = run_checks(options.settings())
+    errors = sum(finding.level == "error" for finding in findings)
     if options.json:
         print_json([asdict(finding) for finding in findings])
     else:
-        _print_findings(findings)
-    if any(finding.level == "error" for finding in findings):
+        console = out()
+        for finding in findings:
+            console.print(f"{MARKS[finding.level]}  {escape(finding.message)}")
+            if finding.remedy:
+                console.print(f"         {escape(finding.remedy)}", style="dim")
+        console.print(f"\n{errors} errors" if errors else "\nNo errors.")
+    if errors:
         raise click.exceptions.Exit(FAILED)
 
 
-def _print_findings(findings: list[Finding]) -> None:
-    from rich.markup import escape
+def run_checks(settings: Settings) -> list[Finding]:
+    """The findings of all checks; what others depend on comes first."""
+    from concurrent.futures import ThreadPoolExecutor
 
-    console = out()
-    for finding in findings:
-        console.print(f"{MARKS[finding.level]}  {escape(finding.message)}")
-        if finding.remedy:
-            console.print(f"         {escape(finding.remedy)}", style="dim")
-    errors = sum(finding.level == "error" for finding in findings)
-    console.print(f"\n{errors} errors" if errors else "\nNo errors.")
+    from reverie.cli.operate.doctor import machine_checks, service_checks
+    from reverie.cli.operate.doctor.findings import error
+    from reverie.domain.core.errors import ReverieError
+    from reverie.embedded.home import existing_home
+
+    home = existing_home(settings.home)
+
+    def run(check: machine_checks.Check) -> list[Finding]:
+        try:
+            return list(check(settings, home))
+        except ReverieError as problem:
+            return [error(str(problem))]
+
+    with ThreadPoolExecutor() as pool:
+        results = pool.map(run, (*machine_checks.CHECKS, *service_checks.CHECKS))
+        return [finding for findings in results for finding in findings]
