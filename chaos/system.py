@@ -37,7 +37,7 @@ from reverie.testing.servers import (
 )
 from tests.support.external_servers import Cluster, nats_cluster
 from tests.support.proxies import at_port, port_of
-from tests.support.replica_servers import copied
+from tests.support.replica_servers import copy_as_standby
 from tests.support.reverie_up import ANY_PORT, Up
 
 _IN_EARNEST = {"synchronous_commit", "autovacuum_naptime"}
@@ -285,7 +285,7 @@ def _prepare_primary(home: Home) -> postgres.PostgresInstance:
 
 def _copy_to_standby(home: Home, root: Path, primary: postgres.PostgresInstance) -> Home:
     login = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
-    return copied(home, root, f"{login} port={primary.port}")
+    return copy_as_standby(home, root, f"{login} port={primary.port}")
 
 
 def _start_standby(home: Home, primary: postgres.PostgresInstance) -> Standby:

@@ -73,7 +73,7 @@ class Walk:
 
     async def fall(self, step: Step, seconds: float = 40.0) -> None:
         """A worker that dies at that step."""
-        self.proxy.anew()
+        self.proxy.reset()
         self.at = step
         self.victim = await self.worker(behind=True)
 

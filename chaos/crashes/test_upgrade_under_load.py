@@ -23,9 +23,9 @@ from reverie.store.db.migrate import list_pending_migrations, migrate
 from reverie.store.platform.api_keys import NewApiKey, create_key
 from reverie.testing.servers import DatabaseUrls, TestRun, ensure_postgres
 from tests.support.previous_release import (
-    KEPT,
     KEY,
-    SAID,
+    MEMORIES,
+    TURNS,
     migrate_by,
     path_of,
     previous_release,
@@ -60,14 +60,14 @@ def _with_one_more_migration(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 async def _fill(world: World, url: str) -> None:
     """What the older release leaves: memories, and a session that nobody digested."""
-    for kind, content in KEPT.items():
+    for kind, content in MEMORIES.items():
         body = {"content": content, "kind": kind, "scope": "project/mill"}
         await world.post(f"{url}/v1/remember", body)
     start = {"agent": "ann", "project": "mill"}
     session = (await world.post(f"{url}/v1/sessions/start", start))["session"]
     turns = [
         {"role": role, "content": said}
-        for role, said in zip(("user", "assistant"), SAID, strict=True)
+        for role, said in zip(("user", "assistant"), TURNS, strict=True)
     ]
     await world.post(f"{url}/v1/turns", {"session": session, "turns": turns})
     await world.post(f"{url}/v1/sessions/{session}/end", {})
@@ -113,7 +113,7 @@ async def _serves(world: World, one: dict[str, Served], nth: int) -> None:
     told = f"The miller of the {nth}th release grinds rye on Tuesdays."
     await world.post(f"{one['ingest'].url}/v1/remember", {"content": told, "scope": "project/mill"})
     assert told in await _finds(world, one["recall"], f"miller of the {nth}th release")
-    for content in KEPT.values():
+    for content in MEMORIES.values():
         assert content in await _finds(world, one["recall"], content)
     own, mill = one["ingest"].url, {"agent": "ann", "project": "mill"}
     session = (await world.post(f"{own}/v1/sessions/start", mill))["session"]
@@ -168,7 +168,7 @@ async def test_the_previous_release_keeps_serving_during_the_schema_upgrade_and_
     found = rows(admin, "select id::text, content from memory where kind <> 'entity'")
     written = [(id, content) for id, content in found if content.startswith("Writer ")]
     assert sorted(written) == sorted(acknowledged)
-    assert set(KEPT.values()) <= {content for _, content in found}
+    assert set(MEMORIES.values()) <= {content for _, content in found}
     assert len({content for _, content in acknowledged}) == len(acknowledged)
 
 

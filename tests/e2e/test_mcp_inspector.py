@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 
 from reverie.mcp.tools import TOOLS
-from reverie.testing.models import model_home
-from reverie.testing.servers import DatabaseUrls, TestRun
+from reverie.testing.servers import TestRun
 from tests.support.mcp_clients import COMMAND
-from tests.support.stack import Stack, running_stack
+from tests.support.stack import Stack
 
 PACKAGE = "@modelcontextprotocol/inspector@2.12.0"
 LEAST_NODE = (22, 19)
@@ -90,13 +89,6 @@ def inspector(test_run: TestRun) -> Inspector:
     env = {**os.environ, "PATH": path, "HOME": str(test_run.new_folder("inspector"))}
     env["npm_config_cache"] = os.environ.get("NPM_CONFIG_CACHE", str(Path.home() / ".npm"))
     return Inspector(fit[0], env)
-
-
-@pytest.fixture
-async def stack(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
-    """All four services on a database and a bus of the test's own."""
-    async with running_stack(database, nats_url, model_home()) as made:
-        yield made
 
 
 async def test_the_inspector_lists_and_calls_the_tools_over_http_and_stdio(

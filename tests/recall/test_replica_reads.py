@@ -18,7 +18,7 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun
 from reverie_services.recall.read_your_writes import WritePositions
 from tests.support.proxies import at_port, port_of
-from tests.support.replica_servers import Pair, replicated
+from tests.support.replica_servers import ReplicatedPostgres, start_replicated_postgres
 from tests.support.stack import Stack, eventually, running_stack
 
 HERON = {"content": "The heron counts the kegs of the harbour at dawn."}
@@ -38,8 +38,8 @@ READS = (
 
 
 @pytest.fixture
-def pair(test_run: TestRun) -> Iterator[Pair]:
-    with replicated(test_run) as made:
+def pair(test_run: TestRun) -> Iterator[ReplicatedPostgres]:
+    with start_replicated_postgres(test_run) as made:
         yield made
 
 
@@ -52,7 +52,7 @@ async def found(stack: Stack, query: str, **headers: str) -> list[str]:
 
 
 async def test_a_read_sees_the_write_it_names_however_far_behind_the_replica_is(
-    pair: Pair, nats_url: str, monkeypatch: pytest.MonkeyPatch
+    pair: ReplicatedPostgres, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(replicas, "STATE_TTL_SECONDS", 0.05)
@@ -88,7 +88,7 @@ async def test_a_read_sees_the_write_it_names_however_far_behind_the_replica_is(
         assert await by_replica(stack) > before + len(READS)
 
         # One that stands still does not have the write: without its position it is not found yet.
-        pair.tell("select pg_wal_replay_pause()")
+        pair.execute("select pg_wal_replay_pause()")
         owl = {"content": "The owl keeps the ledger of the lighthouse."}
         reply = await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", owl)
         later = reply.headers["Reverie-Position"]
@@ -107,7 +107,7 @@ async def test_a_read_sees_the_write_it_names_however_far_behind_the_replica_is(
             assert (await client.get_memory(kept.id)).content.startswith("The stork")
 
         # It goes on: what was not there comes, by itself.
-        pair.tell("select pg_wal_replay_resume()")
+        pair.execute("select pg_wal_replay_resume()")
         await eventually(lambda: has(stack, "who keeps the ledger", owl["content"]))
 
         # Cut off from its primary it says nothing new, and is passed over.

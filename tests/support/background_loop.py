@@ -12,55 +12,57 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Beside(Generic[T]):
-    """What was opened, in a loop that stands still until somebody uses it.
+class BackgroundResource(Generic[T]):
+    """A resource in an event loop that is paused unless a test uses it.
 
-    So it takes no time from tests of other things, and changes nothing that is the process's.
+    While paused it takes no time from other tests and changes nothing in the process.
     """
 
-    def __init__(self, made: T) -> None:
-        self._made, self._over = made, asyncio.Event()
+    def __init__(self, resource: T) -> None:
+        self._resource, self._stopped = resource, asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._resting, self._wanted = Event(), Event()
+        self._is_paused, self._resume = Event(), Event()
 
-    async def until_over(self) -> None:
-        """In its own loop: works when it is wanted, until it is let go."""
-        self._rest()
-        await self._over.wait()
+    async def run_until_stopped(self) -> None:
+        """Runs in the resource's own loop: paused between uses, until `stop`."""
+        self._pause()
+        await self._stopped.wait()
 
-    def _rest(self) -> None:
-        self._resting.set()
-        self._wanted.wait()
-        self._wanted.clear()
+    def _pause(self) -> None:
+        self._is_paused.set()
+        self._resume.wait()
+        self._resume.clear()
 
     @contextmanager
-    def used(self) -> Iterator[T]:
-        """It works for as long as this lasts."""
-        self._resting.wait()
-        self._resting.clear()
-        self._wanted.set()
+    def in_use(self) -> Iterator[T]:
+        """The loop runs for as long as this lasts."""
+        self._is_paused.wait()
+        self._is_paused.clear()
+        self._resume.set()
         try:
-            yield self._made
+            yield self._resource
         finally:
-            self._loop.call_soon_threadsafe(self._rest)
-            self._resting.wait()
+            self._loop.call_soon_threadsafe(self._pause)
+            self._is_paused.wait()
 
-    def let_go(self) -> None:
-        """Ends it."""
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._wanted.set()
+    def stop(self) -> None:
+        """Closes the resource."""
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._resume.set()
 
 
 @contextmanager
-def held_beside(opened: AbstractAsyncContextManager[T]) -> Iterator[Beside[T]]:
-    """Opens it in a loop and a thread of its own, whatever loop a test has."""
-    ready: Future[Beside[T]] = Future()
+def open_in_background(
+    opened: AbstractAsyncContextManager[T],
+) -> Iterator[BackgroundResource[T]]:
+    """Opens the resource in a loop and a thread of its own, independent of the test's loop."""
+    ready: Future[BackgroundResource[T]] = Future()
 
     async def hold() -> None:
-        async with opened as made:
-            held = Beside(made)
-            ready.set_result(held)
-            await held.until_over()
+        async with opened as resource:
+            background = BackgroundResource(resource)
+            ready.set_result(background)
+            await background.run_until_stopped()
 
     with ThreadPoolExecutor(1) as threads:
         ended = threads.submit(asyncio.run, hold())
@@ -68,9 +70,9 @@ def held_beside(opened: AbstractAsyncContextManager[T]) -> Iterator[Beside[T]]:
         wait(either, return_when=FIRST_COMPLETED)
         if ended.done():
             ended.result()
-        held = ready.result()
+        background = ready.result()
         try:
-            yield held
+            yield background
         finally:
-            held.let_go()
+            background.stop()
             ended.result()

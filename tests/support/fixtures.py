@@ -20,7 +20,7 @@ from reverie.testing import models, servers
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_nats
 from tests.support import tables
-from tests.support.background_loop import Beside, held_beside
+from tests.support.background_loop import BackgroundResource, open_in_background
 from tests.support.stack import Stack, running_stack
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
@@ -126,7 +126,7 @@ def one_process() -> Iterator[None]:
         patch.setattr(model_manager, "load_sparse_encoder", models.load_sparse_encoder_once)
         patch.setattr(reverse_proxy, "_CONNECT_SECONDS", 20.0)
         yield
-        tables.hang_up()
+        tables.close_cached_connection()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -189,20 +189,20 @@ def nats_url(nats_server: servers.NatsServer) -> str:
 
 
 @pytest.fixture(scope="session")
-def system(test_run: TestRun) -> Iterator[Beside[Stack]]:
+def system(test_run: TestRun) -> Iterator[BackgroundResource[Stack]]:
     """All four services for the tests of a process, each of which takes a tenant: `stack`."""
     with (
         fresh_database(test_run) as database,
         own_nats(test_run) as nats,
-        held_beside(running_stack(database, nats.url, model_home())) as held,
+        open_in_background(running_stack(database, nats.url, model_home())) as held,
     ):
         yield held
 
 
 @pytest.fixture
-async def stack(system: Beside[Stack]) -> AsyncIterator[Stack]:
+async def stack(system: BackgroundResource[Stack]) -> AsyncIterator[Stack]:
     """The shared system to a tenant of the test's own."""
-    with system.used() as shared:
+    with system.in_use() as shared:
         async with aiohttp.ClientSession() as http:
             yield replace(shared.apart(), http=http)
 

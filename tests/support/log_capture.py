@@ -11,8 +11,8 @@ import structlog
 
 
 @contextmanager
-def taken_down() -> Iterator[io.StringIO]:
-    """A stream that logs may be configured to write to; as they were, they are put back after."""
+def restored_logging() -> Iterator[io.StringIO]:
+    """A stream for log lines; the logging configuration is restored afterwards."""
     root, configured = logging.getLogger(), structlog.get_config()
     handlers, level = list(root.handlers), root.level
     try:

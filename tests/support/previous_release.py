@@ -10,12 +10,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 KEY = "rv_an-upgraded-key-of-an-older-release"
-KEPT = {
+MEMORIES = {
     "decision": "Herons nest at the mill because the weir was opened in 1871.",
     "lesson": "The ferry bell cracks in frost, so it is rung with a wooden mallet.",
 }
 """Memories of the older release, by their kind."""
-SAID = ("Remember: the lock keeper always counts the barges twice before noon.",
+TURNS = ("Remember: the lock keeper always counts the barges twice before noon.",
         "Understood: barges are counted twice before noon in src/locks/count.py.")  # fmt: skip
 """Turns of a session that the older release did not digest."""
 

@@ -40,7 +40,7 @@ Step = tuple[str, int]
 
 
 @dataclass
-class _Talk:
+class _ConnectionState:
     """One connection: its prepared statements, what waits for its answer, what came last."""
 
     prepared: dict[bytes, str] = field(default_factory=dict)
@@ -52,8 +52,9 @@ class _Talk:
 class StepProxy(ChaosProxy):
     """Notes in `steps` each named statement that Postgres has answered, in order.
 
-    `reached(step)` is called before the answer is passed on: what it cuts off was done, and nobody
-    was told. A statement inside a transaction comes twice, the second time as `NAME, committed`.
+    `reached(step)` is called before the answer is passed on: if it cuts the connection, the
+    statement was executed and the client does not know it. A statement inside a transaction
+    comes twice, the second time as `NAME, committed`.
     """
 
     def __init__(self, host: str, port: int, reached: Callable[[Step], None]) -> None:
@@ -63,58 +64,62 @@ class StepProxy(ChaosProxy):
         self._counts: Counter[str] = Counter()
         self._names = {one.sql: name for name, one in load_queries().items()}
 
-    def anew(self) -> None:
-        """Forgets what was done, for the next that is watched."""
+    def reset(self) -> None:
+        """Clears the recorded steps."""
         self.steps.clear()
         self._counts.clear()
 
     async def _link(
         self, task: asyncio.Task[None], reader: StreamReader, writer: StreamWriter
     ) -> None:
-        talk = _Talk()
+        state = _ConnectionState()
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._target)
             self._links[task] = (writer, far_writer)
-            await _greet(reader, writer, far_reader, far_writer)
+            await _forward_startup(reader, writer, far_reader, far_writer)
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._asks(reader, far_writer, talk))
-                group.create_task(self._answers(far_reader, writer, talk))
+                group.create_task(self._forward_requests(reader, far_writer, state))
+                group.create_task(self._forward_replies(far_reader, writer, state))
         except* (OSError, asyncio.IncompleteReadError):
             pass  # one end is gone: the caller resets the other
 
-    async def _asks(self, reader: StreamReader, writer: StreamWriter, talk: _Talk) -> None:
+    async def _forward_requests(
+        self, reader: StreamReader, writer: StreamWriter, state: _ConnectionState
+    ) -> None:
         while True:
-            kind, message = await _message(reader)
-            self._note(talk, kind, message[5:])
+            kind, message = await _read_message(reader)
+            self._record_message(state, kind, message[5:])
             writer.write(message)
             await writer.drain()
 
-    def _note(self, talk: _Talk, kind: bytes, body: bytes) -> None:
+    def _record_message(self, state: _ConnectionState, kind: bytes, body: bytes) -> None:
         match kind:
             case b"P":
                 name, sql, _ = body.split(b"\0", 2)
-                talk.prepared[name] = self._names.get(sql.decode(), "")
+                state.prepared[name] = self._names.get(sql.decode(), "")
             case b"B":
-                talk.bound = talk.prepared.get(body.split(b"\0", 2)[1], "")
+                state.bound = state.prepared.get(body.split(b"\0", 2)[1], "")
             case b"E":
-                talk.last = talk.bound
-                talk.asked.append(talk.bound)
+                state.last = state.bound
+                state.asked.append(state.bound)
             case b"Q":
-                commits = body.rstrip(b"\0") == b"commit" and talk.last
-                talk.asked.append(f"{talk.last}, committed" if commits else "")
+                commits = body.rstrip(b"\0") == b"commit" and state.last
+                state.asked.append(f"{state.last}, committed" if commits else "")
             case _:
                 pass
 
-    async def _answers(self, reader: StreamReader, writer: StreamWriter, talk: _Talk) -> None:
+    async def _forward_replies(
+        self, reader: StreamReader, writer: StreamWriter, state: _ConnectionState
+    ) -> None:
         while True:
-            kind, message = await _message(reader)
+            kind, message = await _read_message(reader)
             if kind == READY:
-                self._done(talk)
+                self._record_steps(state)
             writer.write(message)
             await writer.drain()
 
-    def _done(self, talk: _Talk) -> None:
-        done, talk.asked = [name for name in talk.asked if name], []
+    def _record_steps(self, state: _ConnectionState) -> None:
+        done, state.asked = [name for name in state.asked if name], []
         for name in done:
             self._counts[name] += 1
             step = (name, self._counts[name])
@@ -122,13 +127,13 @@ class StepProxy(ChaosProxy):
             self._reached(step)
 
 
-async def _message(reader: StreamReader) -> tuple[bytes, bytes]:
+async def _read_message(reader: StreamReader) -> tuple[bytes, bytes]:
     """The kind of the next message, and all of it."""
     head = await reader.readexactly(5)
     return head[:1], head + await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
 
 
-async def _greet(
+async def _forward_startup(
     reader: StreamReader, writer: StreamWriter, far_reader: StreamReader, far_writer: StreamWriter
 ) -> None:
     """Passes on the first message, and before it the question for TLS with its answer."""

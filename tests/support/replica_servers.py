@@ -20,7 +20,7 @@ OPTIONS = {**UNSAFE_OPTIONS, "max_connections": "60", "wal_level": "replica", "h
 
 
 @dataclass
-class Pair:
+class ReplicatedPostgres:
     """The primary's database as the fixture `database` has it, and the replica beside it."""
 
     database: DatabaseUrls
@@ -33,28 +33,28 @@ class Pair:
         """Where services read."""
         return self.replica.reader_url()
 
-    def tell(self, statement: str) -> None:
+    def execute(self, statement: str) -> None:
         """Runs a statement on the replica, as its operator."""
         with psycopg.connect(self.replica.admin_url(), autocommit=True) as db:
             db.execute(statement.encode())
 
     def follow(self, primary: str) -> None:
-        """Whom the replica streams from; nobody where it is empty."""
-        self.tell(f"alter system set primary_conninfo = '{primary}'")
-        self.tell("select pg_reload_conf()")
+        """Sets the server that the replica streams from; empty stops the streaming."""
+        self.execute(f"alter system set primary_conninfo = '{primary}'")
+        self.execute("select pg_reload_conf()")
 
     def stop(self) -> None:
-        """The replica goes away."""
+        """Stops the replica."""
         postgres.stop(self.replica)
 
     def start(self) -> None:
-        """It comes back, on the same port."""
+        """Starts the replica again on the same port."""
         spec = postgres.PostgresSpec(self.home, self.replica.port, options=OPTIONS)
         self.replica = postgres.start(spec)
 
 
 @contextmanager
-def replicated(run: TestRun) -> Iterator[Pair]:
+def start_replicated_postgres(run: TestRun) -> Iterator[ReplicatedPostgres]:
     """A migrated primary and a replica that streams from it."""
     home = open_home(run.new_folder("primary"))
     primary = postgres.start(postgres.PostgresSpec(home, options=OPTIONS))
@@ -63,12 +63,12 @@ def replicated(run: TestRun) -> Iterator[Pair]:
     postgres.stop(primary)
     options = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
     conninfo = f"{options} port={primary.port}"
-    other = copied(home, run.new_folder("replica"), conninfo)
+    other = copy_as_standby(home, run.new_folder("replica"), conninfo)
     primary = postgres.start(postgres.PostgresSpec(home, primary.port, options=OPTIONS))
     replica = postgres.start(postgres.PostgresSpec(other, options=OPTIONS))
     urls = primary.admin_url(), primary.service_url(), primary.reader_url()
     database = DatabaseUrls(postgres.DATABASE, *urls)
-    pair = Pair(database, replica, other, conninfo)
+    pair = ReplicatedPostgres(database, replica, other, conninfo)
     try:
         yield pair
     finally:
@@ -76,7 +76,7 @@ def replicated(run: TestRun) -> Iterator[Pair]:
         postgres.stop(primary)
 
 
-def copied(home: Home, root: Path, conninfo: str) -> Home:
+def copy_as_standby(home: Home, root: Path, conninfo: str) -> Home:
     """The data and passwords of a stopped server, made to follow it."""
     other = open_home(root)
     for name in ("postgres", "secrets"):

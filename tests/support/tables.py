@@ -25,7 +25,7 @@ select c.relname, coalesce(p.relname, c.relname) from pg_class c
 left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
 where c.relnamespace = %s::regnamespace and c.relkind = 'r' and pg_relation_size(c.oid) > 0
 """
-"""Tables that hold pages, and those whose parts they are: most parts of a test's hold none."""
+"""Tables that have pages, with the parent of each partition; most partitions are empty."""
 BUSY: LiteralString = """
 select count(*) from (
   select tenant from outbox
@@ -36,23 +36,23 @@ select count(*) from (
 """
 
 
-_kept: dict[str, Connection] = {}
-"""The connection over which the main thread asked last: to be let in takes longer than to ask."""
+_cached: dict[str, Connection] = {}
+"""The connection that the main thread used last: connecting takes longer than a query."""
 
 
 def asked(admin_url: str, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
-    """What a superuser sees, or does: each statement is a transaction."""
+    """Runs one statement as superuser in a transaction of its own; returns its rows."""
     if threading.current_thread() is not threading.main_thread():
-        # One that waits for a lock there holds up nobody here.
+        # Another thread may wait for a lock: it gets a connection of its own.
         with _connect(admin_url) as connection:
             return _answer(connection, query, args)
     try:
-        return _answer(_kept.get(admin_url) or _keep(admin_url), query, args)
+        return _answer(_cached.get(admin_url) or _cache_connection(admin_url), query, args)
     except psycopg.OperationalError:
-        if not _kept[admin_url].broken:
+        if not _cached[admin_url].broken:
             raise
-        # The server was away since.
-        return _answer(_keep(admin_url), query, args)
+        # The server was restarted since.
+        return _answer(_cache_connection(admin_url), query, args)
 
 
 def _answer(connection: Connection, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -60,17 +60,17 @@ def _answer(connection: Connection, query: bytes, args: Sequence[object]) -> lis
     return cursor.fetchall() if cursor.description else []
 
 
-def _keep(admin_url: str) -> Connection:
-    hang_up()
-    _kept[admin_url] = _connect(admin_url)
-    _kept[admin_url].autocommit = True
-    return _kept[admin_url]
+def _cache_connection(admin_url: str) -> Connection:
+    close_cached_connection()
+    _cached[admin_url] = _connect(admin_url)
+    _cached[admin_url].autocommit = True
+    return _cached[admin_url]
 
 
-def hang_up() -> None:
-    """Ends the connection that is kept."""
-    while _kept:
-        _kept.popitem()[1].close()
+def close_cached_connection() -> None:
+    """Closes the cached connection."""
+    while _cached:
+        _cached.popitem()[1].close()
 
 
 def rows(admin_url: str, query: LiteralString, *args: object) -> list[tuple[Any, ...]]:
@@ -85,7 +85,7 @@ def value(admin_url: str, query: LiteralString, *args: object) -> Any:
 
 @contextmanager
 def holding(admin_url: str, *statements: LiteralString) -> Iterator[None]:
-    """Holds the locks that the statements take; nothing of them is kept."""
+    """Holds the locks that the statements take, and rolls back afterwards."""
     connection = _connect(admin_url)
     try:
         for statement in statements:
@@ -106,12 +106,12 @@ async def blocked(admin_url: str) -> bool:
 
 
 def run(admin_url: str, statement: LiteralString, *args: object) -> None:
-    """Changes what stands, past every policy."""
+    """Runs a statement as superuser, past every policy."""
     asked(admin_url, statement.encode(), args)
 
 
 class Tables:
-    """Counts the rows of all tables, again and again over one connection; close it.
+    """Counts the rows of all tables repeatedly over one connection; close it.
 
     With a tenant only its own rows are counted.
     """

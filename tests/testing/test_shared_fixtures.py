@@ -11,7 +11,7 @@ import pytest
 
 from reverie.embedded.probe import fetch_nats_info
 from reverie.testing.servers import DatabaseUrls, NatsServer
-from tests.support.background_loop import held_beside
+from tests.support.background_loop import open_in_background
 from tests.support.stack import eventually
 
 
@@ -33,9 +33,9 @@ async def _ticking(ends: list[str]) -> AsyncIterator[list[int]]:
 
 async def test_a_shared_resource_runs_while_in_use_and_pauses_between_tests() -> None:
     ends: list[str] = []
-    with held_beside(_ticking(ends)) as held:
+    with open_in_background(_ticking(ends)) as held:
         for _ in range(2):
-            with held.used() as ticks:
+            with held.in_use() as ticks:
                 before = len(ticks)
                 await eventually(lambda now=before: _longer(ticks, now))  # type: ignore[misc]
             rested = len(ticks)
@@ -46,11 +46,11 @@ async def test_a_shared_resource_runs_while_in_use_and_pauses_between_tests() ->
 
 
 async def test_a_resource_used_only_briefly_is_paused_and_ready_for_the_next() -> None:
-    with held_beside(_ticking([])) as held:
+    with open_in_background(_ticking([])) as held:
         for _ in range(20):
-            with held.used():
+            with held.in_use():
                 pass
-        with held.used() as ticks:
+        with held.in_use() as ticks:
             before = len(ticks)
             await eventually(lambda: _longer(ticks, before))
 
@@ -65,7 +65,7 @@ def test_a_resource_that_fails_to_open_raises_and_blocks_nobody() -> None:
         raise OSError("no room")
         yield
 
-    with pytest.raises(OSError, match="no room"), held_beside(broken()):
+    with pytest.raises(OSError, match="no room"), open_in_background(broken()):
         raise AssertionError("nothing was opened")
 
 

@@ -18,7 +18,7 @@ from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.runtime.observability.logs import configure_logs, hide_secrets, mask_credentials
 from reverie.runtime.observability.tracing import install_provider
 from reverie.runtime.settings.settings import Settings
-from tests.support.log_capture import taken_down
+from tests.support.log_capture import restored_logging
 
 log = structlog.get_logger("reverie.sample")
 
@@ -26,7 +26,7 @@ log = structlog.get_logger("reverie.sample")
 @pytest.fixture
 def out() -> Iterator[io.StringIO]:
     """A stream that takes the log, with the loggers put back afterwards."""
-    with taken_down() as taken:
+    with restored_logging() as taken:
         yield taken
 
 

@@ -31,7 +31,7 @@ from reverie.runtime.settings.settings import Settings
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.runtime.observability.sample_traffic import CONTENT, QUESTION, TURN, Tour, tour
-from tests.support.log_capture import taken_down
+from tests.support.log_capture import restored_logging
 from tests.support.prometheus import Prometheus, is_there, queries, scraping
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.stub_llm import stub_llm
@@ -92,7 +92,7 @@ async def seen(database: DatabaseUrls, nats_url: str, tmp_path: Path) -> AsyncIt
 @contextmanager
 def _logged(settings: Settings) -> Iterator[io.StringIO]:
     """The log lines of this process, down to the least grave."""
-    with taken_down() as lines:
+    with restored_logging() as lines:
         configure_logs(settings, "test", stream=lines)
         yield lines
 
