@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.domain.extraction.grounding import contains_instructions, is_grounded
+from reverie.domain.extraction.content_checks import contains_instructions, is_grounded
 
 SAID = (
     "We use `jose` in src/middleware/auth.ts instead of jsonwebtoken 9.0, it runs on the edge."

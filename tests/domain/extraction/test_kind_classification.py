@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.kind_classifier import classify_kind, suggest_improvements
+from reverie.domain.extraction.content_checks import classify_kind, suggest_improvements
 
 
 @pytest.mark.parametrize(

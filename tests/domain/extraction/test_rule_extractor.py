@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.candidates import MAX_CONTENT, MIN_CONTENT_BYTES
+from reverie.domain.extraction.exchanges import extract_request
 from reverie.domain.extraction.key_statements import extract_key_statements
 from reverie.domain.extraction.rule_extractor import (
     MAX_MEMORIES,
@@ -20,7 +21,6 @@ from reverie.domain.extraction.rule_extractor import (
     extract_memories,
 )
 from reverie.domain.extraction.topic_segmentation import segment_turns
-from reverie.domain.extraction.user_requests import extract_request
 from reverie.domain.text.turns import TurnText, condense_tool_output
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)

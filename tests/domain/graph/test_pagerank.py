@@ -12,7 +12,7 @@ import pytest
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.graph.clustering import count_component_sizes
 from reverie.domain.graph.pagerank import WeightedEdges, collect_votes, rank_nodes
-from reverie.domain.staleness.impact import AffectedMemory, DependencyEdge, spread_impact
+from reverie.domain.staleness.propagation import AffectedMemory, DependencyEdge, spread_impact
 from tests.support.networkx_reference import networkx_ranks
 
 

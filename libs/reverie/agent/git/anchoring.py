@@ -17,8 +17,7 @@ from reverie.agent.git.definitions import Definition, find_definitions
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.memories import GitLocation
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.entities.file_paths import extract_paths, is_same_file
-from reverie.domain.text.identifiers import extract_identifiers
+from reverie.domain.entities.file_paths import extract_identifiers, extract_paths, is_same_file
 
 MAX_NAMESAKES = 3
 """What so many definitions are called, or so many lines hold, tells a place; more tell none."""

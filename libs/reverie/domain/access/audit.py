@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -45,19 +45,13 @@ def collect_subjects(path: Mapping[str, str], answer: Any) -> tuple[str, ...]:
     subjects = dict.fromkeys(
         part if _is_id(part) else redact(part[:MAX_SUBJECT_LENGTH]).text for part in path.values()
     )
-    subjects |= dict.fromkeys(_collect_ids(answer))
+    if isinstance(answer, dict):
+        ids = [answer.get(name) for name in _ID_FIELDS]
+        lists = [answer.get(name) for name in _LIST_FIELDS]
+        items = [item for value in lists if isinstance(value, list) for item in value]
+        ids += [item.get("id") for item in items if isinstance(item, dict)]
+        subjects |= dict.fromkeys(value for value in ids if _is_id(value))
     return tuple(subjects)[:MAX_SUBJECTS]
-
-
-def _collect_ids(answer: Any) -> Iterator[str]:
-    if not isinstance(answer, dict):
-        return
-    yield from (answer[name] for name in _ID_FIELDS if _is_id(answer.get(name)))
-    for name in _LIST_FIELDS:
-        items = answer.get(name)
-        for item in items if isinstance(items, list) else ():
-            if isinstance(item, dict) and _is_id(item.get("id")):
-                yield item["id"]
 
 
 def _is_id(value: Any) -> bool:

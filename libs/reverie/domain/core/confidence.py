@@ -88,13 +88,9 @@ def is_permanent(memory: DecayingMemory) -> bool:
 def _decay_factor(
     memory: DecayingMemory, now: datetime, half_lives: HalfLives, use: MemoryUsage
 ) -> float:
+    """The share that is left after the days since the memory was last known."""
     if is_permanent(memory):
         return 1.0
-    return float(0.5 ** (_effective_age_days(memory, now, use) / half_lives[memory.kind]))
-
-
-def _effective_age_days(memory: DecayingMemory, now: datetime, use: MemoryUsage) -> float:
-    """Days since the memory was last known, as they count for it."""
     last_confirmed = memory.created_at
     for moment in (memory.confirmed_at, use.last):
         if moment is not None and moment > last_confirmed:
@@ -102,4 +98,6 @@ def _effective_age_days(memory: DecayingMemory, now: datetime, use: MemoryUsage)
     days = max((now - last_confirmed).total_seconds(), 0.0) / 86_400
     if not memory.linked:
         days += (ORPHAN_RATE - 1) * max(days - ORPHAN_AFTER_DAYS, 0.0)
-    return days * (SUPERSEDED_RATE if memory.status is MemoryStatus.SUPERSEDED else 1.0)
+    if memory.status is MemoryStatus.SUPERSEDED:
+        days *= SUPERSEDED_RATE
+    return float(0.5 ** (days / half_lives[memory.kind]))

@@ -176,10 +176,8 @@ def state_hints(content: str) -> tuple[str, ...]:
 def is_state(content: str) -> bool:
     """Whether a content is a number, with or without a name, or a JSON object or array."""
     text = content.strip()
-    return _COUNTER.fullmatch(text) is not None or _is_json_container(text)
-
-
-def _is_json_container(text: str) -> bool:
+    if _COUNTER.fullmatch(text):
+        return True
     if text[:1] + text[-1:] not in {"{}", "[]"}:
         return False
     try:

@@ -1,9 +1,9 @@
-"""Extraction of file paths from a text, and the check whether two paths mean the same file."""
+"""Extraction of file paths and code identifiers from a text, and the comparison of paths."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -80,9 +80,14 @@ def extract_paths(text: str, roots: Sequence[str] = ()) -> list[str]:
         return []
     cleaned = _URL.sub(" ", _DIFF_HEADER.sub(lambda line: _DIFF_SIDE.sub("", line[0]), text))
     root_folders = tuple(roots)
+    tokens = (
+        token.strip("[]{}:#").rstrip(".,:;")
+        for match in _TOKEN.finditer(cleaned)
+        for token in re.split(r"[,=<>]+|:(?=[A-Za-z/.~])", match[0])
+    )
     candidates = (
         (_parse_path_cached if len(token) < MAX_CACHED_TOKEN else _parse_path)(token, root_folders)
-        for token in _iter_tokens(cleaned)
+        for token in tokens
     )
     return list(dict.fromkeys(path for path in candidates if path))[:MAX_PATHS]
 
@@ -104,40 +109,28 @@ def is_same_file(anchor_path: str, changed_path: str) -> bool:
     short, long = sorted((anchor_parts, changed_parts), key=len)
     if not short or long[-len(short) :] != short:
         return False
-    return len(short) == len(long) or len(short) >= 2 or is_distinctive_name(short[0])
+    if len(short) == len(long) or len(short) >= 2:
+        return True
+    stem = short[0].partition(".")[0] or short[0]
+    return len(stem) >= 5 and not _COMMON_NAMES.fullmatch(short[0])
 
 
 def build_anchor_metadata(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of an edge to a file: its name in the memory, the lines, symbols and content
     that the memory refers to, and when its session wrote the file."""
     metadata: dict[str, Any] = {"named": path}
-    if path in git.get("lines", {}):
-        metadata["lines"] = git["lines"][path]
+    for field, name in (("lines", "lines"), ("blobs", "blob"), ("wrote", "wrote")):
+        if path in git.get(field, {}):
+            metadata[name] = git[field][path]
     if path in git.get("symbols", {}):
         metadata["symbols"] = [
             [symbol["name"], *symbol["lines"]] for symbol in git["symbols"][path]
         ]
-    if path in git.get("blobs", {}):
-        metadata["blob"] = git["blobs"][path]
-    if path in git.get("wrote", {}):
-        metadata["wrote"] = git["wrote"][path]
     return metadata
-
-
-def is_distinctive_name(name: str) -> bool:
-    """Whether a bare file name probably means one file of a repository."""
-    stem = name.partition(".")[0] or name
-    return len(stem) >= 5 and not _COMMON_NAMES.fullmatch(name)
 
 
 def _split_components(path: str) -> list[str]:
     return [part for part in path.replace("\\", "/").split("/") if part not in {"", "."}]
-
-
-def _iter_tokens(text: str) -> Iterator[str]:
-    for match in _TOKEN.finditer(text):
-        for token in re.split(r"[,=<>]+|:(?=[A-Za-z/.~])", match[0]):
-            yield token.strip("[]{}:#").rstrip(".,:;")
 
 
 def _parse_path(token: str, roots: tuple[str, ...]) -> str | None:
@@ -189,3 +182,35 @@ def _to_repository_path(raw: str, roots: Iterable[str]) -> str:
         if part in _SOURCE_DIRS:
             return "/".join(parts[i:])
     return "/".join(parts[-2:]) if len(parts) > 2 else "/".join(parts)
+
+
+MAX_IDENTIFIERS = 200
+MIN_IDENTIFIER_LENGTH = 3
+
+_NAME = r"[A-Za-z_$][\w$]*"
+_CODE_SPAN = re.compile(r"`([^`\n]{1,200})`")
+_IDENTIFIER = re.compile(
+    rf"(?<![\w$./-])(?:"
+    rf"(?P<call>{_NAME})(?=\()"
+    rf"|(?P<member>{_NAME}(?:(?:\.|::|->|\#){_NAME})+)"
+    rf"|(?P<humps>[A-Za-z][a-z0-9]*[a-z0-9][A-Z][\w$]*|[A-Z]{{2,}}[a-z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)"
+    rf"|(?P<under>[A-Za-z]\w*_\w+|_\w+_\w+)"
+    rf")(?![\w$/])"
+)
+_SINGLE_NAME = re.compile(_NAME)
+# Only from the first character of a word: starting anywhere would take quadratic time.
+_FILE_PATH = re.compile(r"(?<![\w./-])[\w./-]*\w\.[a-z]{1,5}\b|(?<![\w.-])[\w.-]+/[\w./-]+")
+
+
+def extract_identifiers(text: str) -> frozenset[str]:
+    """The plain names in a text, at most `MAX_IDENTIFIERS`; both names of `Store.load()`."""
+    text_without_paths = _FILE_PATH.sub(" ", text)
+    names: dict[str, None] = {}
+    for code_span in _CODE_SPAN.findall(text_without_paths):
+        if len(words := _SINGLE_NAME.findall(code_span)) <= 3:
+            names |= dict.fromkeys(words)
+    for match in _IDENTIFIER.finditer(text_without_paths):
+        names |= dict.fromkeys(_SINGLE_NAME.findall(match[0]))
+    return frozenset(
+        [name for name in names if len(name) >= MIN_IDENTIFIER_LENGTH][:MAX_IDENTIFIERS]
+    )

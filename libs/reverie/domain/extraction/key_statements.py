@@ -156,14 +156,10 @@ def _split_paragraph(block: MarkdownBlock, next_type: str) -> tuple[str, list[st
     text = to_plain_text(block.text)
     parts = split_sentences(text)
     intro = ""
-    if parts and (parts[-1].endswith((":", "：")) or (next_type == "item" and _is_title(text))):
+    is_title = len(text) < MAX_LEAD and not text.endswith((".", "!", "?", "。"))
+    if parts and (parts[-1].endswith((":", "：")) or (next_type == "item" and is_title)):
         intro = _clean_heading(parts.pop())
     return intro, extract_informative_sentences(" ".join(parts))
-
-
-def _is_title(text: str) -> bool:
-    """Whether a paragraph reads like a title: short, and no full sentence."""
-    return len(text) < MAX_LEAD and not text.endswith((".", "!", "?", "。"))
 
 
 def _clean_heading(text: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from ipaddress import ip_address
@@ -13,67 +14,23 @@ from typing import Any
 
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput
+from reverie.domain.text.characters import word_set
 
 CONFIDENCE_BY_LEVEL = {"high": 0.9, "medium": 0.6, "low": 0.3}
 """The confidence of a memory for each word of a claim."""
 HASH_CHARS = 12
 
 # Second-level labels under which countries register names.
-_SECOND_LEVEL = frozenset(
-    [
-        "ac",
-        "asn",
-        "co",
-        "com",
-        "edu",
-        "gen",
-        "go",
-        "gob",
-        "gouv",
-        "gov",
-        "govt",
-        "gv",
-        "id",
-        "ltd",
-        "mil",
-        "ne",
-        "net",
-        "nhs",
-        "nic",
-        "nom",
-        "or",
-        "org",
-        "plc",
-        "sch",
-        "school",
-    ]
+_SECOND_LEVEL = word_set(
+    """ac asn co com edu gen go gob gouv gov govt gv id ltd mil ne net nhs nic nom or org plc
+    sch school"""
 )
 # Hosts whose sub-domains belong to strangers of each other.
-_SHARED_HOSTS = frozenset(
-    [
-        "appspot.com",
-        "azurewebsites.net",
-        "bitbucket.io",
-        "blogspot.com",
-        "cloudfront.net",
-        "firebaseapp.com",
-        "fly.dev",
-        "github.io",
-        "gitlab.io",
-        "herokuapp.com",
-        "hashnode.dev",
-        "netlify.app",
-        "pages.dev",
-        "readthedocs.io",
-        "readthedocs.org",
-        "s3.amazonaws.com",
-        "substack.com",
-        "tumblr.com",
-        "vercel.app",
-        "web.app",
-        "wordpress.com",
-        "workers.dev",
-    ]
+_SHARED_HOSTS = word_set(
+    """appspot.com azurewebsites.net bitbucket.io blogspot.com cloudfront.net firebaseapp.com
+    fly.dev github.io gitlab.io herokuapp.com hashnode.dev netlify.app pages.dev
+    readthedocs.io readthedocs.org s3.amazonaws.com substack.com tumblr.com vercel.app
+    web.app wordpress.com workers.dev"""
 )
 _DNS_LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?", re.UNICODE)
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.I)
@@ -144,28 +101,18 @@ def extract_root_domain(text: str, field: str = "domains") -> str:
     A rule instead of the public suffix list: two labels, three under a country's second level or
     on a host that many share. Raises `InvalidInput` for what is no host.
     """
-    host = _parse_host(text)
-    if _is_address(host):
+    host = _SCHEME.sub("", text.strip()).split("/")[0].split("?")[0].rpartition("@")[2].lower()
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    else:
+        host = host.partition(":")[0].rstrip(".")
+    with suppress(ValueError):
+        ip_address(host)
         return host
     labels = host.split(".")
     if len(labels) < 2 or len(host) > 253 or not all(map(_DNS_LABEL.fullmatch, labels)):
         raise InvalidInput(field, f"{text[:60]!r} is not a domain")
     return ".".join(labels[-_count_root_labels(labels) :])
-
-
-def _parse_host(text: str) -> str:
-    bare = _SCHEME.sub("", text.strip()).split("/")[0].split("?")[0].rpartition("@")[2]
-    if bare.startswith("["):
-        return bare[1:].partition("]")[0].lower()
-    return bare.partition(":")[0].rstrip(".").lower()
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _count_root_labels(labels: list[str]) -> int:

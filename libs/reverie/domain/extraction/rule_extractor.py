@@ -2,9 +2,8 @@
 
 A topic segment is read as exchanges: a user message and the replies to it. Extracted are the
 user's rules, preferences, choices and facts; causes, changes and behaviour that the agent
-reported; answers and
-corrections; and
-the commands that verified the work."""
+reported; answers and corrections; and the commands that verified the work.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +16,20 @@ from uuid import UUID
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction.candidate_selection import (
+from reverie.domain.extraction.candidates import (
+    ExtractionCandidate,
     compute_char_budget,
     is_near_duplicate,
     select_candidates,
 )
-from reverie.domain.extraction.candidates import ExtractionCandidate
-from reverie.domain.extraction.exchanges import Exchange, find_outcome, split_exchanges
+from reverie.domain.extraction.exchanges import (
+    Exchange,
+    find_outcome,
+    is_slash_command,
+    split_exchanges,
+)
 from reverie.domain.extraction.salience import MIN_SALIENCE
 from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.domain.extraction.user_requests import is_slash_command
 from reverie.domain.extraction.work_log import (
     WorkLog,
     collect_work_log,
@@ -34,6 +37,7 @@ from reverie.domain.extraction.work_log import (
     find_related_files,
     select_write_turns,
 )
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText
@@ -93,9 +97,9 @@ MAX_TAGS = 12
 SESSION_SHARE, MIN_SESSION_CHARS = 0.04, 55
 """Of what was said, in characters, what the session's own memory may take; and by topic."""
 
-_STOP_WORDS = frozenset(
+_STOP_WORDS = word_set(
     """that this with from have when which what then than they asked
-    outcome should would could there their into only also""".split()  # noqa: SIM905
+    outcome should would could there their into only also"""
 )
 
 
@@ -136,11 +140,22 @@ def extract_memories(
 
 def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedMemory]:
     """Segments of several slices, near-copies collapsed, at most `MAX_MEMORIES`."""
-    unique = _merge_near_copies(
-        (set(index_text(memory.content).split()), memory) for memory in memories
-    )
-    ranked = sorted(unique, key=lambda memory: -memory.priority)[:MAX_MEMORIES]
-    return [memory for memory in unique if memory in ranked]
+    unique: list[tuple[set[str], ExtractedMemory]] = []
+    for memory in memories:
+        words = set(index_text(memory.content).split())
+        copies = (i for i, (other, _) in enumerate(unique) if is_near_duplicate(other, words))
+        index = next(copies, None)
+        if index is None:
+            unique.append((words, memory))
+            continue
+        # The weightier one stays, and cites the turns of both.
+        other_words, other = unique[index]
+        better = max(other, memory, key=lambda m: (m.priority, len(m.content)))
+        turns = tuple(dict.fromkeys(other.turns + memory.turns))
+        unique[index] = (words if better is memory else other_words, replace(better, turns=turns))
+    remaining = [memory for _, memory in unique]
+    ranked = sorted(remaining, key=lambda memory: -memory.priority)[:MAX_MEMORIES]
+    return [memory for memory in remaining if memory in ranked]
 
 
 def build_session_memory(
@@ -200,27 +215,3 @@ def _most_common_words(text: str, limit: int = 4) -> list[str]:
     return [
         word for word, _ in Counter(w for w in words if w not in _STOP_WORDS).most_common(limit)
     ]
-
-
-def _merge_near_copies(
-    memories: Iterable[tuple[set[str], ExtractedMemory]],
-) -> list[ExtractedMemory]:
-    """Without near-copies by their words: of two, the weightier stays, citing both's turns."""
-    unique: list[tuple[set[str], ExtractedMemory]] = []
-    for words, memory in memories:
-        index = next(
-            (
-                i
-                for i, (other_words, _) in enumerate(unique)
-                if is_near_duplicate(other_words, words)
-            ),
-            None,
-        )
-        if index is None:
-            unique.append((words, memory))
-            continue
-        other_words, other = unique[index]
-        better = max(other, memory, key=lambda m: (m.priority, len(m.content)))
-        turns = tuple(dict.fromkeys(other.turns + memory.turns))
-        unique[index] = (words if better is memory else other_words, replace(better, turns=turns))
-    return [memory for _, memory in unique]

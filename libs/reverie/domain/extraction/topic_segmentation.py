@@ -3,8 +3,7 @@
 A boundary is possible only before a user request. It is set where a slash command or another
 ticket begins, after a long pause, and where the windows before and after are dissimilar: by their
 vectors where a model is set, else by words as in TextTiling (Hearst, Computational Linguistics
-23(1), 1997). Measured:
-benchmarks/quality/topic_segmentation.py.
+23(1), 1997). Measured: benchmarks/quality/topic_segmentation.py.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import sqrt
 from statistics import fmean, pstdev
 
 from reverie.domain.extraction import discourse_markers
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.normalization import cache_by_text
 from reverie.domain.text.turns import TurnText
@@ -42,44 +42,11 @@ NOISE_MESSAGE = re.compile(
     r"|resume)\b"
     r"|\[Request interrupted|<system-reminder>|Caveat:|\[recalled memory left out\]|$)"
 )
+_CJK_CHAR = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _TICKET = re.compile(r"(?:\b[A-Z]{2,10}-\d+\b|(?<!\w)#\d+\b|/(?:issues|pull)/\d+)")
-_STOP_WORDS = frozenset(
-    {
-        "the",
-        "and",
-        "for",
-        "that",
-        "this",
-        "with",
-        "you",
-        "are",
-        "was",
-        "not",
-        "but",
-        "have",
-        "has",
-        "its",
-        "from",
-        "into",
-        "will",
-        "can",
-        "all",
-        "now",
-        "let",
-        "use",
-        "our",
-        "your",
-        "should",
-        "would",
-        "there",
-        "here",
-        "then",
-        "than",
-        "also",
-        "what",
-        "when",
-        "which",
-    }
+_STOP_WORDS = word_set(
+    """the and for that this with you are was not but have has its from into will can all now
+    let use our your should would there here then than also what when which"""
 )
 
 
@@ -97,8 +64,12 @@ def build_windows(turns: Sequence[TurnText]) -> list[str]:
     """The texts whose vectors tell topics apart: one from each place where a topic may begin."""
     ordered = sorted(turns, key=lambda turn: turn.ord)
     starts = [0, *_find_candidate_cuts(ordered)]
-    spans = pairwise([*starts, len(ordered)])
-    return [_window_text(ordered[a:b]) for a, b in spans] if ordered else []
+    windows: list[str] = []
+    for start, stop in pairwise([*starts, len(ordered)]) if ordered else ():
+        messages = (turn.content for turn in ordered[start:stop] if turn.role != "tool")
+        text = " ".join(content[: WINDOW_TEXT_CHARS // 2] for content in messages)
+        windows.append(text[:WINDOW_TEXT_CHARS])
+    return windows
 
 
 def segment_turns(
@@ -108,8 +79,7 @@ def segment_turns(
 
     `vectors`: of `build_windows`, of length one; without them words decide. Every turn is in
     exactly one slice; no slice is longer than `MAX_TURNS` turns, nor, unless it is a single turn,
-    than
-    `MAX_CHARS` characters.
+    than `MAX_CHARS` characters.
     """
     ordered = sorted(turns, key=lambda turn: turn.ord)
     if not ordered:
@@ -130,12 +100,8 @@ def is_request(turn: TurnText) -> bool:
     return (
         bool(COMMAND_MESSAGE.match(turn.content))
         or len(turn.content.split()) >= 3
-        or _is_cjk_message(turn.content)
+        or len(_CJK_CHAR.findall(turn.content)) >= 4
     )
-
-
-def _is_cjk_message(text: str) -> bool:
-    return len(re.findall(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]", text)) >= 4
 
 
 def _find_candidate_cuts(turns: Sequence[TurnText]) -> list[int]:
@@ -152,9 +118,12 @@ def _find_boundaries(turns: list[TurnText], vectors: Sequence[Vector] | None) ->
         ]
     else:
         cohesion = [_compute_cohesion(turns, index) for index in candidates]
-        cutoff = _compute_cutoff(cohesion)
+        cutoff = fmean(cohesion) - pstdev(cohesion) / 2 if cohesion else 0.0
+        cutoff = min(max(cutoff, MIN_CUTOFF), MAX_CUTOFF)
         topic_changes = [score < cutoff for score in cohesion]
-    earlier_tickets = _collect_earlier_tickets(turns)
+    # For each turn, the tickets that the turns before it name.
+    tickets = (frozenset(_TICKET.findall(turn.content[:WINDOW_CHARS])) for turn in turns)
+    earlier_tickets = list(accumulate(tickets, frozenset.union, initial=frozenset[str]()))
     return [
         index
         for index, is_change in zip(candidates, topic_changes, strict=True)
@@ -167,11 +136,6 @@ def _window_cosine(vectors: Sequence[Vector], n: int) -> float:
     previous = [sum(values) for values in zip(*vectors[max(0, n - 2) : n], strict=True)]
     norm = sqrt(sum(value * value for value in previous))
     return sum(a * b for a, b in zip(previous, vectors[n], strict=True)) / norm if norm else 1.0
-
-
-def _window_text(turns: Sequence[TurnText]) -> str:
-    texts = (turn.content[: WINDOW_TEXT_CHARS // 2] for turn in turns if turn.role != "tool")
-    return " ".join(texts)[:WINDOW_TEXT_CHARS]
 
 
 def _is_continuation(turns: Sequence[TurnText], index: int) -> bool:
@@ -197,25 +161,12 @@ def _is_hard_boundary(turns: list[TurnText], index: int, earlier_tickets: frozen
     return bool(tickets and earlier_tickets and not tickets & earlier_tickets)
 
 
-def _collect_earlier_tickets(turns: Iterable[TurnText]) -> list[frozenset[str]]:
-    """For each turn, the tickets that the turns before it name."""
-    earlier = [frozenset[str]()]
-    for turn in turns:
-        new_tickets = set(_TICKET.findall(turn.content[:WINDOW_CHARS])) - earlier[-1]
-        earlier.append(earlier[-1] | new_tickets if new_tickets else earlier[-1])
-    return earlier
-
-
-def _compute_cutoff(values: list[float]) -> float:
-    if not values:
-        return 0.0
-    return min(max(fmean(values) - pstdev(values) / 2, MIN_CUTOFF), MAX_CUTOFF)
-
-
 def _compute_cohesion(turns: list[TurnText], index: int) -> float:
     before = _count_window_words(reversed(turns[:index]))
     after = _count_window_words(turns[index:])
-    return _cosine_similarity(before, after)
+    dot = sum(count * after[word] for word, count in before.items())
+    norm = sqrt(sum(c * c for c in before.values()) * sum(c * c for c in after.values()))
+    return dot / norm if norm else 0.0
 
 
 def _count_window_words(turns: Iterable[TurnText]) -> Counter[str]:
@@ -235,12 +186,6 @@ def _count_words(text: str) -> Counter[str]:
     """Kept, for neighbouring windows share most of their turns."""
     words = index_text(text).split()
     return Counter(word for word in words if len(word) > 2 and word not in _STOP_WORDS)
-
-
-def _cosine_similarity(first: Counter[str], second: Counter[str]) -> float:
-    dot = sum(count * second[word] for word, count in first.items())
-    norm = sqrt(sum(c * c for c in first.values()) * sum(c * c for c in second.values()))
-    return dot / norm if norm else 0.0
 
 
 def _split_oversized(turns: list[TurnText]) -> list[list[TurnText]]:

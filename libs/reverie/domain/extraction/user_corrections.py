@@ -94,9 +94,10 @@ class UserCorrection:
 
 
 def find_corrections(text: str) -> list[UserCorrection]:
-    """The corrections in what a user said, in order; at most `MAX_CORRECTIONS`. Two things that
-    are out
-    together ("not npm or yarn") are two corrections."""
+    """The corrections in what a user said, in order; at most `MAX_CORRECTIONS`.
+
+    Two things that are out together ("not npm or yarn") are two corrections.
+    """
     by_terms: dict[tuple[str, str], UserCorrection] = {}
     for sentence in _SENTENCE_BREAK.split(_CODE_OR_QUOTE.sub("\n", text[:MAX_TEXT])):
         for correction in _find_in_sentence(" ".join(sentence.split())):
@@ -116,24 +117,17 @@ def _find_in_sentence(sentence: str) -> list[UserCorrection]:
     is_lasting = _LASTING_MARKER.search(sentence) is not None
     for index, pattern in enumerate(_PATTERNS):
         match = pattern.search(sentence)
-        old_terms = (
-            [_strip_term(term) for term in _LIST_CONJUNCTION.split(match["old"])] if match else []
-        )
         new_term = _strip_term(match["new"]) if match else ""
-        valid_terms = [
-            old
+        if match is None or not _is_specific_term(new_term):
+            continue
+        old_terms = map(_strip_term, _LIST_CONJUNCTION.split(match["old"]))
+        corrections = [
+            UserCorrection(old, new_term, sentence, is_lasting)
             for old in old_terms
-            if _is_specific_term(old)
-            and _is_specific_term(new_term)
-            and old.lower() != new_term.lower()
+            if _is_specific_term(old) and old.lower() != new_term.lower()
         ]
-        if valid_terms:
-            is_accepted = is_lasting or index not in _TASK_LIKE_PATTERNS
-            return (
-                [UserCorrection(old, new_term, sentence, is_lasting) for old in valid_terms]
-                if is_accepted
-                else []
-            )
+        if corrections:
+            return corrections if is_lasting or index not in _TASK_LIKE_PATTERNS else []
     return []
 
 

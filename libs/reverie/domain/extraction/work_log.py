@@ -1,8 +1,8 @@
 """Files that a session's tools used and wrote, and the commands that verified the work.
 
 A file that was only listed or read is not related to a memory: only one that the memory names,
-that the reported
-work wrote, or in which the conversation locates a name of the memory."""
+that the reported work wrote, or in which the conversation locates a name of the memory.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reverie.domain.entities.file_paths import extract_paths, extract_tool_files, is_same_file
+from reverie.domain.entities.file_paths import (
+    extract_identifiers,
+    extract_paths,
+    extract_tool_files,
+    is_same_file,
+)
 from reverie.domain.extraction import discourse_markers
-from reverie.domain.text.identifiers import extract_identifiers
 from reverie.domain.text.turns import TurnText, trace_status, trace_target
 
 MAX_FILES = 16
@@ -41,10 +45,10 @@ class WorkLog:
 def collect_work_log(turns: Iterable[TurnText], roots: Sequence[str] = ()) -> WorkLog:
     """What the turns tell of the work. `roots`: the folders that absolute paths are relative to."""
     turn_list = list(turns)
-    used_files = [(turn.at, file) for turn in turn_list for file in list_turn_files(turn, roots)]
+    used_files = [(turn.at, file) for turn in turn_list for file in _list_turn_files(turn, roots)]
     write_times: defaultdict[str, list[datetime]] = defaultdict(list)
     for turn in select_write_turns(turn_list):
-        for file in list_turn_files(turn, roots):
+        for file in _list_turn_files(turn, roots):
             write_times[file].append(turn.at)
     files_by_name: defaultdict[str, set[str]] = defaultdict(set)
     for turn in turn_list:
@@ -73,7 +77,7 @@ def find_related_files(
     changed, and where it names none the homes of the names in it. `until`: when it was said."""
     used_files = _list_files_used_until(work_log.used_files, until)
     related = [_resolve_path(file, used_files) for file in extract_paths(text, roots)]
-    related += [file for turn in write_turns for file in list_turn_files(turn, roots)]
+    related += [file for turn in write_turns for file in _list_turn_files(turn, roots)]
     if not related:
         candidates = (
             work_log.files_by_name.get(name, frozenset())
@@ -99,7 +103,8 @@ def find_reported_writes(
     earlier_writes = select_write_turns(replies[max(index - REPORT_LOOKBACK_TURNS, 0) : index])
     return (
         earlier_writes
-        if len({file for write_turn in earlier_writes for file in list_turn_files(write_turn)}) == 1
+        if len({file for write_turn in earlier_writes for file in _list_turn_files(write_turn)})
+        == 1
         else []
     )
 
@@ -108,20 +113,18 @@ def find_last_writes(
     files: Iterable[str], work_log: WorkLog, until: datetime
 ) -> tuple[tuple[str, datetime], ...]:
     """Of the files those that the work had written by then, each with when it last had."""
-    times_by_file = {
-        file: [
+    last_writes: list[tuple[str, datetime]] = []
+    for file in dict.fromkeys(files):
+        earlier = [
             moment
             for path, times in work_log.write_times.items()
             if is_same_file(file, path)
             for moment in times
+            if moment <= until
         ]
-        for file in files
-    }
-    earlier = (
-        (file, [moment for moment in times if moment <= until])
-        for file, times in times_by_file.items()
-    )
-    return tuple((file, max(times)) for file, times in earlier if times)
+        if earlier:
+            last_writes.append((file, max(earlier)))
+    return tuple(last_writes)
 
 
 def select_write_turns(turns: Iterable[TurnText]) -> list[TurnText]:
@@ -135,7 +138,7 @@ def select_write_turns(turns: Iterable[TurnText]) -> list[TurnText]:
     ]
 
 
-def list_turn_files(turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
+def _list_turn_files(turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
     """The files that a tool was given; none of a message."""
     return extract_tool_files(turn, roots) if turn.role == "tool" else []
 

@@ -10,18 +10,21 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
+from itertools import chain, count
 
 from reverie.domain.core.ids import short_id
 from reverie.domain.core.memory import Memory
+from reverie.domain.text.characters import word_set
 
 MAX_KEYWORDS = 3
 _MAX_NAME_LENGTH = 40
-_STOP_WORDS = frozenset(
+_STOP_WORDS = word_set(
     """about after also because been before could does from have into just more must only other
     over should than that their them then there these they this those uses using very want was
-    were what when where which while will with would your""".split()  # noqa: SIM905
+    were what when where which while will with would your"""
 )
 _FACT = re.compile(r'(?<![a-z_])([a-z_]+):\s*(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^,]*)(?:,\s*|$)')
 _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]+)')
@@ -99,7 +102,9 @@ def render_memory_file(scope: str, summary: str | None, memories: Iterable[Memor
     used_names: set[str] = set()
     for memory in memories:
         segment = build_segment(memory)
-        name = _make_unique(segment.name, used_names)
+        numbered = (f"{segment.name}-{number}" for number in count(2))
+        name = next(name for name in chain([segment.name], numbered) if name not in used_names)
+        used_names.add(name)
         parts.append(
             f"\n<!-- segment: {name} -->\n{_render_facts(segment)}\n{_escape_marks(segment.text)}\n"
         )
@@ -138,20 +143,21 @@ def _iter_blocks(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
 def _parse_comment(line: str) -> str | None:
     """What stands in a line that is a comment and nothing else."""
     stripped = line.rstrip()
-    if (
-        stripped.startswith("<!-- ")
-        and stripped.endswith("-->")
-        and len(stripped) >= len("<!-- -->")
-    ):
-        return stripped[5:-3].rstrip()
-    return None
+    is_comment = stripped.startswith("<!-- ") and stripped.endswith("-->")
+    return stripped[5:-3].rstrip() if is_comment and len(stripped) >= len("<!-- -->") else None
 
 
 def _parse_segment(name: str, body: list[str]) -> MemorySegment:
     facts_line = _parse_comment(body[0]) if body else None
     values = {m[1]: m[2].strip() for m in _FACT.finditer(facts_line or "")}
     text = _unescape_marks("\n".join(body if facts_line is None else body[1:])).strip()
-    keywords = values.get("keywords")
+    keywords = None
+    if "keywords" in values:
+        items = _ITEM.findall(values["keywords"].strip("[]"))
+        keywords = tuple(filter(None, (_unquote_value(item.strip()) for item in items)))
+    priority = None
+    with suppress(KeyError, ValueError):
+        priority = min(1.0, max(0.0, float(values["priority"])))
     return MemorySegment(
         name=name,
         text=text,
@@ -160,8 +166,8 @@ def _parse_segment(name: str, body: list[str]) -> MemorySegment:
         key=_unquote_value(values["key"]) if values.get("key") else None,
         created=values.get("created") or None,
         source_turn=values.get("source_turn") or None,
-        keywords=None if keywords is None else _parse_items(keywords),
-        priority=_parse_number(values.get("priority")),
+        keywords=keywords,
+        priority=priority,
         pinned=values["pinned"] == "true" if "pinned" in values else None,
     )
 
@@ -195,29 +201,9 @@ def _unquote_value(text: str) -> str:
         return text.strip('"')
 
 
-def _parse_items(text: str) -> tuple[str, ...]:
-    values = (_unquote_value(item.strip()) for item in _ITEM.findall(text.strip("[]")))
-    return tuple(item for item in values if item)
-
-
-def _parse_number(text: str | None) -> float | None:
-    try:
-        return None if text is None else min(1.0, max(0.0, float(text)))
-    except ValueError:
-        return None
-
-
 def _escape_marks(text: str) -> str:
     return _TO_ESCAPE.sub(r"\1\\", text)
 
 
 def _unescape_marks(text: str) -> str:
     return _ESCAPED.sub(lambda match: match[0][:-1], text)
-
-
-def _make_unique(name: str, used_names: set[str]) -> str:
-    number, candidate = 2, name
-    while candidate in used_names:
-        candidate, number = f"{name}-{number}", number + 1
-    used_names.add(candidate)
-    return candidate

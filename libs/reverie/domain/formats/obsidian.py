@@ -38,7 +38,15 @@ def render_note(memory: Memory, links: Sequence[NoteLink]) -> str:
     }
     # JSON is YAML, and needs no writer of its own.
     front = "\n".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in properties.items())
-    return f"---\n{front}\n---\n\n{memory.content.strip()}\n{_render_links(links)}"
+    names: dict[str, list[str]] = {}
+    for link in sorted(links, key=lambda link: link.type):
+        names.setdefault(link.type, []).append(build_note_name(link.target))
+    groups = (
+        f"\n### {kind}\n\n" + "".join(f"- [[{name}]]\n" for name in sorted(notes))
+        for kind, notes in names.items()
+    )
+    link_list = "\n## Links\n" + "".join(groups) if links else ""
+    return f"---\n{front}\n---\n\n{memory.content.strip()}\n{link_list}"
 
 
 def render_scope_index(scope: str, summary: str | None, memories: Iterable[Memory]) -> str:
@@ -47,19 +55,6 @@ def render_scope_index(scope: str, summary: str | None, memories: Iterable[Memor
     return head + "".join(
         f"- [[{build_note_name(m)}|{_build_label(m)}]] ({m.kind.value})\n" for m in memories
     )
-
-
-def _render_links(links: Sequence[NoteLink]) -> str:
-    if not links:
-        return ""
-    names: dict[str, list[str]] = {}
-    for link in links:
-        names.setdefault(link.type, []).append(build_note_name(link.target))
-    groups = (
-        f"\n### {kind}\n\n" + "".join(f"- [[{name}]]\n" for name in sorted(names[kind]))
-        for kind in sorted(names)
-    )
-    return "\n## Links\n" + "".join(groups)
 
 
 def _build_label(memory: Memory) -> str:

@@ -2,8 +2,7 @@
 
 A sentence such as "we moved to X because Y" gives an effect and a cause; a memory about the same
 subject as one half stands for that half. A bug causes the next decision of its session about the
-same subject.
-Precision comes first.
+same subject. Precision comes first.
 """
 
 from __future__ import annotations
@@ -158,14 +157,15 @@ def _match_claims(source: CauseCandidate, other: CauseCandidate) -> Iterator[Cau
         if as_cause and as_cause > as_effect and other.at <= source.at:
             confidence = round(min(0.9, 0.55 + 0.35 * as_cause), 2)
             yield CausalLink(other.id, source.id, confidence, claim.sentence, "said")
-        elif claim.cause_first and as_effect > as_cause and _can_follow(other, source):
+        elif (
+            claim.cause_first
+            and as_effect > as_cause
+            and other.at >= source.at
+            # Of one kind they would say the same thing twice.
+            and other.kind != source.kind
+        ):
             confidence = round(min(0.8, 0.45 + 0.35 * as_effect), 2)
             yield CausalLink(source.id, other.id, confidence, claim.sentence, "said")
-
-
-def _can_follow(effect: CauseCandidate, source: CauseCandidate) -> bool:
-    """Of one kind they would say the same thing twice."""
-    return effect.at >= source.at and effect.kind != source.kind
 
 
 def _measure_overlap(clause: str, other: CauseCandidate) -> float:

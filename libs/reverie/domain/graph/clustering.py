@@ -1,8 +1,8 @@
 """Clusters of a memory graph: connected components, and topics around shared files and entities.
 
 A file or an entity is a centre where enough memories of enough sessions touch it. Centres with
-nearly the same
-memories are one topic."""
+nearly the same memories are one topic.
+"""
 
 from __future__ import annotations
 

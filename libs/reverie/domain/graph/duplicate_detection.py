@@ -7,7 +7,6 @@ never cause one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -62,13 +61,7 @@ class MemoryComparison:
 MERGEABLE_VERDICTS = frozenset({DuplicateVerdict.DUPLICATE, DuplicateVerdict.REFINED})
 # State of their own hangs on tasks and skills; sessions and the past tell of one time each.
 _NEVER_MERGED = ANCHOR_KINDS | {Kind.TASK, Kind.SKILL, Kind.SESSION}
-_NEVER_CONTRADICTED = ANCHOR_KINDS | {
-    Kind.TASK,
-    Kind.SKILL,
-    Kind.SESSION,
-    Kind.HISTORICAL,
-    Kind.BUG,
-}
+_NEVER_CONTRADICTED = _NEVER_MERGED | {Kind.HISTORICAL, Kind.BUG}
 MIN_WORDS = 2
 # Characters. A longer text is no statement, and taking it apart takes the square of its length.
 MAX_COMPARED_CHARS = 8192
@@ -120,17 +113,20 @@ def compare_memories(
     """How `newer` stands to `older`. `cosine` of their vectors, where it is known."""
     if max(len(older.content), len(newer.content)) > MAX_COMPARED_CHARS:
         return MemoryComparison(DuplicateVerdict.SIMILAR, "too long to be one statement")
-    merge_obstacle, may_contradict = (
-        _find_merge_obstacle(older, newer, cosine),
-        _may_contradict(older, newer, cosine),
+    merge_obstacle = _find_merge_obstacle(older, newer, cosine)
+    may_contradict = (
+        max(len(older.content), len(newer.content)) <= MAX_CONTRADICTION_CHARS
+        and not {older.kind, newer.kind} & _NEVER_CONTRADICTED
+        and _validity_overlaps(older, newer)
+        and (cosine is None or cosine >= MIN_CONTRADICTION_COSINE)
     )
     if merge_obstacle and not may_contradict:
         return MemoryComparison(DuplicateVerdict.SIMILAR, merge_obstacle)
-    older_statement, newer_statement = (
-        normalize_statement(older.content),
-        normalize_statement(newer.content),
-    )
-    contradiction = _find_contradiction(older_statement, newer_statement)
+    older_statement = normalize_statement(older.content)
+    newer_statement = normalize_statement(newer.content)
+    rules = (_find_replacement, _find_negation, _find_opposites, _find_changed_value)
+    reasons = (rule(older_statement, newer_statement) for rule in rules)
+    contradiction = next(filter(None, reasons), None)
     if contradiction and may_contradict:
         return MemoryComparison(
             DuplicateVerdict.CONTRADICTING,
@@ -152,16 +148,6 @@ def compare_memories(
             DuplicateVerdict.DUPLICATE, "the older one says the same and more", "older"
         )
     return MemoryComparison(DuplicateVerdict.SIMILAR, "content words are left over")
-
-
-def _may_contradict(older: ComparedMemory, newer: ComparedMemory, cosine: float | None) -> bool:
-    kinds = {older.kind, newer.kind}
-    return (
-        max(len(older.content), len(newer.content)) <= MAX_CONTRADICTION_CHARS
-        and not kinds & _NEVER_CONTRADICTED
-        and _validity_overlaps(older, newer)
-        and (cosine is None or cosine >= MIN_CONTRADICTION_COSINE)
-    )
 
 
 def _find_merge_obstacle(
@@ -193,35 +179,26 @@ def _validity_overlaps(older: ComparedMemory, newer: ComparedMemory) -> bool:
 
 def _is_same_statement(first: NormalizedStatement, second: NormalizedStatement) -> bool:
     """The same words, in whatever order where the order says nothing."""
-    return (
-        len(first.bag) >= MIN_WORDS
-        and sorted(first.words) == sorted(second.words)
-        and _list_negated_words(first) == _list_negated_words(second)
-        and not _has_swapped_words(first, second)
-        and not (first.after_marker != second.after_marker and _markers_differ(first, second))
+    if (
+        len(first.bag) < MIN_WORDS
+        or sorted(first.words) != sorted(second.words)
+        or _list_negated_words(first) != _list_negated_words(second)
+    ):
+        return False
+    # Where two words changed places and nothing else did, who does it to whom is another.
+    swapped = [(a, b) for a, b in zip(first.words, second.words, strict=True) if a != b]
+    if len(swapped) == 2 and swapped[0] == swapped[1][::-1]:
+        return False
+    # A marker that both use must point at the same words.
+    return all(
+        words == second.after_marker[marker]
+        for marker, words in first.after_marker.items()
+        if words and second.after_marker[marker]
     )
 
 
 def _list_negated_words(normalized: NormalizedStatement) -> list[str]:
     return sorted(clause[0] for clause in normalized.negated if clause)
-
-
-def _has_swapped_words(first: NormalizedStatement, second: NormalizedStatement) -> bool:
-    """Two words changed places and nothing else did: who does it to whom is another."""
-    swapped = [(a, b) for a, b in zip(first.words, second.words, strict=True) if a != b]
-    return len(swapped) == 2 and swapped[0] == swapped[1][::-1]
-
-
-def _markers_differ(first: NormalizedStatement, second: NormalizedStatement) -> bool:
-    """A marker that both use points at different words."""
-    shared_markers = [
-        marker
-        for marker in first.after_marker
-        if first.after_marker[marker] and second.after_marker[marker]
-    ]
-    return any(
-        first.after_marker[marker] != second.after_marker[marker] for marker in shared_markers
-    )
 
 
 def _is_extension(shorter: NormalizedStatement, longer: NormalizedStatement) -> bool:
@@ -236,12 +213,6 @@ def _is_extension(shorter: NormalizedStatement, longer: NormalizedStatement) -> 
     ]
     is_limited = (_LIMITING_WORDS & set(rest)) or (longer.replaced & shorter.bag)
     return continues_clause and same_negations and not is_limited
-
-
-def _find_contradiction(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
-    """Why `newer` cannot be true beside `older`, where a rule says so."""
-    rules = (_find_replacement, _find_negation, _find_opposites, _find_changed_value)
-    return next((reason for rule in rules if (reason := rule(older, newer))), None)
 
 
 def _find_replacement(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
@@ -286,9 +257,10 @@ def _find_opposites(older: NormalizedStatement, newer: NormalizedStatement) -> s
 
 def _find_changed_value(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
     """The same parameter with another number: all words before and after it are the same."""
-    changed = list(_iter_changes(older.words, newer.words[: len(older.words)]))
-    if len(newer.words) < len(older.words) or not changed:
+    if len(newer.words) < len(older.words):
         return None
+    pairs = enumerate(zip(older.words, newer.words, strict=False))
+    changed = [(position, a, b) for position, (a, b) in pairs if a != b]
     numbers = [(position, a, b) for position, a, b in changed if _is_value(a) and _is_value(b)]
     units = [(a, b) for _, a, b in changed if {a, b} <= _UNIT_WORDS]
     if len(numbers) != 1 or len(numbers) + len(units) != len(changed):
@@ -297,14 +269,6 @@ def _find_changed_value(older: NormalizedStatement, newer: NormalizedStatement) 
     if (position and older.words[position - 1] in _NUMBERED_NOUNS) or len(older.bag) < MIN_WORDS:
         return None
     return f"{a} became {b}"
-
-
-def _iter_changes(
-    first: tuple[str, ...], second: tuple[str, ...]
-) -> Iterator[tuple[int, str, str]]:
-    for position, (a, b) in enumerate(zip(first, second, strict=False)):
-        if a != b:
-            yield position, a, b
 
 
 def _is_value(word: str) -> bool:

@@ -31,10 +31,6 @@ class WeightedEdges(NamedTuple):
     targets: NDArray[np.integer[Any]]
     weights: NDArray[np.floating[Any]]
 
-    def reverse(self) -> WeightedEdges:
-        """The same the other way."""
-        return WeightedEdges(self.targets, self.sources, self.weights)
-
 
 EdgesByKind = Sequence[tuple[EdgeKind, WeightedEdges]]
 """Edges as they are stored, in parts of one kind each."""
@@ -73,15 +69,13 @@ def _renumber_nodes(edges: WeightedEdges, nodes: NDArray[np.int64]) -> WeightedE
 
 def collect_votes(edges: EdgesByKind) -> list[WeightedEdges]:
     """The votes that edges cast."""
-    return [vote for kind, group in edges for vote in _cast_votes(kind, group)]
-
-
-def _cast_votes(kind: EdgeKind, edges: WeightedEdges) -> list[WeightedEdges]:
-    if kind in _IGNORED_KINDS:
-        return []
-    if kind in _BIDIRECTIONAL_KINDS:
-        return [edges, edges.reverse()]
-    return [edges.reverse() if kind in _REVERSED_KINDS else edges]
+    votes: list[WeightedEdges] = []
+    for kind, group in edges:
+        if kind not in _REVERSED_KINDS | _IGNORED_KINDS:
+            votes.append(group)
+        if kind in _REVERSED_KINDS | _BIDIRECTIONAL_KINDS:
+            votes.append(WeightedEdges(group.targets, group.sources, group.weights))
+    return votes
 
 
 def compute_pagerank(

@@ -12,10 +12,10 @@ from reverie.domain.redaction.matching import (
     SecretSpan,
     TextRange,
     find_spans,
+    load_rules,
     present_letters,
     ranges_around,
 )
-from reverie.domain.redaction.rules import load_rules
 from reverie.domain.redaction.secret_names import (
     KEYWORD_PATTERN,
     classify_name,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from reverie.domain.redaction.arguments import find_argument_secrets
 from reverie.domain.redaction.assignments import AssignmentVerdicts, find_assigned_secrets
-from reverie.domain.redaction.matching import LIST_GAP, LIST_THRESHOLD, SecretSpan, TextRange
-from reverie.domain.redaction.patterns import (
+from reverie.domain.redaction.known_formats import (
     find_header_credentials,
+    find_known_tokens,
     find_private_keys,
     find_url_passwords,
 )
-from reverie.domain.redaction.token_formats import find_known_tokens
+from reverie.domain.redaction.matching import LIST_GAP, LIST_THRESHOLD, SecretSpan, TextRange
 
 _MAX_ROUNDS = 8
 _NAMED_RANK = 4

@@ -1,4 +1,4 @@
-"""Searches a text for spans: the kinds of credentials, and searches that take linear time.
+"""What all searches for credentials use: kinds, rules of TOML files, and linear-time searches.
 
 A text can be made to be slow to search. Two limits keep it linear: after `MAX_JUDGED` distinct
 values, every further value counts as a secret; after `LIST_THRESHOLD` credentials, those near each
@@ -8,7 +8,11 @@ other count as one list, and the text between them is redacted without a search.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 SecretSpan = tuple[int, int, str]
 """Start and end of a credential in the text, and its kind."""
@@ -112,3 +116,31 @@ def ranges_around(literal: str, text: str) -> Iterator[TextRange]:
             last + _CONTEXT_CHARS if count < _MAX_RANGES else len(text),
         )
         begin = following if count < _MAX_RANGES else -1
+
+
+@dataclass(frozen=True)
+class RedactionRule:
+    """One rule, in the shape of gitleaks' rules; the TOML files say what is special of theirs."""
+
+    id: str
+    description: str
+    regex: str
+    kind: str = PASSWORD
+    prefixes: Sequence[str] = ()
+    keywords: Sequence[str] = ()
+    check: str | None = None
+    form: str = "env"
+
+
+def load_rules(name: str) -> tuple[RedactionRule, ...]:
+    """The rules of a file, in its order."""
+    return tuple(RedactionRule(**entry) for entry in _load_file(name)["rules"])
+
+
+def load_allowlist(name: str) -> str:
+    """An expression for what is no credential in spite of the rules of the file."""
+    return "|".join(_load_file(name)["allowlist"]["regexes"])
+
+
+def _load_file(name: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / f"rules/{name}.toml").read_text("utf-8"))

@@ -7,14 +7,74 @@ that it caused.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from reverie.domain.access.scopes import branch_of_scope
-from reverie.domain.staleness.grading import LINES_UNKNOWN, StaleGrade, StaleMark
-from reverie.domain.staleness.impact import EDGE_SHARES, MIN_SCORE, AffectedMemory, DependencyEdge
+from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.staleness.grading import LINES_TOUCHED, LINES_UNKNOWN, StaleGrade, StaleMark
+
+MAX_DEPTH = 3
+MIN_SCORE = 0.05
+DIRECT_SCORE = LINES_UNKNOWN[1]
+
+EDGE_SHARES: Mapping[EdgeKind, float] = {
+    EdgeKind.DEPENDS_ON: 0.8,
+    EdgeKind.PART_OF: 0.6,
+    EdgeKind.LED_TO: 0.5,
+    EdgeKind.LEARNED_IN: 0.3,
+}
+
+
+@dataclass(frozen=True)
+class AffectedMemory:
+    """A memory that may turn wrong: how much, and the steps from the file to it."""
+
+    score: float
+    path: tuple[str, ...]
+
+    @property
+    def grade(self) -> str:
+        """`stale` from the score that touched lines give, else `suspect`."""
+        return LINES_TOUCHED[0].value if self.score >= LINES_TOUCHED[1] else LINES_UNKNOWN[0].value
+
+
+@dataclass(frozen=True)
+class DependencyEdge:
+    """`dependent` leans on `dependency` by an edge; `outward`: it is stored from near to far."""
+
+    dependency: UUID
+    dependent: UUID
+    kind: EdgeKind
+    outward: bool
+    weight: float
+
+    def render_step(self) -> tuple[str, str]:
+        """The arrow of the edge, and the memory that it leads to."""
+        arrow = f"-{self.kind.value}->" if self.outward else f"<-{self.kind.value}-"
+        return arrow, str(self.dependent)
+
+
+def spread_impact(
+    affected: Mapping[UUID, AffectedMemory], edges: Iterable[DependencyEdge]
+) -> dict[UUID, AffectedMemory]:
+    """Whom one step more makes doubtful, or more doubtful than `affected` has it, by their best
+    way.
+
+    What would fall below `MIN_SCORE` is left out.
+    """
+    reached: dict[UUID, AffectedMemory] = {}
+    for edge in edges:
+        score = affected[edge.dependency].score * EDGE_SHARES[edge.kind] * edge.weight
+        known = (memories.get(edge.dependent) for memories in (affected, reached))
+        best = max((memory.score for memory in known if memory), default=0.0)
+        if score >= MIN_SCORE and score > best:
+            path = (*affected[edge.dependency].path, *edge.render_step())
+            reached[edge.dependent] = AffectedMemory(score, path)
+    return reached
+
 
 MIN_SOURCE_SCORE = LINES_UNKNOWN[1]
 """A doubt below this stays with the memory that it is about."""
@@ -66,7 +126,7 @@ def select_sources(marks: Iterable[PropagationSource]) -> list[PropagatedMark]:
     return [
         PropagatedMark(source, source.mark.memory, source.mark.score)
         for source in best.values()
-        if _is_strong_enough(source)
+        if source.mark.score >= MIN_SOURCE_SCORE
     ]
 
 
@@ -106,14 +166,8 @@ def _follow_edge(
         or branch_of_scope(target.scope) != branch_of_scope(previous.source.scope)
     ):
         return None
-    arrow = f"-{edge.kind.value}->" if edge.outward else f"<-{edge.kind.value}-"
-    return PropagatedMark(
-        previous.source, edge.dependent, score, (*previous.via, arrow, str(edge.dependent))
-    )
-
-
-def _is_strong_enough(source: PropagationSource) -> bool:
-    return source.mark.score >= MIN_SOURCE_SCORE
+    via = (*previous.via, *edge.render_step())
+    return PropagatedMark(previous.source, edge.dependent, score, via)
 
 
 def _severity_key(source: PropagationSource) -> tuple[float, datetime]:

@@ -39,6 +39,8 @@ def is_mostly_east_asian(texts: Iterable[str]) -> bool:
 
 
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+# Variation selectors only say how the character before them looks.
+_VARIATION_SELECTOR = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _FILLER_CHARS = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 )
@@ -46,10 +48,9 @@ _FILLER_CHARS = frozenset(
 
 def is_blank(text: str) -> bool:
     """Whether a text has no visible character."""
-    return all(_is_invisible(char) for char in text)
-
-
-def _is_invisible(char: str) -> bool:
-    # Variation selectors only say how the character before them looks.
-    is_variation_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-    return is_variation_selector or char in _FILLER_CHARS or category(char) in _INVISIBLE_CATEGORIES
+    return all(
+        char in _FILLER_CHARS
+        or category(char) in _INVISIBLE_CATEGORIES
+        or _VARIATION_SELECTOR.fullmatch(char)
+        for char in text
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
+from typing import NamedTuple
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n")
@@ -27,8 +28,7 @@ class _BoundaryRank(IntEnum):
     PARAGRAPH = 2
 
 
-@dataclass(frozen=True)
-class _Atom:
+class _Atom(NamedTuple):
     """The smallest piece of a text: offsets, tokens, and the quality of a cut at its end."""
 
     start: int
@@ -50,64 +50,41 @@ def chunk_text(
         return []
     if count_tokens(text) <= size:
         return [Chunk(0, len(text))]
-    atoms = list(_split_atoms(text, count_tokens, max(1, size // 4)))
-    token_sums = [0, *accumulate(atom.tokens for atom in atoms)]
-    return list(_pack_chunks(text, count_tokens, atoms, token_sums, size, min(overlap, size // 2)))
-
-
-def _pack_chunks(
-    text: str,
-    count_tokens: Callable[[str], int],
-    atoms: list[_Atom],
-    token_sums: list[int],
-    size: int,
-    overlap: int,
-) -> Iterator[Chunk]:
-    first, covered = 0, 0
-    while covered < len(atoms):
-        last = _find_fitting_end(text, count_tokens, atoms, token_sums, first, size)
-        if last <= covered:
-            # The shared beginning left no room for anything new.
-            first = covered
-            last = _find_fitting_end(text, count_tokens, atoms, token_sums, first, size)
-        if last < len(atoms):
-            last = _find_best_cut(
-                atoms, token_sums, max(first, covered), last, token_sums[first] + size // 2
-            )
-        yield Chunk(atoms[first].start, atoms[last - 1].stop)
-        covered = last
-        overlap_start = bisect_right(token_sums, token_sums[last] - overlap - 1)
-        first = max(first + 1, min(overlap_start, last))
-
-
-def _find_fitting_end(
-    text: str,
-    count_tokens: Callable[[str], int],
-    atoms: list[_Atom],
-    token_sums: list[int],
-    first: int,
-    size: int,
-) -> int:
-    """The end of the longest run of atoms from `first` within `size` tokens, at least one."""
-    last = max(first + 1, bisect_right(token_sums, token_sums[first] + size) - 1)
-    # Counts of parts need not add up to the count of the whole.
-    while last > first + 1 and count_tokens(text[atoms[first].start : atoms[last - 1].stop]) > size:
-        last -= 1
-    return last
-
-
-def _find_best_cut(
-    atoms: list[_Atom], token_sums: list[int], low: int, last: int, min_sum: int
-) -> int:
-    ends = [i for i in range(low + 1, last + 1) if token_sums[i] >= min_sum or i == last]
-    return max(ends, key=lambda i: (atoms[i - 1].rank, i))
-
-
-def _split_atoms(text: str, count_tokens: Callable[[str], int], limit: int) -> Iterator[_Atom]:
+    atoms: list[_Atom] = []
     for start, stop in _split_spans(_PARAGRAPH, text, 0, len(text)):
         for low, high in _split_spans(_SENTENCE, text, start, stop):
             rank = _BoundaryRank.PARAGRAPH if high == stop else _BoundaryRank.SENTENCE
-            yield from _halve(text, count_tokens, limit, low, high, rank)
+            atoms += _halve(text, count_tokens, max(1, size // 4), low, high, rank)
+    token_sums = [0, *accumulate(atom.tokens for atom in atoms)]
+
+    def find_fitting_end(first: int) -> int:
+        """The end of the longest run of atoms from `first` within `size` tokens, at least one."""
+        last = max(first + 1, bisect_right(token_sums, token_sums[first] + size) - 1)
+        # Counts of parts need not add up to the count of the whole.
+        while (
+            last > first + 1
+            and count_tokens(text[atoms[first].start : atoms[last - 1].stop]) > size
+        ):
+            last -= 1
+        return last
+
+    chunks: list[Chunk] = []
+    first, covered = 0, 0
+    while covered < len(atoms):
+        last = find_fitting_end(first)
+        if last <= covered:
+            # The shared beginning left no room for anything new.
+            first = covered
+            last = find_fitting_end(first)
+        if last < len(atoms):
+            half = token_sums[first] + size // 2
+            ends = [i for i in range(covered + 1, last + 1) if token_sums[i] >= half or i == last]
+            last = max(ends, key=lambda i: (atoms[i - 1].rank, i))
+        chunks.append(Chunk(atoms[first].start, atoms[last - 1].stop))
+        covered = last
+        overlap_start = bisect_right(token_sums, token_sums[last] - min(overlap, size // 2) - 1)
+        first = max(first + 1, min(overlap_start, last))
+    return chunks
 
 
 def _split_spans(
@@ -134,16 +111,12 @@ def _halve(
     if tokens <= limit or stop - start == 1:
         yield _Atom(start, stop, tokens, rank)
         return
-    split_at = _find_middle(text, start, stop)
+    # After the last space before the middle, else after the next one, else the middle.
+    half = (start + stop) // 2
+    if (space := text.rfind(" ", start, half)) > start:
+        split_at = space + 1
+    else:
+        after = text.find(" ", half, stop - 1)
+        split_at = after + 1 if after > start else half
     yield from _halve(text, count_tokens, limit, start, split_at, _BoundaryRank.WORD)
     yield from _halve(text, count_tokens, limit, split_at, stop, rank)
-
-
-def _find_middle(text: str, start: int, stop: int) -> int:
-    """After the last space before the middle, else after the next one, else the middle."""
-    half = (start + stop) // 2
-    before = text.rfind(" ", start, half)
-    if before > start:
-        return before + 1
-    after = text.find(" ", half, stop - 1)
-    return after + 1 if after > start else half

@@ -9,11 +9,37 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from itertools import islice
 
 from reverie.domain.text.characters import CJK, CJK_CHAR
-from reverie.domain.text.chinese_folding import fold_to_simplified
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
+
+# The tables in `opencc/` come from OpenCC (https://github.com/BYVoid/OpenCC, Apache License 2.0):
+# `TSCharacters` and `TWVariantsRev` for characters, `TWPhrasesRev` for words. OpenCC itself is not
+# used: it would bring a compiled library for these two tables.
+_TABLES = files(__package__) / "opencc"
+_CHARACTER_TABLE = str.maketrans(
+    dict((_TABLES / "simplified_characters.txt").read_text("utf-8").split())
+)
+_MAINLAND_WORDS: dict[str, str] = dict(
+    line.split() for line in (_TABLES / "mainland_words.txt").read_text("utf-8").splitlines()
+)
+_TAIWAN_WORD = re.compile("|".join(sorted(map(re.escape, _MAINLAND_WORDS), key=len, reverse=True)))
+_KANA = re.compile("[\u3040-\u30ff]")
+
+
+def fold_to_simplified(text: str) -> str:
+    """`text` in simplified characters; where it was written in others, in mainland words too.
+
+    A word may mean another thing on the mainland, so text that is simplified already keeps its
+    words, and Japanese keeps them too.
+    """
+    folded = text.translate(_CHARACTER_TABLE)
+    if folded == text or _KANA.search(text):
+        return folded
+    return _TAIWAN_WORD.sub(lambda match: _MAINLAND_WORDS[match[0]], folded)
+
 
 # Postgres ignores lexemes over 2,046 bytes with a notice; what is longer than this is a blob.
 MAX_WORD_BYTES = 256
@@ -49,7 +75,16 @@ def index_text(text: str) -> str:
     normalized = unicodedata.normalize("NFKC", text)
     if CJK_CHAR.search(normalized):
         normalized = fold_to_simplified(normalized)
-    return " ".join(_limit_size(_split_words(normalized)))
+    remaining = MAX_TEXT_BYTES
+    words: list[str] = []
+    for word in _split_words(normalized):
+        size = len(word.encode())
+        if size <= MAX_WORD_BYTES:
+            remaining -= size + 1
+            if remaining < 0:
+                break
+            words.append(word)
+    return " ".join(words)
 
 
 def query_text(query: str) -> str:
@@ -62,20 +97,14 @@ def expand_query_text(query: str) -> str:
 
     `get user by id` also asks for getuserbyid: two to `MAX_WORDS_PER_NAME` plain ASCII words in a
     row, at most `MAX_JOINED_NAMES` such names from the beginning on. One that was never indexed
-    finds
-    nothing.
+    finds nothing.
     """
-    return " ".join(
-        dict.fromkeys(
-            [*query_text(query).split(), *islice(_iter_joined_names(query), MAX_JOINED_NAMES)]
-        )
-    )
+    names = islice(_iter_joined_names(query), MAX_JOINED_NAMES)
+    return " ".join(dict.fromkeys([*query_text(query).split(), *names]))
 
 
 def find_joined_names(query: str) -> list[str]:
-    """The names that three or more words in a row of a question may be, `MAX_JOINED_NAMES` at
-    most.
-    """
+    """The names that three or more words in a row may be, at most `MAX_JOINED_NAMES`."""
     return list(islice(_iter_joined_names(query, min_words=3), MAX_JOINED_NAMES))
 
 
@@ -91,18 +120,6 @@ def _iter_joined_names(query: str, min_words: int = 2) -> Iterator[str]:
                 yield name
 
 
-def _limit_size(words: Iterator[str]) -> Iterator[str]:
-    remaining = MAX_TEXT_BYTES
-    for word in words:
-        size = len(word.encode())
-        if size > MAX_WORD_BYTES:
-            continue
-        remaining -= size + 1
-        if remaining < 0:
-            return
-        yield word
-
-
 def _split_words(text: str) -> Iterator[str]:
     for match in _COMPOUND.finditer(text):
         compound = match[0]
@@ -111,18 +128,10 @@ def _split_words(text: str) -> Iterator[str]:
             yield from (compound,) if compound.islower() else _split_identifier(compound)
             continue
         parts: list[str] = _PART.findall(compound)
-        for part in parts:
-            yield from _split_part(part)
+        for run in (run for part in parts for run in _CJK_RUN.findall(part)):
+            yield from _cjk_terms(run) if CJK_CHAR.match(run) else _split_identifier(run)
         if len(parts) > 1 and not CJK_CHAR.search(compound):
             yield from _compound_forms(compound, parts)
-
-
-def _split_part(part: str) -> Iterator[str]:
-    for run in _CJK_RUN.findall(part):
-        if CJK_CHAR.match(run):
-            yield from _cjk_terms(run)
-        else:
-            yield from _split_identifier(run)
 
 
 def _cjk_terms(run: str) -> Iterator[str]:

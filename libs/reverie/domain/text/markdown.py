@@ -22,7 +22,6 @@ _DRAWING = re.compile(r"[│┌└├─▼▲═║╔╚┐┘┤┬┴┼]|^\
 # Bounded, as each may begin at every sign of a text.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\(([^)\[\s]{0,2000})(?:[^\S\n][^)\[\n]{0,500})?\)")
 _EMPHASIS = re.compile(r"(?<![\w*`])(\*{1,3}|_{1,3})(?=\S)([^`\n]{0,500}?\S)\1(?![\w*`])")
-_DOUBLE_STAR = re.compile(r"\*\*")
 _TAG = re.compile(r"</?[a-z][a-z-]*(?:\s[^<>]*)?/?>")
 _SYMBOLS = re.compile(
     "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\u26a1\u231a-\u23ff]+\\s*"
@@ -57,7 +56,9 @@ def parse_blocks(text: str, include_commands: bool = False) -> list[MarkdownBloc
     """
     parsed: list[MarkdownBlock] = []
     after_gap = True
-    for line in _lines_outside_code(_inline_command_fences(text) if include_commands else text):
+    if include_commands and "```" in text:
+        text = _SHELL_FENCE.sub(_render_command_fence, text)
+    for line in _lines_outside_code(text):
         if not line.strip() or _HORIZONTAL_RULE.fullmatch(line):
             after_gap = True
             continue
@@ -78,9 +79,12 @@ def parse_blocks(text: str, include_commands: bool = False) -> list[MarkdownBloc
 
 def to_plain_text(text: str) -> str:
     """One line without emphasis, link targets, tags and images; code stays in backticks."""
-    text = _LINK.sub(r"\1", text)
-    pieces = re.split(r"(`[^`\n]*`)", text)
-    text = "".join(piece if piece.startswith("`") else _strip_markup(piece) for piece in pieces)
+    pieces = re.split(r"(`[^`\n]*`)", _LINK.sub(r"\1", text))
+    for index, piece in enumerate(pieces):
+        if not piece.startswith("`"):
+            plain = _SYMBOLS.sub("", _TAG.sub(" ", piece))
+            pieces[index] = _EMPHASIS.sub(r"\2", plain).replace("**", "")
+    text = "".join(pieces)
     return _LIST_NUMBER.sub("", _CHECKBOX.sub("", " ".join(text.split()))).strip()
 
 
@@ -107,17 +111,8 @@ def shorten(text: str, limit: int) -> str:
     return f"{(word if len(word) > limit // 2 else head[: limit - 1]).rstrip(' ,;:-')}…"
 
 
-def _strip_markup(text: str) -> str:
-    text = _SYMBOLS.sub("", _TAG.sub(" ", text))
-    return _DOUBLE_STAR.sub("", _EMPHASIS.sub(r"\2", text))
-
-
-def _inline_command_fences(text: str) -> str:
-    """The text with short code blocks of commands as list items, and of settings as their names."""
-    return _SHELL_FENCE.sub(_render_command_fence, text) if "```" in text else text
-
-
 def _render_command_fence(fence: re.Match[str]) -> str:
+    """A short code block of commands as a list item, or of settings as their names."""
     lines = [line.strip() for line in fence[2].splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     names = [_ENV_ASSIGNMENT.match(line) for line in lines]

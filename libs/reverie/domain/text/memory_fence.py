@@ -20,10 +20,7 @@ _LINE_EDGE = " \t\r\n|│"
 
 
 def wrap_in_fence(text: str) -> str:
-    """The text between the tags, each on a line of its own.
-
-    Its parts are `escape_fence_tags` already.
-    """
+    """The text, whose tags are escaped already, between the tags, each on its own line."""
     return f"{OPEN_TAG}\n{text}\n{CLOSE_TAG}"
 
 
@@ -50,18 +47,13 @@ def strip_fenced(text: str) -> str:
             fence = ""
         if fence and CLOSE_TAG in line.lower():
             fence = ""
-            remaining.append(_text_after_close(line))
+            tail = line[line.lower().index(CLOSE_TAG) + len(CLOSE_TAG) :]
+            remaining.append(tail if _strip_decoration(tail) else "")
         elif not fence and _strip_decoration(line) == OPEN_TAG:
             fence = line
         elif not fence and _strip_decoration(line) != CLOSE_TAG:
             remaining.append(line)
     return "".join(remaining)
-
-
-def _text_after_close(line: str) -> str:
-    """What is said behind the end of a fence, if anything."""
-    tail = line[line.lower().index(CLOSE_TAG) + len(CLOSE_TAG) :]
-    return tail if _strip_decoration(tail) else ""
 
 
 def _strip_decoration(line: str) -> str:

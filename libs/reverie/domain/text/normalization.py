@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from itertools import islice
 from threading import Lock
 from typing import TypeVar
 
@@ -117,7 +118,10 @@ def cache_by_text(function: Callable[[str], Result]) -> Callable[[str], Result]:
 @cache_by_text
 def normalize_statement(text: str) -> NormalizedStatement:
     """Parses a statement. The result is cached, because a text is compared with many others."""
-    tokens = list(_tokenize(_apply_rewrites(text)))
+    text = unicodedata.normalize("NFKC", text)
+    for pattern, replacement in _REWRITES:
+        text = pattern.sub(replacement, text)
+    tokens = list(_tokenize(text))
     words: list[str] = []
     breaks: set[int] = set()
     for kind, token in tokens:
@@ -125,22 +129,22 @@ def normalize_statement(text: str) -> NormalizedStatement:
             words.append(token)
         else:
             breaks.add(len(words))
-    negated, replaced = _negated_clauses(tokens), _replaced_words(tokens)
     return NormalizedStatement(
-        tuple(words), frozenset(breaks), negated, replaced, _words_after(tokens, DIRECTION_MARKERS)
+        words=tuple(words),
+        breaks=frozenset(breaks),
+        negated=tuple(
+            tuple(_clause_words(tokens, index))
+            for index, (kind, _) in enumerate(tokens, start=1)
+            if kind == "not"
+        ),
+        replaced=_replaced_words(tokens),
+        after_marker=_words_after(tokens, DIRECTION_MARKERS),
     )
 
 
 def is_identifier(word: str) -> bool:
     """Whether a word is a path, an identifier or a number rather than a plain word."""
     return bool(_IDENTIFIER_SHAPE.search(word))
-
-
-def _apply_rewrites(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text)
-    for pattern, replacement in _REWRITES:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str]]:
@@ -192,28 +196,12 @@ def _words_after(
     found: dict[str, list[str]] = {marker: [] for marker in markers}
     for index, (_, token) in enumerate(tokens, start=1):
         if token in found:
-            found[token] += _first_word(tokens, index)
+            found[token] += islice(_clause_words(tokens, index), 1)
     return {marker: frozenset(words) for marker, words in found.items()}
 
 
-def _first_word(tokens: list[tuple[str, str]], index: int) -> list[str]:
-    for kind, token in tokens[index : index + MAX_CLAUSE_TOKENS]:
-        if kind == "word":
-            return [token]
-        if kind == "sep":
-            break
-    return []
-
-
-def _negated_clauses(tokens: list[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    clauses = []
-    for index, (kind, _) in enumerate(tokens):
-        if kind == "not":
-            clauses.append(tuple(_clause_words(tokens, index + 1)))
-    return tuple(clauses)
-
-
 def _clause_words(tokens: list[tuple[str, str]], index: int) -> Iterator[str]:
+    """The content words from a place up to the next separator."""
     for kind, token in tokens[index : index + MAX_CLAUSE_TOKENS]:
         if kind == "sep":
             return

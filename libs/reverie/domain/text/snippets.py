@@ -27,9 +27,9 @@ def best_snippet(text: str, words: str, size: int = 240) -> str:
     cut = flat[start : start + size]
     before, after = start > 0, start + size < len(flat)
     if before and flat[start - 1] != " ":
-        cut = _drop_first_partial_word(cut)
+        cut = cut.split(" ", 1)[-1]
     if after and flat[start + size] != " ":
-        cut = _drop_last_partial_word(cut)
+        cut = cut.rsplit(" ", 1)[0]
     return f"{'… ' if before else ''}{cut.strip()}{' …' if after else ''}"
 
 
@@ -39,25 +39,13 @@ def _best_start(text: str, query_words: set[str], size: int) -> int:
     if len(spans) > _MAX_SENTENCES:
         step = max(size, len(text) // _MAX_SENTENCES)
         spans = [(offset, offset + step) for offset in range(0, len(text), step)]
-    start, stop = max(
-        spans, key=lambda span: (_count_matches(text[slice(*span)], query_words), -span[0])
-    )
+
+    def count_matches(span: tuple[int, int]) -> int:
+        sentence = text[slice(*span)].lower()
+        return sum(word in sentence for word in query_words)
+
+    start, stop = max(spans, key=lambda span: (count_matches(span), -span[0]))
     lower = text[start:stop].lower()
     found = [place for word in query_words if (place := lower.find(word)) >= 0]
     first = min(found, default=0)
     return start + first - size // 3 if first > size // 2 else start
-
-
-def _count_matches(sentence: str, query_words: set[str]) -> int:
-    lower = sentence.lower()
-    return sum(word in lower for word in query_words)
-
-
-def _drop_first_partial_word(text: str) -> str:
-    _, space, tail = text.partition(" ")
-    return tail if space else text
-
-
-def _drop_last_partial_word(text: str) -> str:
-    head, space, _ = text.rpartition(" ")
-    return head if space else text

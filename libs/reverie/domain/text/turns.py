@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 MAX_TARGET = 240
@@ -63,6 +63,7 @@ def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> st
     head, output = _split_call_output(content)
     status = _detect_status(output or head)
     target, note = _find_target(head, output)
+    target, note = _flatten(target, MAX_TARGET), _flatten(note, MAX_NOTE)
     parts = (f"{name}:", target and f"`{target}`", note and f"({note})", f"[{status}]")
     line = " ".join(filter(None, parts))
     excerpt = _build_excerpt(name, head, output, status, limit).strip()[:limit].rstrip()
@@ -103,33 +104,19 @@ def _detect_status(output: str) -> str:
 
 def _find_target(head: str, output: str) -> tuple[str, str]:
     """The command or path in the request, and the note beside it."""
-    arguments = _parse_json_object(head)
-    if arguments:
-        target = next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
-        return _flatten(target, MAX_TARGET), _flatten(
-            str(arguments.get("description", "")), MAX_NOTE
-        )
-    code_spans = _CODE_SPAN.findall(head)
-    target = code_spans[-1] if code_spans else _find_updated_file(output)
+    if head.startswith("{"):
+        with suppress(ValueError):
+            if arguments := json.loads(head):
+                values = (arguments.get(key) for key in _TARGET_KEYS)
+                target = next((str(value) for value in values if value), "")
+                return target, str(arguments.get("description", ""))
+    # The file that an output reports as written stands last, after its contents.
+    targets = _CODE_SPAN.findall(head) or [
+        match["made"] or match["put"] for match in _UPDATED_FILE.finditer(output)
+    ]
     note = "" if _ANSWER.search(head) else _CODE_SPAN.sub("", head).strip()
     note = "" if _LABELS.fullmatch(note) else note
-    return _flatten(target, MAX_TARGET), _flatten(note.splitlines()[0] if note else "", MAX_NOTE)
-
-
-def _find_updated_file(output: str) -> str:
-    """The file that an output reports as written; the last one, after its contents."""
-    found = [match["made"] or match["put"] for match in _UPDATED_FILE.finditer(output)]
-    return found[-1] if found else ""
-
-
-def _parse_json_object(head: str) -> dict[str, Any]:
-    if not head.startswith("{"):
-        return {}
-    try:
-        parsed = json.loads(head)
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
+    return targets[-1] if targets else "", note.splitlines()[0] if note else ""
 
 
 def _build_excerpt(name: str, head: str, output: str, status: str, limit: int) -> str:
@@ -142,12 +129,10 @@ def _build_excerpt(name: str, head: str, output: str, status: str, limit: int) -
         return ""
     if status == "failed":
         return _failure_lines(output)
-    return output if len(output) <= limit else _last_lines(output, limit)
-
-
-def _last_lines(output: str, limit: int) -> str:
-    """Whole lines from the end, where a command reports its result."""
-    tail = output[max(len(output) - limit, 0) :]
+    if len(output) <= limit:
+        return output
+    # Whole lines from the end, where a command reports its result.
+    tail = output[len(output) - limit :]
     return tail.partition("\n")[2] or tail
 
 

@@ -17,7 +17,7 @@ from reverie.domain.core.errors import NotFound
 from reverie.domain.core.kinds import ANCHOR_KINDS, EdgeKind
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.graph.clustering import count_component_sizes
-from reverie.domain.staleness.impact import (
+from reverie.domain.staleness.propagation import (
     DIRECT_SCORE,
     MAX_DEPTH,
     AffectedMemory,

@@ -22,8 +22,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import hash_content
 from reverie.domain.entities.file_paths import is_same_file
-from reverie.domain.staleness.impact import DependencyEdge
-from reverie.domain.staleness.propagation import PropagationTarget
+from reverie.domain.staleness.propagation import DependencyEdge, PropagationTarget
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotent_writes import call_once
 from reverie.store.staleness.git_changes import StoredGitChange

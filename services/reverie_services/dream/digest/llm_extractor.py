@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.candidates import MAX_CONTENT
-from reverie.domain.extraction.grounding import contains_instructions, is_grounded
+from reverie.domain.extraction.content_checks import contains_instructions, is_grounded
 from reverie.domain.extraction.rule_extractor import MAX_TAGS, ExtractedMemory
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import MAX_FILES, collect_work_log, find_last_writes

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES, EdgeKind, Kind
 from reverie.domain.core.memory import USE_VAULT_HINT, NewEdge, NewMemory, hash_content, is_state
-from reverie.domain.extraction.grounding import contains_instructions, is_grounded
+from reverie.domain.extraction.content_checks import contains_instructions, is_grounded
 from reverie.domain.redaction.redactor import redact
 from reverie.domain.text.index_terms import index_text
 from reverie.inference.llm_client import LanguageModel

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import Conflict, PreconditionFailed
-from reverie.domain.extraction.grounding import contains_instructions, is_grounded
+from reverie.domain.extraction.content_checks import contains_instructions, is_grounded
 from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally

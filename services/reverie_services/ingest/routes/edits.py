@@ -17,7 +17,7 @@ from reverie.contracts.edits import (
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import KIND_POLICIES, parse_kind
 from reverie.domain.core.memory import Memory, MemoryStatus
-from reverie.domain.extraction.kind_classifier import suggest_improvements
+from reverie.domain.extraction.content_checks import suggest_improvements
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply

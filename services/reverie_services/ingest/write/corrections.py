@@ -12,7 +12,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
 from reverie.domain.core.memory import Memory, NewMemory, hash_content
-from reverie.domain.extraction.grounding import (
+from reverie.domain.extraction.content_checks import (
     compute_word_overlap,
     contains_instructions,
     is_grounded,

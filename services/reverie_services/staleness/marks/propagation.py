@@ -19,8 +19,8 @@ from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
 from reverie.domain.staleness.grading import FileAnchor, FileChangeStep
-from reverie.domain.staleness.impact import MAX_DEPTH
 from reverie.domain.staleness.propagation import (
+    MAX_DEPTH,
     PropagatedMark,
     PropagationSource,
     propagate_step,

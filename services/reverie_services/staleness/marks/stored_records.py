@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from reverie.domain.access.scopes import branch_of_scope, slugify
+from reverie.domain.entities.file_paths import extract_identifiers
 from reverie.domain.staleness.grading import (
     ChangeCommit,
     ChangedFile,
@@ -20,7 +21,6 @@ from reverie.domain.staleness.grading import (
     LineMove,
 )
 from reverie.domain.staleness.line_ranges import LineRange
-from reverie.domain.text.identifiers import extract_identifiers
 from reverie.store.staleness.stale_marks import FileHistoryStep, TouchingMemory
 
 _LINES = TypeAdapter(list[tuple[int, int]])

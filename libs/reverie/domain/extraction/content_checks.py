@@ -1,4 +1,4 @@
-"""Classification of a text into a memory kind by its words, and hints that would improve it."""
+"""Checks of a memory's text: its kind, what would improve it, and what its source supports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from reverie.domain.core.kinds import Kind
+from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction import discourse_markers
+from reverie.domain.text.index_terms import index_text
 
 # A strong cue names the kind outright; the words in `cues` only lean towards it.
 _PatternTable: TypeAlias = tuple[tuple[Kind, re.Pattern[str]], ...]
@@ -89,12 +91,6 @@ def _find_strong_kinds(content: str) -> tuple[Kind, ...]:
     return tuple(_matching_kinds(_STRONG_LOWERCASE, content))
 
 
-def _find_conflicting_kind(content: str, kind: Kind) -> Kind | None:
-    """The first kind that a strong cue names, where none names the kind that it has."""
-    strong_kinds = _find_strong_kinds(content)
-    return None if kind in strong_kinds else next(iter(strong_kinds), None)
-
-
 def _gives_reason(text: str) -> bool:
     return bool(
         discourse_markers.CAUSE.search(text) or re.search(r"\bto (?:avoid|keep|make|allow)\b", text)
@@ -111,9 +107,50 @@ def suggest_improvements(content: str, kind: Kind) -> tuple[str, ...]:
         suggestions.append("say what caused it and what fixed it")
     if discourse_markers.DANGLING_REFERENCE.search(text):
         suggestions.append("name the thing instead of 'it' or 'this': the text must stand alone")
-    conflicting_kind = _find_conflicting_kind(text, kind)
-    if conflicting_kind:
-        suggestions.append(f"this reads like a {conflicting_kind.value}; kind stays {kind.value}")
+    strong_kinds = _find_strong_kinds(text)
+    if strong_kinds and kind not in strong_kinds:
+        suggestions.append(f"this reads like a {strong_kinds[0].value}; kind stays {kind.value}")
     if len(text) < 20:
         suggestions.append("a few more words would make this easier to find")
     return tuple(suggestions)
+
+
+MIN_WORD_SHARE = 0.3
+"""Of the words of a memory, those that must have been said; the rest is how it was put."""
+
+_STEM_LENGTH = 5
+_CODE_SPAN = re.compile(r"`([^`\n]{2,})`")
+_NUMBER = re.compile(r"\d[\d.,]*\d")
+_PROMPT_INJECTION = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\s+(?:(?:all|any|the|your|my|these|previous|prior|above"
+    r"|earlier)\s+)*(?:instructions?|rules|prompts?)\b"
+    r"|\b(?:your|the) system prompt\b|(?:忽略|无视|忘记).{0,8}(?:指令|指示|提示词)",
+    re.I,
+)
+
+
+def contains_instructions(content: str) -> bool:
+    """Whether a text speaks to a language model rather than of the work."""
+    return _PROMPT_INJECTION.search(content) is not None
+
+
+def is_grounded(content: str, source_text: str) -> bool:
+    """Whether every name and number of a memory was said, and enough of its words."""
+    lower = source_text.lower()
+    mentioned = {path.rstrip("/").rpartition("/")[2] or path for path in extract_paths(content)}
+    mentioned |= {code.strip() for code in _CODE_SPAN.findall(content)}
+    if any(name.lower() not in lower for name in mentioned | set(_NUMBER.findall(content))):
+        return False
+    return compute_word_overlap(content, source_text) >= MIN_WORD_SHARE
+
+
+def compute_word_overlap(content: str, source_text: str) -> float:
+    """The share of the words of one text that stand in another, by their beginnings; 0 to 1."""
+    words = _stem_words(content)
+    return len(words & _stem_words(source_text)) / len(words) if words else 0.0
+
+
+def _stem_words(text: str) -> set[str]:
+    """The first letters of each word; short words of letters say nothing."""
+    words = index_text(text).split()
+    return {word[:_STEM_LENGTH] for word in words if len(word) > 3 or not word.isascii()}
