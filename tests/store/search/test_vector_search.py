@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import NewEdge
 from reverie.domain.retrieval.candidates import NamedCandidates
-from reverie.domain.retrieval.scoring import compute_name_factor
+from reverie.domain.retrieval.exact_name_match import contains_name
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import DerivedData, EmbeddedChunk, EnrichmentStore
 from reverie.store.search import corpus_counts
@@ -247,7 +247,7 @@ async def test_loading_leaves_out_unreadable_memories(store: Store) -> None:
 async def test_a_candidate_kept_for_a_name_is_left_out_if_it_holds_none(
     store: Store,
 ) -> None:
-    """Whatever `compute_name_factor` counts as holding one is there; little else is."""
+    """Whatever `contains_name` counts as holding one is there; little else is."""
     names = ("retrypolicy", "retrypolicyof", "poolsize")
     holding = ["set retry_policy to 3", "The RetryPolicy", "POOL_SIZE=4", "\u212a retrypolicyof it"]
     lacking = ["retry the policy", "pool and size", "nothing of it"]
@@ -255,7 +255,7 @@ async def test_a_candidate_kept_for_a_name_is_left_out_if_it_holds_none(
     search = SearchStore(store.db)
     found = await search.load_candidates(store.me, [], ANY, NamedCandidates(ids, names))
     assert {found[one].content for one in found} == {*holding, "of other letters: é"}
-    assert all(compute_name_factor(text, names) > 1 for text in holding)
+    assert all(contains_name(text, names) for text in holding)
     some = await search.load_candidates(
         store.me, ids[1:4], ANY, NamedCandidates([ids[0], ids[4]], names)
     )

@@ -3,8 +3,7 @@
 Three layers with a token budget each: resident (lines of scope summaries), recent (important and
 fresh memories) and on demand (recalled for this turn). Only what the session has not received yet
 is rendered. The delivered entries are recorded; beyond a limit, those with the least weight are
-forgotten and
-may be delivered again.
+forgotten and may be delivered again.
 """
 
 from __future__ import annotations
@@ -110,12 +109,14 @@ class ActiveMemorySet:
         turn = self.turn + 1
         current = {item.id: DeliveredEntry(item.fingerprint, item.weight, turn) for item in entries}
         all_entries = {**self.delivered, **current}
-        ranked = sorted(
-            all_entries, key=lambda item: (-_current_weight(all_entries[item], turn), item)
-        )
-        return ActiveMemorySet(
-            self.version, turn, {item: all_entries[item] for item in ranked[:limit]}
-        )
+
+        def rank(item: UUID) -> tuple[float, UUID]:
+            entry = all_entries[item]
+            decay = 0.5 ** ((turn - entry.last_turn) / DELIVERY_HALF_LIFE_TURNS)
+            return -entry.weight * decay, item
+
+        kept = sorted(all_entries, key=rank)[:limit]
+        return ActiveMemorySet(self.version, turn, {item: all_entries[item] for item in kept})
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,10 @@ def select_entries(
         )
         omitted += len(new_entries) - len(selected[layer])
     entries = [entry for layer in ActiveSetLayer for entry in selected[layer]]
-    fitting = _fit_total(entries, budgets.total, count_tokens)
+    # A counter may find more in the whole than in its parts.
+    fitting = list(entries)
+    while fitting and count_tokens(_render_markdown(fitting)) > budgets.total:
+        fitting.pop()
     return ActiveSetSelection(fitting, tokens, layer_budgets, omitted + len(entries) - len(fitting))
 
 
@@ -219,12 +223,7 @@ def build_resident_entries(
 def build_recent_entries(memories: Iterable[Memory], now: datetime) -> list[ActiveSetEntry]:
     """What has priority and is fresh enough, the weightiest first, then the newest."""
     entries = [
-        _build_memory_entry(
-            item,
-            ActiveSetLayer.RECENT,
-            _compute_recency_weight(item, now),
-            _describe_priority(item),
-        )
+        _build_memory_entry(item, ActiveSetLayer.RECENT, *_weigh_recency(item, now))
         for item in memories
     ]
     relevant = [item for item in entries if item.weight >= MIN_RECENT_WEIGHT]
@@ -249,43 +248,24 @@ def build_on_demand_entries(
     return list(entries.values())
 
 
-def _fit_total(
-    entries: list[ActiveSetEntry], total: int, count_tokens: CountTokens
-) -> list[ActiveSetEntry]:
-    """The entries less the last ones that the block as a whole has no room for.
-
-    A counter may find more in the whole than in its parts.
-    """
-    fitting = list(entries)
-    while fitting and count_tokens(_render_markdown(fitting)) > total:
-        fitting.pop()
-    return fitting
-
-
-def _current_weight(delivered: DeliveredEntry, turn: int) -> float:
-    return float(
-        delivered.weight * 0.5 ** ((turn - delivered.last_turn) / DELIVERY_HALF_LIFE_TURNS)
-    )
-
-
 def _drop_repeated(
     candidates: Iterable[ActiveSetEntry], earlier: Sequence[ActiveSetEntry]
 ) -> list[ActiveSetEntry]:
     """The candidates that no entry taken before is or says."""
     ids = {entry.id for entry in earlier}
     texts = [_normalize_text(entry.text) for entry in earlier]
+
+    def is_repeated(entry: ActiveSetEntry) -> bool:
+        text = _normalize_text(entry.text)
+        return bool(text) and any(
+            other.startswith(text) or text.startswith(other) for other in texts
+        )
+
     return [
         entry
         for entry in candidates
-        if entry.id not in ids and not (entry.memory is None and _is_repeated(entry, texts))
+        if entry.id not in ids and (entry.memory is not None or not is_repeated(entry))
     ]
-
-
-def _is_repeated(entry: ActiveSetEntry, texts: Iterable[str]) -> bool:
-    normalized = _normalize_text(entry.text)
-    return bool(normalized) and any(
-        text.startswith(normalized) or normalized.startswith(text) for text in texts
-    )
 
 
 def _normalize_text(text: str) -> str:
@@ -371,22 +351,16 @@ def _build_memory_entry(
     )
 
 
-def _compute_recency_weight(memory: Memory, now: datetime) -> float:
-    """Priority by recency, 0..1: what is pinned, of the identity or always needed stays fresh."""
+def _weigh_recency(memory: Memory, now: datetime) -> tuple[float, str]:
+    """Priority by recency, 0..1, and why: what is pinned, of the identity or always needed stays
+    fresh."""
     if memory.pinned:
-        return 1.0
+        return 1.0, "pinned"
+    policy = KIND_POLICIES[memory.kind]
     if memory.kind is Kind.IDENTITY:
-        return 0.95
-    policy = KIND_POLICIES[memory.kind]
+        return 0.95, memory.kind.value
     if policy.tier is Tier.HOT or not policy.decays:
-        return 0.9 * memory.confidence
+        return 0.9 * memory.confidence, memory.kind.value
     days = (now - (memory.valid_from or memory.created_at)).total_seconds() / 86_400
-    return float(0.9 * memory.confidence * 0.5 ** (max(days, 0.0) / RECENCY_HALF_LIFE_DAYS))
-
-
-def _describe_priority(memory: Memory) -> str:
-    if memory.pinned:
-        return "pinned"
-    policy = KIND_POLICIES[memory.kind]
-    fresh = "" if policy.tier is Tier.HOT or not policy.decays else "fresh "
-    return f"{fresh}{memory.kind.value}"
+    recency = 0.5 ** (max(days, 0.0) / RECENCY_HALF_LIFE_DAYS)
+    return 0.9 * memory.confidence * recency, f"fresh {memory.kind.value}"

@@ -3,8 +3,7 @@
 Each section has its own budget. Identity comes first and is never dropped; then pinned memories,
 those about the open files, stale ones, conventions, commands, tasks and preferences; the previous
 session; lessons, decisions and background, newest first. The block is fenced, and every line
-begins with its scope
-and short id.
+begins with its scope and short id.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from reverie.domain.context.line_candidates import (
 from reverie.domain.context.text_rendering import (
     MIN_WORDS,
     CountTokens,
+    pluralize,
     render_block,
     shorten_line,
 )
-from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 
 STALE_HEADING = "⚠ May be stale"
@@ -152,11 +151,15 @@ class _BlockBuilder:
         """Gives a wish a line where there is room, or notes that it fell out."""
         if not candidate.is_required and len(self.entries) >= self._budgets.entries:
             self.omitted.append(BlockOmission(candidate.memory, candidate.placements[0], "entries"))
-        elif not any(
-            self._add_if_affordable(candidate, placement, text)
-            for placement, text in candidate.variants()
-        ):
-            self._add_shortened(candidate)
+            return
+        for placement in candidate.placements:
+            available = self._available_tokens(candidate, placement)
+            for text in candidate.texts if available > MIN_WORDS else ():
+                cost = self._line_cost(placement, text)
+                if cost <= available:
+                    self._append_entry(candidate, placement, text, cost)
+                    return
+        self._add_shortened(candidate)
 
     def _add_shortened(self, candidate: LineCandidate) -> None:
         """The beginning of a line where that may stand for it; identity gets one at any price."""
@@ -182,17 +185,6 @@ class _BlockBuilder:
 
     def _paying_sections(self, placement: LinePlacement) -> Sequence[BudgetSection]:
         return (*placement.sections, *BudgetSection) if self._is_lending else placement.sections
-
-    def _add_if_affordable(
-        self, candidate: LineCandidate, placement: LinePlacement, text: str
-    ) -> bool:
-        """Adds the line if the budgets of its place can pay for it."""
-        available = self._available_tokens(candidate, placement)
-        cost = self._line_cost(placement, text) if available > MIN_WORDS else 0
-        if not 0 < cost <= available:
-            return False
-        self._append_entry(candidate, placement, text, cost)
-        return True
 
     def _append_entry(
         self, candidate: LineCandidate, placement: LinePlacement, text: str, cost: int
@@ -224,20 +216,12 @@ class _BlockBuilder:
 
         A counter may find more in the whole than in its parts.
         """
+        droppable = [entry for entry in self.entries if entry.placement.heading != IDENTITY_HEADING]
         while (
-            self.entries
+            droppable
             and self._count_tokens(_render_markdown(self.ordered_entries())) > self._budgets.total
         ):
-            last = next(
-                (
-                    entry
-                    for entry in reversed(self.entries)
-                    if entry.placement.heading != IDENTITY_HEADING
-                ),
-                None,
-            )
-            if last is None:
-                return
+            last = droppable.pop()
             self.entries.remove(last)
             self.omitted.append(BlockOmission(last.memory, last.placement, "budget"))
 
@@ -271,24 +255,20 @@ class _BlockBuilder:
                 "entries", len(self.entries), self._budgets.entries, omitted_by_reason["entries"]
             ),
         ]
-        return tuple(item for item in limits if _is_nearly_full(item))
-
-
-def _is_nearly_full(limit: BlockWarning) -> bool:
-    return limit.omitted > 0 or 0 < NEARLY_FULL_SHARE * limit.limit <= limit.used
+        return tuple(
+            item
+            for item in limits
+            if item.omitted > 0 or 0 < NEARLY_FULL_SHARE * item.limit <= item.used
+        )
 
 
 def _render_omissions(omitted: Iterable[BlockOmission]) -> str:
     """What fell out, by kind, and how to come by it."""
-    kinds = Counter(omission.memory.kind for omission in omitted)
-    listing = ", ".join(f"{n} {_pluralize(kind, n)}" for kind, n in kinds.most_common())
+    kinds = Counter(omission.memory.kind.value for omission in omitted)
+    listing = ", ".join(
+        f"{count} {kind if count == 1 else pluralize(kind)}" for kind, count in kinds.most_common()
+    )
     return f"_Left out for room: {listing}. Ask recall for what you need of them._"
-
-
-def _pluralize(kind: Kind, n: int) -> str:
-    if n == 1:
-        return kind.value
-    return {Kind.ENTITY: "entities", Kind.IDENTITY: "identities"}.get(kind, f"{kind.value}s")
 
 
 def _render_with_notes(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -80,10 +81,6 @@ class LineCandidate:
     is_required: bool = False
     share_count: int = 1
 
-    def variants(self) -> Iterator[tuple[LinePlacement, str]]:
-        """Each place with each of the texts."""
-        return ((placement, text) for placement in self.placements for text in self.texts)
-
 
 _HOT_SECTIONS, _WARM_SECTIONS = (BudgetSection.HOT,), (BudgetSection.WARM,)
 _KIND_PLACEMENTS = {
@@ -130,7 +127,10 @@ def iter_line_candidates(context_input: ContextInput) -> Iterator[LineCandidate]
         state = context_input.task_states.get(candidate.memory.id, "")
         if candidate.memory.id not in emitted_ids and state != "done":
             emitted_ids.add(candidate.memory.id)
-            yield _add_task_mark(candidate, state)
+            if mark := TASK_MARKS.get(state):
+                marked = tuple(text.replace("] ", f"] {mark} ", 1) for text in candidate.texts)
+                candidate = replace(candidate, texts=marked)
+            yield candidate
 
 
 def is_command_memory(memory: Memory) -> bool:
@@ -161,20 +161,24 @@ def _iter_all_candidates(context_input: ContextInput) -> Iterator[LineCandidate]
     yield from (
         _build_candidate(item, _STALE_PLACEMENT, with_fallback=True) for item in context_input.stale
     )
-    by_placement = _group_by_placement(memories, context_input.central_ids)
+    by_placement: defaultdict[LinePlacement, list[Memory]] = defaultdict(list)
+    for memory in memories:
+        by_placement[_choose_placement(memory, context_input.central_ids)].append(memory)
     for placement in _HOT_ORDER:
         sort_key = partial(_sort_key, context_input.central_ids)
         yield from (
             _build_candidate(item, placement)
-            for item in sorted(by_placement.get(placement, ()), key=sort_key)
+            for item in sorted(by_placement[placement], key=sort_key)
         )
     yield from (
         _build_candidate(item, _CENTRAL_PLACEMENT, with_fallback=True)
-        for item in by_placement.get(_CENTRAL_PLACEMENT, ())
+        for item in by_placement[_CENTRAL_PLACEMENT]
     )
-    yield from (_build_session_candidate(item) for item in context_input.sessions)
+    for item in context_input.sessions:
+        line = render_line(item, chars=SESSION_CHARS)
+        yield LineCandidate(item, (_SESSION_PLACEMENT,), (line,), can_shorten=True)
     for placement in _WARM_ORDER:
-        newest = sorted(by_placement.get(placement, ()), key=_recency_key, reverse=True)
+        newest = sorted(by_placement[placement], key=_recency_key, reverse=True)
         yield from (_build_candidate(item, placement) for item in newest)
 
 
@@ -197,18 +201,10 @@ def _iter_identity_candidates(memories: Sequence[Memory]) -> Iterator[LineCandid
         )
 
 
-def _build_session_candidate(memory: Memory) -> LineCandidate:
-    line = render_line(memory, chars=SESSION_CHARS)
-    return LineCandidate(memory, (_SESSION_PLACEMENT,), (line,), can_shorten=True)
-
-
 def _build_candidate(
     memory: Memory, placement: LinePlacement, with_fallback: bool = False, why: str | None = None
 ) -> LineCandidate:
-    """A line at a place;
-
-    with `with_fallback`, else under the heading of its kind, where that has one.
-    """
+    """A line at a place; `with_fallback`, else under the heading of its kind if it has one."""
     kind_placement = _KIND_PLACEMENTS.get(memory.kind)
     placements = (
         (placement, kind_placement)
@@ -216,15 +212,6 @@ def _build_candidate(
         else (placement,)
     )
     return LineCandidate(memory, placements, (render_line(memory, why=why),), why)
-
-
-def _group_by_placement(
-    memories: Iterable[Memory], central_ids: frozenset[UUID]
-) -> dict[LinePlacement, list[Memory]]:
-    groups: dict[LinePlacement, list[Memory]] = {}
-    for memory in memories:
-        groups.setdefault(_choose_placement(memory, central_ids), []).append(memory)
-    return groups
 
 
 def _choose_placement(memory: Memory, central_ids: frozenset[UUID]) -> LinePlacement:
@@ -246,13 +233,3 @@ def _sort_key(central_ids: frozenset[UUID], memory: Memory) -> tuple[bool, float
 
 def _recency_key(memory: Memory) -> tuple[datetime, str]:
     return memory.valid_from or memory.created_at, str(memory.id)
-
-
-def _add_task_mark(candidate: LineCandidate, state: str) -> LineCandidate:
-    """A task's line with the mark of its state after its source."""
-    mark = TASK_MARKS.get(state)
-    if mark is None:
-        return candidate
-    return replace(
-        candidate, texts=tuple(text.replace("] ", f"] {mark} ", 1) for text in candidate.texts)
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -99,11 +99,13 @@ def summarize_memories(
     first. Each section is first served up to its share, then what is left goes round. The
     same memories in any order give the same text.
     """
-    groups = _group_by_section(memories)
+    ordered = sorted(memories, key=lambda memory: memory.content)
     page: _SummaryPage[MemoryT] = _SummaryPage(count_tokens, cap, {})
     leftovers = {
-        heading: _fill_section(page, heading, groups[heading], share)
-        for heading, _, share in _SECTIONS
+        heading: _fill_section(
+            page, heading, _build_lines(memory for memory in ordered if memory.kind in kinds), share
+        )
+        for heading, kinds, share in _SECTIONS
     }
     is_complete = True
     for heading, lines in leftovers.items():
@@ -154,22 +156,14 @@ def remove_lines(summary: str, contents: Iterable[str]) -> str:
         return summary
     parts = [part.split("\n") for part in summary.split("\n\n")]
     remaining = [[line for line in part if line not in removed] for part in parts]
-    return "\n\n".join("\n".join(part) for part in remaining if part and not _is_bare_heading(part))
+    return "\n\n".join(
+        "\n".join(part)
+        for part in remaining
+        if part and not (len(part) == 1 and part[0].startswith("#"))
+    )
 
 
-def _is_bare_heading(part: Sequence[str]) -> bool:
-    return len(part) == 1 and part[0].startswith("#")
-
-
-def _group_by_section(memories: Iterable[MemoryT]) -> dict[str, list[_SummaryLine[MemoryT]]]:
-    ordered = sorted(memories, key=lambda memory: memory.content)
-    return {
-        heading: _build_lines([memory for memory in ordered if memory.kind in kinds])
-        for heading, kinds, _ in _SECTIONS
-    }
-
-
-def _build_lines(memories: Sequence[MemoryT]) -> list[_SummaryLine[MemoryT]]:
+def _build_lines(memories: Iterable[MemoryT]) -> list[_SummaryLine[MemoryT]]:
     by_text: dict[str, list[MemoryT]] = {}
     for memory in sorted(memories, key=_sort_key, reverse=True):
         by_text.setdefault(f"- {_render_line(memory.kind, memory.content)}", []).append(memory)

@@ -17,21 +17,12 @@ LINE_CHARS = 400
 REASON_CHARS = 200
 MIN_WORDS = 6
 
+# fmt: off
 _NUMBER_WORDS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 )
+# fmt: on
 _KIND_LABELS = {Kind.BUG: "bug pattern", Kind.CONTEXT: "note", Kind.HISTORICAL: "old note"}
-_PLURALS = {"memory": "memories", "entity": "entities", "identity": "identities"}
 _TIME_UNITS = (
     (86_400 * 60, 86_400 * 30, "months"),
     (86_400 * 2, 86_400, "days"),
@@ -43,27 +34,29 @@ _TIME_UNITS = (
 def render_staleness_warning(path: str, seconds_ago: float, kinds: Mapping[Kind, int]) -> str:
     """`A decision, three conventions and a bug pattern may be stale because src/auth.ts changed
     2 h ago.` `seconds_ago` in seconds."""
-    ordered = sorted(kinds.items(), key=lambda item: (list(Kind).index(item[0]), item[1]))
-    phrases = [_count_noun(_KIND_LABELS.get(kind, kind.value), count) for kind, count in ordered]
+    phrases: list[str] = []
+    for kind in (kind for kind in Kind if kind in kinds):
+        name, count = _KIND_LABELS.get(kind, kind.value), kinds[kind]
+        if count == 1:
+            phrases.append(f"an {name}" if name[0] in "aeio" else f"a {name}")
+        else:
+            number = _NUMBER_WORDS[count] if count < len(_NUMBER_WORDS) else str(count)
+            phrases.append(f"{number} {pluralize(name)}")
     subject = " and ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))
+    ages = (
+        f"{int(seconds_ago // unit)} {name} ago"
+        for minimum, unit, name in _TIME_UNITS
+        if seconds_ago >= minimum
+    )
     return (
         f"{subject[0].upper()}{subject[1:]} may be stale because "
-        f"{escape_fence_tags(path)} changed {_render_age(seconds_ago)}."
+        f"{escape_fence_tags(path)} changed {next(ages, 'just now')}."
     )
 
 
-def _count_noun(name: str, count: int) -> str:
-    if count == 1:
-        return f"an {name}" if name[0] in "aeio" else f"a {name}"
-    number = _NUMBER_WORDS[count] if count < len(_NUMBER_WORDS) else str(count)
-    return f"{number} {_PLURALS.get(name, f'{name}s')}"
-
-
-def _render_age(seconds: float) -> str:
-    for minimum, unit, name in _TIME_UNITS:
-        if seconds >= minimum:
-            return f"{int(seconds // unit)} {name} ago"
-    return "just now"
+def pluralize(noun: str) -> str:
+    """The plural of a kind of memory."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def render_block(sections: Iterable[tuple[str, Sequence[str]]], note: str = "") -> str:

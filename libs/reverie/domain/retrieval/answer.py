@@ -159,17 +159,16 @@ def merge_adjacent_turns(
 
 def _are_adjacent(first: RankedHit, second: RankedHit) -> bool:
     first_turns, second_turns = _turns_of_hit(first), _turns_of_hit(second)
-    if (
-        not first_turns
-        or not second_turns
-        or len(first_turns) + len(second_turns) > MAX_MERGED_TURNS
-    ):
+    if not (first_turns and second_turns):
         return False
-    is_consecutive = (
-        second_turns[-1].ord + 1 == first_turns[0].ord
-        or first_turns[-1].ord + 1 == second_turns[0].ord
+    return (
+        len(first_turns) + len(second_turns) <= MAX_MERGED_TURNS
+        and first_turns[0].session == second_turns[0].session
+        and (
+            second_turns[-1].ord + 1 == first_turns[0].ord
+            or first_turns[-1].ord + 1 == second_turns[0].ord
+        )
     )
-    return is_consecutive and first_turns[0].session == second_turns[0].session
 
 
 def _turns_of_hit(hit: RankedHit) -> Sequence[TurnHit]:

@@ -154,15 +154,7 @@ def apply_factors(memory: ScoredMemory, factors: Mapping[str, float]) -> ScoredM
         if factor != 1.0:
             score *= factor
             applied[name] = round(factor, 4)
-    return ScoredMemory(
-        memory.id,
-        score,
-        memory.arm_ranks,
-        memory.raw_scores,
-        memory.fused_score,
-        memory.hops,
-        applied,
-    )
+    return memory._replace(score=score, factors=applied)
 
 
 def with_score(memory: ScoredMemory, score: float) -> ScoredMemory:

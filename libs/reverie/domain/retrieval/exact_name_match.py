@@ -12,13 +12,16 @@ from functools import lru_cache
 from typing import Protocol
 from uuid import UUID
 
+from reverie.domain.text.characters import word_set
+
 MAX_NAMES = 20
-_QUERY_WORD_TEXT = """
+_QUERY_WORDS = word_set(
+    """
 a about all an and any are can did do does find for from get give has have how i in is it know
 me of on or please remember say says search show tell that the there this to was we what when
 where which who why with you
 """
-_QUERY_WORDS = frozenset(_QUERY_WORD_TEXT.split())
+)
 _SURROUNDING_CHARS = ".,;:?!\"'`()[]<>“”"
 _MIXED = r"(?=[^A-Za-z]*[A-Za-z])(?=\D*\d)[\w./:#@+-]{5,}"
 CAMEL_CASE = r"[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
@@ -53,26 +56,11 @@ def contains_name(content: str, names: Sequence[str]) -> bool:
     """Whether a text has one of the names, which are `normalize_name`, as a whole."""
     folded = normalize_name(content) if names else ""
     # Most texts hold none, not even within another word.
-    possible = [name for name in select_minimal_names(tuple(names)) if name in folded]
-    return bool(possible) and any(_contains_whole_name(name, folded) for name in names)
-
-
-def _contains_whole_name(name: str, folded: str) -> bool:
-    """Whether a name stands in a text with no letter or digit at either end."""
-    start = folded.find(name)
-    while start >= 0:
-        end = start + len(name)
-        if not (
-            _is_ascii_alphanumeric(folded[max(start - 1, 0) : start])
-            or _is_ascii_alphanumeric(folded[end : end + 1])
-        ):
-            return True
-        start = folded.find(name, start + 1)
-    return False
-
-
-def _is_ascii_alphanumeric(char: str) -> bool:
-    return char.isascii() and char.isalnum()
+    if not any(name in folded for name in select_minimal_names(tuple(names))):
+        return False
+    return any(
+        re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", folded) for name in names
+    )
 
 
 @lru_cache(64)

@@ -50,10 +50,8 @@ def fuse_arms(
                 )
             else:
                 score += existing.score
-                ranks, raw_scores = (
-                    {**existing.arm_ranks, arm: rank},
-                    {**existing.raw_scores, arm: hit.score},
-                )
+                ranks = {**existing.arm_ranks, arm: rank}
+                raw_scores = {**existing.raw_scores, arm: hit.score}
                 fused[memory_id] = ScoredMemory(memory_id, score, ranks, raw_scores, score)
     return sort_by_score(fused.values())
 
@@ -109,11 +107,10 @@ def rescore_with_arm(
         memory = by_id[hit.id]
         effective_weight = min(1.0, LONG_TEXT_FACTOR * weight) if hit.id in long_ids else weight
         score = (1 - effective_weight) * memory.score + effective_weight * share
-        arm_ranks, raw_scores = (
-            {**memory.arm_ranks, arm: rank},
-            {**memory.raw_scores, arm: hit.score},
-        )
-        by_id[hit.id] = ScoredMemory(
-            memory.id, score, arm_ranks, raw_scores, score, memory.hops, memory.factors
+        by_id[hit.id] = memory._replace(
+            score=score,
+            arm_ranks={**memory.arm_ranks, arm: rank},
+            raw_scores={**memory.raw_scores, arm: hit.score},
+            fused_score=score,
         )
     return sort_by_score(by_id.values())

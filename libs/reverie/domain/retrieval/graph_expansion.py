@@ -38,11 +38,6 @@ INTENT_EDGE_FACTORS: Mapping[QuestionIntent, Mapping[str, float]] = {
 _GRAPH_ARM: Mapping[str, int] = {"graph": 1}
 
 
-def get_edge_weight(kind: str, intent: QuestionIntent = QuestionIntent.GENERAL) -> float:
-    """How much of a score passes along an edge of that type, for a question of that intent."""
-    return EDGE_WEIGHTS.get(kind, 0.5) * INTENT_EDGE_FACTORS.get(intent, {}).get(kind, 1.0)
-
-
 def expand_neighbours(
     memories: Sequence[ScoredMemory],
     edges: Iterable[NeighbourEdge],
@@ -82,7 +77,8 @@ def _collect_contributions(
         if source_memory is None or (only_new and neighbour in by_id):
             continue
         if kind not in edge_weights:
-            edge_weights[kind] = get_edge_weight(kind, intent)
+            factor = INTENT_EDGE_FACTORS.get(intent, {}).get(kind, 1.0)
+            edge_weights[kind] = EDGE_WEIGHTS.get(kind, 0.5) * factor
         contribution = source_memory.score * edge.weight * edge_weights[kind] * HOP_WEIGHT
         if contribution <= 0:
             continue
@@ -96,9 +92,7 @@ def _collect_contributions(
 def _add_contributions(
     memory: ScoredMemory, contributions: Mapping[tuple[UUID, bool], GraphHop]
 ) -> ScoredMemory:
-    ordered_hops: Iterable[GraphHop] = contributions.values()
-    if len(contributions) > 1:
-        ordered_hops = sorted(ordered_hops, key=_contribution_key)
+    ordered_hops = sorted(contributions.values(), key=lambda hop: (-hop.contribution, hop.source))
     score = memory.score
     linked: list[GraphHop] = []
     session_hops: list[GraphHop] = []
@@ -111,17 +105,4 @@ def _add_contributions(
     if not linked and not session_hops:
         return memory
     score += sum([hop.contribution for hop in session_hops])
-    hops = (*memory.hops, *linked, *session_hops)
-    return ScoredMemory(
-        memory.id,
-        score,
-        memory.arm_ranks,
-        memory.raw_scores,
-        memory.fused_score,
-        hops,
-        memory.factors,
-    )
-
-
-def _contribution_key(hop: GraphHop) -> tuple[float, UUID]:
-    return -hop.contribution, hop.source
+    return memory._replace(score=score, hops=(*memory.hops, *linked, *session_hops))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -33,25 +33,21 @@ def extract_project_mentions(text: str, scopes: Iterable[str]) -> tuple[str, fro
     Names of one word stay, for they may be words of the question; and all do where little else is
     left.
     """
-    projects = {project for scope in scopes if (project := project_of_scope(scope))}
-    mentioned = {
-        project_name: pattern
-        for project_name in projects
-        if (pattern := _compile_project_name(project_name)) and pattern.search(text)
-    }
+    mentioned: dict[str, re.Pattern[str]] = {}
+    for project in filter(None, map(project_of_scope, scopes)):
+        parts = [re.escape(part) for part in _NAME_SEPARATOR.split(project) if part]
+        if len(parts) < MIN_REMAINING_WORDS:
+            continue
+        # A name of several words is written joined as it is, or apart.
+        name = "[ _-]+".join(parts)
+        pattern = re.compile(rf"(?<![\w-]){name}(?:['’]s)?(?![\w-])", re.IGNORECASE)
+        if pattern.search(text):
+            mentioned[project] = pattern
     remaining = text
     for _, pattern in sorted(mentioned.items()):
         remaining = " ".join(pattern.sub(" ", remaining).split())
     has_enough = len(_WORD.findall(remaining)) >= MIN_REMAINING_WORDS
     return remaining if mentioned and has_enough else text, frozenset(mentioned)
-
-
-def _compile_project_name(project: str) -> re.Pattern[str] | None:
-    """How a name of several words is written: joined as it is, or apart."""
-    parts = [re.escape(part) for part in _NAME_SEPARATOR.split(project) if part]
-    if len(parts) < MIN_REMAINING_WORDS:
-        return None
-    return re.compile(rf"(?<![\w-]){'[ _-]+'.join(parts)}(?:['’]s)?(?![\w-])", re.IGNORECASE)
 
 
 class QuestionIntent(StrEnum):
@@ -68,12 +64,11 @@ class QuestionIntent(StrEnum):
 
 @dataclass(frozen=True)
 class ParsedQuestion:
-    """A question as the rules read it. `preferred_kinds`: kinds that usually answer such a
-    question.
+    """A question as the rules read it.
 
-    `names`: what its identifiers, or words of it in a row, are as a name in code. `projects`: the
-    projects that it names. `only_names`: the names, where it asks by nothing else.
-    `extract_people`: whom it may ask about.
+    `preferred_kinds`: kinds that usually answer such a question. `names`: what its identifiers, or
+    words of it in a row, are as a name in code. `projects`: the projects that it names.
+    `only_names`: the names, where it asks by nothing else. `people`: whom it may ask about.
     """
 
     language: str
@@ -175,16 +170,24 @@ def parse_question(
     head = text[:MAX_PARSED_CHARS]
     paths = _find_all(_PATH, head)
     identifiers = tuple(name for name in _find_all(_IDENTIFIER, head) if name not in paths)
+    code_names = (
+        normalize_name(name)
+        for name in identifiers
+        if "_" in name or (name.isalnum() and not name.isupper())
+    )
+    quoted = ("".join(filter(None, match.groups())) for match in _QUOTED.finditer(head))
+    phrases = tuple(dict.fromkeys(" ".join(phrase.split()) for phrase in quoted))
+    mentioned_kinds = frozenset(kind for kind, pattern in _KIND_CUES if pattern.search(head))
     intent = detect_intent(head)
     return ParsedQuestion(
-        language=_detect_language(head),
+        language=next((name for name, pattern in _LANGUAGES if pattern.search(head)), "en"),
         intent=intent,
         identifiers=identifiers,
         paths=paths,
-        phrases=tuple(_extract_phrases(head)),
+        phrases=phrases[:MAX_NAMES],
         time_range=parse_time_range(head, now),
-        preferred_kinds=_select_kinds(head, intent),
-        names=_to_code_names(identifiers, head),
+        preferred_kinds=mentioned_kinds or KINDS_BY_INTENT.get(intent, frozenset()),
+        names=tuple(dict.fromkeys([*code_names, *find_joined_names(head)])),
         projects=projects,
         only_names=parse_name_query(head),
         people=extract_people(head),
@@ -206,34 +209,9 @@ def detect_intent(text: str) -> QuestionIntent:
     return word_intent
 
 
-def _select_kinds(text: str, intent: QuestionIntent) -> frozenset[Kind]:
-    mentioned = frozenset(kind for kind, pattern in _KIND_CUES if pattern.search(text))
-    return mentioned or KINDS_BY_INTENT.get(intent, frozenset())
-
-
-def _detect_language(text: str) -> str:
-    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "en")
-
-
 def _find_all(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
     matches = dict.fromkeys(match[0] for match in pattern.finditer(text))
     return tuple(matches)[:MAX_NAMES]
-
-
-def _to_code_names(identifiers: Sequence[str], text: str) -> tuple[str, ...]:
-    normalized = (
-        normalize_name(identifier) for identifier in identifiers if _is_multi_word(identifier)
-    )
-    return tuple(dict.fromkeys([*normalized, *find_joined_names(text)]))
-
-
-def _is_multi_word(identifier: str) -> bool:
-    return "_" in identifier or (identifier.isalnum() and not identifier.isupper())
-
-
-def _extract_phrases(text: str) -> list[str]:
-    quoted = ("".join(filter(None, match.groups())) for match in _QUOTED.finditer(text))
-    return list(dict.fromkeys(" ".join(phrase.split()) for phrase in quoted))[:MAX_NAMES]
 
 
 MAX_QUERY_CHARS = 2_000

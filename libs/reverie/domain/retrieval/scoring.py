@@ -70,9 +70,11 @@ def compute_text_factors(
     """Each factor of the text by its name; `speakers`: the people of the question who speak."""
     factors = {}
     if question.phrases:
-        factors["phrase"] = compute_phrase_factor(content, question.phrases)
+        folded = " ".join(content.split()).casefold()
+        has_all = all(phrase.casefold() in folded for phrase in question.phrases)
+        factors["phrase"] = PHRASE_FACTOR if has_all else 1.0
     if question.names:
-        factors["name"] = compute_name_factor(content, question.names)
+        factors["name"] = NAME_FACTOR if contains_name(content, question.names) else 1.0
     if speakers:
         factors["speaker"] = compute_speaker_factor(content, speakers)
     return factors
@@ -88,19 +90,6 @@ def compute_max_factor(question: ParsedQuestion) -> float:
         * (PROJECT_FACTOR if question.projects else 1.0)
         * (PHRASE_FACTOR if question.phrases else 1.0)
     )
-
-
-def compute_phrase_factor(content: str, phrases: Sequence[str]) -> float:
-    """The factor of a text: more than 1 where it holds all quoted phrases."""
-    if not phrases:
-        return 1.0
-    folded = " ".join(content.split()).casefold()
-    return PHRASE_FACTOR if all(phrase.casefold() in folded for phrase in phrases) else 1.0
-
-
-def compute_name_factor(content: str, names: Sequence[str]) -> float:
-    """The factor of a text: more than 1 where it holds one of the names, in any case."""
-    return NAME_FACTOR if contains_name(content, names) else 1.0
 
 
 def compute_score_threshold(

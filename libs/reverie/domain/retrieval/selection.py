@@ -101,8 +101,14 @@ def select_memories(
     }
     named_ids = find_name_holders(candidates, only_names, successors)
     ranked = boost_named(demote_superseded(ranked, successors), named_ids)
-    unique, rejections = _drop_duplicates(ranked, candidates)
-    pool = unique[: limit * POOL_FACTOR]
+    # Of several memories with one text, the first stays.
+    first_by_hash: dict[bytes, ScoredMemory] = {}
+    rejections: dict[UUID, Rejection] = {}
+    for memory in ranked:
+        first = first_by_hash.setdefault(candidates[memory.id].facts.content_hash, memory)
+        if first is not memory:
+            rejections[memory.id] = Rejection("double", first.id)
+    pool = list(first_by_hash.values())[: limit * POOL_FACTOR]
     token_sets = [tokenize(candidates[memory.id].content) for memory in pool]
     count = len(pool) if named_ids or with_spares else limit
     order = diversify([memory.score for memory in pool], token_sets, count, mmr_lambda)
@@ -124,19 +130,6 @@ def select_memories(
         selected = selected[:limit]
     by_id = {pool[index].id: similarity for index, similarity in similarities.items()}
     return Selection(selected, ranked, by_id, rejections)
-
-
-def _drop_duplicates(
-    ranked: Sequence[ScoredMemory], candidates: Mapping[UUID, RecallCandidate]
-) -> tuple[list[ScoredMemory], dict[UUID, Rejection]]:
-    """The first memory of each text, and which one the others gave way to."""
-    first_by_hash: dict[bytes, ScoredMemory] = {}
-    rejections = {}
-    for memory in ranked:
-        first = first_by_hash.setdefault(candidates[memory.id].facts.content_hash, memory)
-        if first is not memory:
-            rejections[memory.id] = Rejection("double", first.id)
-    return list(first_by_hash.values()), rejections
 
 
 def _explain_rejection(memory: ScoredMemory, last_selected: ScoredMemory) -> Rejection:
