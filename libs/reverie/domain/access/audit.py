@@ -46,11 +46,11 @@ def collect_subjects(path: Mapping[str, str], answer: Any) -> tuple[str, ...]:
         part if _is_id(part) else redact(part[:MAX_SUBJECT_LENGTH]).text for part in path.values()
     )
     if isinstance(answer, dict):
-        ids = [answer.get(name) for name in _ID_FIELDS]
+        ids: list[Any] = [answer.get(name) for name in _ID_FIELDS]
         lists = [answer.get(name) for name in _LIST_FIELDS]
         items = [item for value in lists if isinstance(value, list) for item in value]
         ids += [item.get("id") for item in items if isinstance(item, dict)]
-        subjects |= dict.fromkeys(value for value in ids if _is_id(value))
+        subjects |= dict.fromkeys(filter(_is_id, ids))
     return tuple(subjects)[:MAX_SUBJECTS]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.entities.lexicon import (
@@ -86,9 +87,9 @@ def extract_entities(text: str) -> list[Entity]:
         if rule is _find_ports:
             remaining = _URL.sub(" ", _PORT_MENTION.sub(" ", remaining))
         if rule is _find_packages:
-            remaining = _strip_paths(
-                _PINNED_PACKAGE.sub(" ", _SCOPED_PACKAGE.sub(" ", _RUST_LINE.sub(" ", remaining)))
-            )
+            for pattern in (_RUST_LINE, _SCOPED_PACKAGE, _PINNED_PACKAGE, _MAIL):
+                remaining = pattern.sub(" ", remaining)
+            remaining = _FILE_LIKE.sub(_strip_path, remaining)
     return list(found.values())[:MAX_ENTITIES]
 
 
@@ -301,9 +302,10 @@ _SNAKE = re.compile(
 
 
 def _find_code_names(text: str) -> Iterator[Entity]:
-    for rule in (_find_calls, _find_dotted_names, _find_shaped_names):
-        for name in rule(text):
-            yield Entity(EntityType.CODE, name.replace("->", ".").replace("#", ".").lower())
+    words = _WORD_OR_UNDERSCORE.findall(_DOTTED_NAME.sub(" ", text))
+    names = chain(_find_calls(text), _find_dotted_names(text), filter(_is_code, words))
+    for name in names:
+        yield Entity(EntityType.CODE, name.replace("->", ".").replace("#", ".").lower())
 
 
 def _find_calls(text: str) -> Iterator[str]:
@@ -327,41 +329,24 @@ def _find_dotted_names(text: str) -> Iterator[str]:
                 yield name
 
 
-def _find_shaped_names(text: str) -> Iterator[str]:
-    remaining = _DOTTED_NAME.sub(" ", text)
-    return (name for name in _WORD_OR_UNDERSCORE.findall(remaining) if _is_code(name))
-
-
 _WORD_OR_UNDERSCORE = re.compile(r"(?<![\w@/-])[A-Za-z_]\w*", _A)
 
 
-def _is_listed_name(name: str) -> bool:
-    """Whether a name belongs to a brand, a service, an error or a family of names."""
-    in_lists = name in BRANDS or name in ERROR_NAMES or name.lower() in SERVICES
-    return in_lists or name.startswith(("Mc", "Mac"))
-
-
 def _is_code(name: str) -> bool:
-    if len(name) > MAX_NAME or _is_listed_name(name):
+    """Whether a word has the shape of a name in code, and is no brand, family name or error."""
+    if len(name) > MAX_NAME or name.startswith(("Mc", "Mac")):
         return False
-    if _EXCEPTION.fullmatch(name) or _ERROR_CODE.fullmatch(name) or _SERVICE_CLASS.fullmatch(name):
+    if name in BRANDS or name in ERROR_NAMES or name.lower() in SERVICES:
         return False
-    rules: tuple[Callable[[str], object], ...] = (
-        _CAMEL.fullmatch,
-        _PASCAL.fullmatch,
-        _SNAKE.fullmatch,
-    )
-    return any(rule(name) for rule in rules)
+    if any(pattern.fullmatch(name) for pattern in (_EXCEPTION, _ERROR_CODE, _SERVICE_CLASS)):
+        return False
+    return any(pattern.fullmatch(name) for pattern in (_CAMEL, _PASCAL, _SNAKE))
 
 
 _FILE_LIKE = re.compile(r"[\w.@~/\\+-]{2,}", _A)
 
 
-def _strip_paths(text: str) -> str:
-    """The text without paths, whose parts are no names of code, and without addresses."""
-
-    def cut(match: re.Match[str]) -> str:
-        token = match[0].rstrip(".")
-        return " " if "/" in token.strip("/") or extract_paths(token) else match[0]
-
-    return _FILE_LIKE.sub(cut, _MAIL.sub(" ", text))
+def _strip_path(match: re.Match[str]) -> str:
+    """A blank for a path: its parts are no names of code."""
+    token = match[0].rstrip(".")
+    return " " if "/" in token.strip("/") or extract_paths(token) else match[0]

@@ -142,9 +142,14 @@ def _secret_arguments(window: str, kind: str) -> list[TextRange]:
         for match in _QUOTED.finditer(window, 0, _find_call_end(window))
         if window[match.start() - 1 : match.start()] != "="
     ]
-    first = 1 if kind == PASSWORD and _starts_with_quoted(window, arguments) else 0
-    is_credential = _is_password_argument if kind == PASSWORD else _is_key_argument
-    return [match.span(1) for match in arguments[first:] if is_credential(match[1])]
+    if kind != PASSWORD:
+        return [match.span(1) for match in arguments if _is_key_argument(match[1])]
+    starts_with_quoted = arguments and not window[: arguments[0].start()].strip(" @bN[]")
+    return [
+        match.span(1)
+        for match in arguments[1 if starts_with_quoted else 0 :]
+        if _is_password_argument(match[1])
+    ]
 
 
 def _find_call_end(window: str) -> int:
@@ -159,11 +164,6 @@ def _find_call_end(window: str) -> int:
     return len(window)
 
 
-def _starts_with_quoted(window: str, arguments: list[re.Match[str]]) -> bool:
-    """Whether the first argument is the first text in quotes."""
-    return bool(arguments) and not window[: arguments[0].start()].strip(" @bN[]")
-
-
 _NAME = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*[-_]v?\d{1,3}|[A-Za-z]+(?:[-_][A-Za-z]+)+\d{0,3}")
 
 
@@ -174,13 +174,13 @@ def _is_password_argument(value: str) -> bool:
 
 
 def _is_key_argument(value: str) -> bool:
+    """Whether an argument can be a key: no name of a thing."""
     return (
-        has_digit(value) and is_secret(SECRET, value, ValueForm.QUOTED) and _is_unlike_name(value)
+        len(value) >= 8
+        and has_digit(value)
+        and is_secret(SECRET, value, ValueForm.QUOTED)
+        and (looks_generated(value) or is_unpronounceable(value))
     )
-
-
-def _is_unlike_name(value: str) -> bool:
-    return len(value) >= 8 and (looks_generated(value) or is_unpronounceable(value))
 
 
 def _find_byte_arrays(text: str, lower: str) -> Iterator[SecretSpan]:
@@ -208,7 +208,10 @@ def _find_inserted_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
         if not any(kinds):
             continue
         fields = _SQL_FIELD.finditer(text, *match.span(2))
-        for kind, (start, end) in zip(kinds, _unquoted_field_spans(fields), strict=False):
+        filled = (field for field in fields if field[0].strip())
+        for kind, field in zip(kinds, filled, strict=False):
+            quote_length = field[0][0] in "'\""
+            start, end = field.start() + quote_length, field.end() - quote_length
             if kind and (
                 found := judge_value_cached(kind, text[start:end], ValueForm.QUOTED, value_cache)
             ):
@@ -223,11 +226,3 @@ def _classify_columns(columns: str, cache: dict[str, list[str | None]]) -> list[
             return [kind] * (columns.count(",") + 1)
         cache[columns] = [classify_name(name.strip(' `"[]\n\t')) for name in columns.split(",")]
     return cache[columns]
-
-
-def _unquoted_field_spans(fields: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """The spans of the fields without their quotes."""
-    for field in fields:
-        if field[0].strip():
-            quoted = field[0][0] in "'\""
-            yield field.start() + quoted, field.end() - quoted

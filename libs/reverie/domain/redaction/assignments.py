@@ -272,10 +272,12 @@ def _judge_assignment(kind: str, text: str, lower: str, match: re.Match[str]) ->
     ):
         return None
     value = text[start:end]
-    if form is ValueForm.QUOTED and _is_plain_key(text, match) and _HEX_KEY.fullmatch(value):
+    if form is ValueForm.QUOTED and _HEX_KEY.fullmatch(value) and _is_plain_key(text, match):
         return start, end, SECRET
-    if is_aws_secret(value) and name_kind in {SECRET, API_KEY, WEAK} and _mentions_aws(text, match):
-        return start, end, AWS_KEY
+    if is_aws_secret(value) and name_kind in {SECRET, API_KEY, WEAK}:
+        name = _name_before_keyword(text, match).lower() + match["tail"]
+        if "aws" in name or "access" in name:
+            return start, end, AWS_KEY
     if not is_secret(name_kind, value, form):
         return None
     return start, end, SECRET if name_kind == WEAK else name_kind
@@ -287,11 +289,6 @@ def _is_plain_key(text: str, match: re.Match[str]) -> bool:
     return (
         is_bare_key_word and match["sep"].strip() == "=" and not _name_before_keyword(text, match)
     )
-
-
-def _mentions_aws(text: str, match: re.Match[str]) -> bool:
-    name = _name_before_keyword(text, match).lower() + match["tail"]
-    return "aws" in name or "access" in name
 
 
 def _locate_value(text: str, match: re.Match[str]) -> tuple[ValueForm | None, int, int]:
@@ -334,16 +331,12 @@ def _begins_line(text: str, match: re.Match[str]) -> bool:
 
 def _classify_quoted_value(text: str, match: re.Match[str]) -> ValueForm | None:
     sep = match["sep"].strip(" ")
-    if (sep == "," and not _is_first_argument(text, match)) or (
-        not sep and _is_quoted_prose(text, match)
-    ):
+    if sep == "," and not _is_first_argument(text, match):
+        return None
+    # The keyword may be a verb before a quoted text: "pass `strict=True`".
+    if not sep and (match["word"] == "pass" or "=" in text[slice(*match.span("quoted"))]):
         return None
     return ValueForm.CALL if sep in _COMPARISON_SEPARATORS or sep[0] in ").," else ValueForm.QUOTED
-
-
-def _is_quoted_prose(text: str, match: re.Match[str]) -> bool:
-    """Whether the keyword is a verb before a quoted text: "pass `strict=True`"."""
-    return match["word"] == "pass" or "=" in text[slice(*match.span("quoted"))]
 
 
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:

@@ -42,7 +42,12 @@ def redact_credentials(text: str) -> tuple[str, int, set[str]]:
     windows = [(0, len(text))]
     # A placeholder can expose a credential beside it, so the text around each is searched again.
     for completed_rounds in range(_MAX_ROUNDS):
-        spans = _find_in_windows(text, windows, verdicts)
+        if windows == [(0, len(text))]:
+            spans = _find_credentials(text, verdicts)
+        else:
+            # One search for all windows costs less than many.
+            found = _find_credentials(_join_windows(text, windows), verdicts)
+            spans = _to_text_spans(found, windows)
         if not spans:
             break
         count += len(spans)
@@ -51,15 +56,6 @@ def redact_credentials(text: str) -> tuple[str, int, set[str]]:
             text, spans, _RESCAN_LIMITS[min(completed_rounds, len(_RESCAN_LIMITS) - 1)]
         )
     return text, count + verdicts.skipped_in_lists, kinds
-
-
-def _find_in_windows(
-    text: str, windows: list[TextRange], verdicts: AssignmentVerdicts
-) -> list[SecretSpan]:
-    """The credentials in the windows of a text. One search for all windows costs less than many."""
-    if windows == [(0, len(text))]:
-        return _find_credentials(text, verdicts)
-    return _to_text_spans(_find_credentials(_join_windows(text, windows), verdicts), windows)
 
 
 def _join_windows(text: str, windows: list[TextRange]) -> str:
@@ -94,10 +90,14 @@ def _find_credentials(text: str, verdicts: AssignmentVerdicts) -> list[SecretSpa
     named_spans = _merge_overlaps(
         _add_rank(_NAMED_RANK, find_assigned_secrets(text, lower, verdicts))
     )
-    lists = _find_long_lists(named_spans) if len(named_spans) > LIST_THRESHOLD else []
+    packed = _pack_lists(named_spans, LIST_GAP) if len(named_spans) > LIST_THRESHOLD else []
+    lists = [span for span in packed if span[1] - span[0] > 4 * _CONTEXT_CHARS]
     if not lists:
         return _merge_overlaps(sorted(_find_ranked_spans(text, lower, named_spans)))
-    windows = _ranges_outside(lists, len(text))
+    # The parts between lists, with as much of a list as an expression may span.
+    starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
+    stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), len(text)]
+    windows = list(zip(starts, stops, strict=True))
     rest = _join_windows(text, windows)
     other_spans = _to_text_spans(
         _merge_overlaps(sorted(_find_ranked_spans(rest, _lower_same_length(rest), []))), windows
@@ -128,22 +128,6 @@ def _find_ranked_spans(
     for rank, finder in enumerate(finders):
         for start, end, kind in finder:
             yield start, end, rank, kind
-
-
-def _find_long_lists(named_spans: list[SecretSpan]) -> list[SecretSpan]:
-    """The lists among the spans that are long enough to be left out of other searches."""
-    return [
-        span
-        for span in _pack_lists(named_spans, LIST_GAP)
-        if span[1] - span[0] > 4 * _CONTEXT_CHARS
-    ]
-
-
-def _ranges_outside(lists: list[SecretSpan], length: int) -> list[TextRange]:
-    """The parts of a text between lists, with as much of a list as an expression may span."""
-    starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
-    stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), length]
-    return list(zip(starts, stops, strict=True))
 
 
 def _merge_overlaps(ranked: list[tuple[int, int, int, str]]) -> list[SecretSpan]:
@@ -222,7 +206,11 @@ def _windows_around(
 
 def _context_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
     """The context of a range. It begins at a blank."""
-    return _find_blank_before(text, begin - _CONTEXT_CHARS), min(len(text), end + _CONTEXT_CHARS)
+    start = max(0, begin - _CONTEXT_CHARS)
+    lowest = max(0, start - _CONTEXT_CHARS)
+    if start > 0:
+        start = max(text.rfind(" ", lowest, start), text.rfind("\n", lowest, start), lowest)
+    return start, min(len(text), end + _CONTEXT_CHARS)
 
 
 def _line_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
@@ -230,13 +218,6 @@ def _line_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
     start, stop = _context_bounds(text, begin, end)
     after = text.find("\n", end, stop)
     return max(start, text.rfind("\n", start, begin) + 1), stop if after < 0 else after
-
-
-def _find_blank_before(text: str, position: int) -> int:
-    if position <= 0:
-        return 0
-    lowest = max(0, position - _CONTEXT_CHARS)
-    return max(text.rfind(" ", lowest, position), text.rfind("\n", lowest, position), lowest)
 
 
 def format_placeholder(kind: str) -> str:

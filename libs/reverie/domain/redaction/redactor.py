@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import Any
 
 from reverie.domain.core.memory import NewMemory, hash_content
@@ -148,7 +149,9 @@ class Redactor:
             context_key = key if isinstance(key, str) else outer_key
             if key == "value":
                 context_key = entry_name if isinstance(entry_name, str) else outer_key
-            out[_make_unique_key(clean, out)] = self._redact_any(inner, context_key, results)
+            numbered = (f"{clean} ({number})" for number in count(2))
+            unique_key = next(name for name in chain([clean], numbered) if name not in out)
+            out[unique_key] = self._redact_any(inner, context_key, results)
         return out
 
 
@@ -167,10 +170,3 @@ def redact(text: str) -> RedactedText:
 def redact_value(value: Any) -> RedactedValue:
     """`Redactor.redact_value` where no tenant's vault is concerned."""
     return CREDENTIAL_REDACTOR.redact_value(value)
-
-
-def _make_unique_key(key: Any, taken: dict[Any, Any]) -> Any:
-    number, candidate = 2, key
-    while candidate in taken:
-        candidate, number = f"{key} ({number})", number + 1
-    return candidate

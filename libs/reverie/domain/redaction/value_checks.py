@@ -203,10 +203,6 @@ def _is_quoted_password(value: str) -> bool:
     return len(value) >= 5 and not _CAPITALISED.fullmatch(value)
 
 
-def _is_env_password(value: str) -> bool:
-    return len(value.split()) == 1
-
-
 def _is_bare_password(value: str) -> bool:
     if _SPECIAL.search(value) and not _has_code_marks(value):
         return True
@@ -297,8 +293,7 @@ def _is_hinted_secret(value: str) -> bool:
     value = value.removeprefix("base64:")
     if not _KEY_CHARS.fullmatch(value) or _DIGEST.fullmatch(value) or not looks_random(value):
         return False
-    pieces = [piece for piece in _PIECES.split(value) if piece]
-    return not any(_is_word_like(piece) for piece in pieces)
+    return not any(_is_word_like(piece) for piece in _PIECES.split(value))
 
 
 def _is_word_like(piece: str) -> bool:
@@ -313,7 +308,7 @@ def _is_word_like(piece: str) -> bool:
 _ValueRule = Callable[[str], bool]
 _PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.QUOTED: _is_quoted_password,
-    ValueForm.ENV: _is_env_password,
+    ValueForm.ENV: lambda value: len(value.split()) == 1,
     ValueForm.BARE: _is_bare_password,
     ValueForm.PROSE: _is_prose_password,
     ValueForm.LINE: _is_line_password,

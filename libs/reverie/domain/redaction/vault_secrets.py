@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -48,8 +49,12 @@ class SecretMatcher:
             for form in _encoded_forms(secret.text):
                 self._by_text.setdefault(form, secret)
         longest = sorted(self._by_text, key=len, reverse=True)
-        parts = [_PLACEHOLDER, *map(_build_expression, longest)]
-        self._pattern = re.compile("|".join(parts)) if longest else None
+        # A number is not found within a longer one or a hash.
+        parts = [
+            rf"(?<![0-9A-Za-z]){text}(?![0-9A-Za-z])" if text.isdigit() else re.escape(text)
+            for text in longest
+        ]
+        self._pattern = re.compile("|".join([_PLACEHOLDER, *parts])) if longest else None
 
     def __bool__(self) -> bool:
         return self._pattern is not None
@@ -113,29 +118,17 @@ def collect_secret_texts(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for inner in value for text in collect_secret_texts(inner)]
     if isinstance(value, str):
-        return [value, *collect_secret_texts(_parse_json_container(value))]
+        texts = [value]
+        if value.strip()[:1] in {"{", "["}:
+            with suppress(ValueError, RecursionError):
+                texts += collect_secret_texts(json.loads(value))
+        return texts
     return [str(value)] if is_number(value) else []
 
 
 def is_too_short_to_redact(value: Any) -> bool:
     """Whether a secret value contains nothing that is long enough to be redacted."""
     return not any(_encoded_forms(text) for text in collect_secret_texts(value))
-
-
-def _parse_json_container(text: str) -> Any:
-    """The JSON object or array in a text, or None."""
-    if text.strip()[:1] not in {"{", "["}:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _build_expression(text: str) -> str:
-    """An expression that finds the text, but no number within a longer one or a hash."""
-    escaped = re.escape(text)
-    return rf"(?<![0-9A-Za-z]){escaped}(?![0-9A-Za-z])" if text.isdigit() else escaped
 
 
 class OutdatedSecrets(Exception):

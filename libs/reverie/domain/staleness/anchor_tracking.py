@@ -52,12 +52,8 @@ def track_anchor(
     """
     tracker = _AnchorTracker(anchor, match)
     for step in steps:
-        if not tracker.is_affected_by(step.file):
-            continue
-        if step.at > anchor.known_at:
+        if tracker.is_affected_by(step.file):
             tracker.apply_step(step)
-        else:
-            tracker.skip_known_step(step)
     return tracker.build_trail()
 
 
@@ -85,11 +81,11 @@ class _AnchorTracker:
             return self._path == file.previous_path
         return self._match(self._path, file.previous_path)
 
-    def skip_known_step(self, step: FileChangeStep) -> None:
-        """A step that the memory knew."""
-        self._is_own_commit(step)
-
     def apply_step(self, step: FileChangeStep) -> None:
+        if step.at <= self._anchor.known_at:
+            # The memory knew it, and it may be the commit of what its session wrote.
+            self._is_own_commit(step.commit)
+            return
         file = step.file
         self._blob = self._blob or file.old_blob
         is_revert = self._apply_revert(step)
@@ -97,12 +93,14 @@ class _AnchorTracker:
         if self._is_deleted and not (is_revert or is_restored):
             return
         graded = None if is_revert else self._grade_change(file)
-        if self._is_own_commit(step) and graded is not None and file.status != "deleted":
+        if self._is_own_commit(step.commit) and graded is not None and file.status != "deleted":
             graded = min(graded, ELSEWHERE, key=lambda option: option[1])
         previous_ranges = self._ranges
         self._update_anchor(step)
         if is_restored:
-            self._restore()
+            self._marks = dict.fromkeys(self._marks)
+            self._ranges = self._anchor.ranges
+            self._is_deleted = False
         elif not is_revert:
             self._add_mark(step, graded, previous_ranges)
 
@@ -139,22 +137,13 @@ class _AnchorTracker:
         self._marks[step.commit.sha] = restored_mark
         return True
 
-    def _is_own_commit(self, step: FileChangeStep) -> bool:
-        """Whether the step is of the commit that has what the memory's session wrote."""
-        commit = step.commit
+    def _is_own_commit(self, commit: ChangeCommit) -> bool:
+        """Whether this is the commit that has what the memory's session wrote."""
         if self._uncommitted_write is not None and commit.committed_at > self._uncommitted_write:
-            self._own_commit = (
-                commit.sha
-                if commit.committed_at - self._uncommitted_write <= SESSION_COMMIT_WINDOW
-                else None
-            )
+            if commit.committed_at - self._uncommitted_write <= SESSION_COMMIT_WINDOW:
+                self._own_commit = commit.sha
             self._uncommitted_write = None
         return commit.sha == self._own_commit
-
-    def _restore(self) -> None:
-        self._marks = dict.fromkeys(self._marks)
-        self._ranges = self._anchor.ranges
-        self._is_deleted = False
 
     def _grade_change(self, file: ChangedFile) -> GradedScore | None:
         if self._has_moved_away:
@@ -175,23 +164,21 @@ class _AnchorTracker:
 
     def _move_ranges(self, step: FileChangeStep) -> None:
         """Parts that went to another file get an anchor there."""
+        remaining: list[LineRange] = []
         for line_range in self._ranges:
             target = find_move_target(step.file, line_range)
-            if target is not None:
-                start = target.new_first + line_range.first - target.first
-                moved_range = replace(
-                    line_range, first=start, last=start + line_range.last - line_range.first
-                )
-                self._moved_anchors.append(
-                    FileAnchor(self._anchor.memory, target.path, step.at, (moved_range,))
-                )
-        remaining = tuple(
-            line_range
-            for line_range in self._ranges
-            if find_move_target(step.file, line_range) is None
-        )
+            if target is None:
+                remaining.append(line_range)
+                continue
+            shift = target.new_first - target.first
+            moved_range = replace(
+                line_range, first=line_range.first + shift, last=line_range.last + shift
+            )
+            self._moved_anchors.append(
+                FileAnchor(self._anchor.memory, target.path, step.at, (moved_range,))
+            )
         self._has_moved_away = self._has_moved_away or (bool(self._ranges) and not remaining)
-        self._ranges = remaining
+        self._ranges = tuple(remaining)
 
     def _add_mark(
         self,

@@ -15,10 +15,9 @@ The rules, for a memory that is anchored to a file, to lines in it or to symbols
 
 An edit of comments only counts 0.3 of that, one of white space only 0.1; both give at most
 `suspect`. A rename moves the anchor, and moved lines move their anchors. A revert, or content
-equal to the earlier content,
-removes the mark. Of
-several suspect marks for one file the strongest counts. A memory learned at or after a commit
-already reflects it."""
+equal to the earlier content, removes the mark. Of several suspect marks for one file the strongest
+counts. A memory learned at or after a commit already reflects it.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +101,9 @@ class ChangeCommit:
     def reverts_commit(self, other: ChangeCommit) -> bool:
         """Whether it says that it reverts the other, by its name or as git words a revert."""
         if self.reverted_sha:
-            return is_same_commit(other.sha, self.reverted_sha)
+            # Either name may be abbreviated.
+            short, long = sorted((other.sha, self.reverted_sha), key=len)
+            return long.startswith(short)
         return bool(other.subject) and self.subject == f'Revert "{other.subject}"'
 
 
@@ -130,8 +131,7 @@ class LineMove:
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A changed file. `removed_symbols`: definitions that went; `is_truncated`: not all edits are
-    told;
+    """A changed file. `removed_symbols`: definitions that went; `is_truncated`: edits are missing;
     `may_exist_elsewhere`: the file was deleted here and may live on elsewhere."""
 
     path: str
@@ -212,13 +212,14 @@ def grade_file(
         return None
     if not file.edits:
         return None if file.status == "renamed" and not file.is_truncated else LINES_UNKNOWN
-    moves = [
-        target
-        for line_range in ranges
-        if (target := find_move_target(file, line_range)) is not None
-    ]
-    graded_scores = [(StaleGrade.SUSPECT, 1 - move.similarity) for move in moves]
-    remaining = [line_range for line_range in ranges if find_move_target(file, line_range) is None]
+    graded_scores: list[GradedScore] = []
+    remaining: list[LineRange] = []
+    for line_range in ranges:
+        move = find_move_target(file, line_range)
+        if move is None:
+            remaining.append(line_range)
+        else:
+            graded_scores.append((StaleGrade.SUSPECT, 1 - move.similarity))
     if remaining or not ranges:
         graded_scores += [_grade_edit(edit, file, remaining, identifiers) for edit in file.edits]
     if file.is_truncated:
@@ -311,14 +312,4 @@ def combine_scores(graded_scores: Iterable[GradedScore]) -> StalenessVerdict:
     """At least one doubt as one: the worst grade, the scores joined by noisy-or."""
     grades, scores = zip(*graded_scores, strict=True)
     trust = math.prod(1 - score for score in sorted(scores))
-    return StalenessVerdict(worst_grade(grades), min(1.0, 1 - trust))
-
-
-def worst_grade(grades: Iterable[StaleGrade]) -> StaleGrade:
-    """The gravest of at least one grade."""
-    return max(grades, key=_RANK.__getitem__)
-
-
-def is_same_commit(sha: str, other_sha: str) -> bool:
-    """Whether two names, either of them abbreviated, are of one commit."""
-    return sha.startswith(other_sha) or other_sha.startswith(sha)
+    return StalenessVerdict(max(grades, key=_RANK.__getitem__), min(1.0, 1 - trust))

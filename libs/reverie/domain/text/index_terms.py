@@ -19,9 +19,8 @@ from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
 # `TSCharacters` and `TWVariantsRev` for characters, `TWPhrasesRev` for words. OpenCC itself is not
 # used: it would bring a compiled library for these two tables.
 _TABLES = files(__package__) / "opencc"
-_CHARACTER_TABLE = str.maketrans(
-    dict((_TABLES / "simplified_characters.txt").read_text("utf-8").split())
-)
+_CHARACTER_PAIRS = (_TABLES / "simplified_characters.txt").read_text("utf-8").split()
+_CHARACTER_TABLE = str.maketrans({pair[0]: pair[1] for pair in _CHARACTER_PAIRS})
 _MAINLAND_WORDS: dict[str, str] = dict(
     line.split() for line in (_TABLES / "mainland_words.txt").read_text("utf-8").splitlines()
 )
