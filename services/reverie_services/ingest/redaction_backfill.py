@@ -80,17 +80,16 @@ def _redact_rows(secrets: SecretMatcher, page: Sequence[RowTexts]) -> list[Redac
 
 
 def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
+    """The row without its secrets; None where it holds none."""
     redacted, count = _redact_texts(secrets, row.texts)
     if not count:
         return None
     content = redacted.get("content") or ""
     fields = {**(redacted.get("state") or {}), **redacted}
-    has_tags = "tags" in fields
-    words = (
-        memory_index_text(fields.get("key"), content, fields["tags"])
-        if has_tags
-        else index_text(content)
-    )
+    if "tags" in fields:
+        words = memory_index_text(fields.get("key"), content, fields["tags"])
+    else:
+        words = index_text(content)
     return RedactedRow(row.place, row.seen, redacted, words, hash_content(content))
 
 

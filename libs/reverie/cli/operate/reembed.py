@@ -48,23 +48,12 @@ async def reembed_tenants(
     settings: Settings, url: str, tenants: Sequence[tuple[int, str]]
 ) -> dict[str, int]:
     """Computes the missing vectors of each tenant; returns their numbers by tenant."""
-    from reverie.inference.embedding_endpoint import build_embedding_endpoint
-    from reverie.inference.model_manager import ModelManager
     from reverie.store.db.database import open_database
     from reverie.store.search.embedding_models import EmbeddingModelStore, ModelMigration
     from reverie_services.ingest.enrich.reembed import reembed as fill_vectors
+    from reverie_services.startup import build_model_manager
 
-    models = ModelManager(
-        settings.embedding_model,
-        settings.home,
-        settings.embedding_model_dir,
-        settings.embedding_threads,
-        settings.model_download,
-        endpoint=build_embedding_endpoint(
-            settings.embedding_url, settings.embedding_dims, settings.embedding_key
-        ),
-    )
-    embedder = await models.load(settings.embedding_model)
+    embedder = await build_model_manager(settings).load(settings.embedding_model)
     model_switch = ModelMigration(url)
     await model_switch.create_vector_table(embedder.name, embedder.dims)
     counts: dict[str, int] = {}

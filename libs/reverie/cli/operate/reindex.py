@@ -91,21 +91,10 @@ async def _open_model(
     """The model, loaded if vectors are a target. Raises `Unavailable` if it cannot be loaded."""
     import asyncio
 
-    from reverie.inference.embedding_endpoint import build_embedding_endpoint
-    from reverie.inference.model_manager import ModelManager
     from reverie_services.ingest.enrich.reindex import ReindexTarget
+    from reverie_services.startup import build_model_manager
 
-    models = ModelManager(
-        settings.embedding_model,
-        settings.home,
-        settings.embedding_model_dir,
-        settings.embedding_threads,
-        settings.model_download,
-        settings.recall_sparse,
-        build_embedding_endpoint(
-            settings.embedding_url, settings.embedding_dims, settings.embedding_key
-        ),
-    )
+    models = build_model_manager(settings, settings.recall_sparse)
     if ReindexTarget.VECTORS not in targets:
         yield models
         return
