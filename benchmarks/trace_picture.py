@@ -43,7 +43,7 @@ TURN = "Remember: money is kept in integer cents, never in floats."
 
 
 @dataclass(frozen=True)
-class Seen:
+class CollectedSpan:
     """A span as it came: times in milliseconds."""
 
     id: str
@@ -58,7 +58,7 @@ class Seen:
 class Collector:
     """Takes OTLP over HTTP, as a collector does."""
 
-    spans: list[tuple[str, Seen]] = field(default_factory=list)
+    spans: list[tuple[str, CollectedSpan]] = field(default_factory=list)
 
     async def take(self, request: web.Request) -> web.Response:
         """`POST /v1/traces`."""
@@ -69,18 +69,18 @@ class Collector:
                 self.spans += [_span(named["service.name"], one) for one in scope.spans]
         return web.Response()
 
-    def of(self, trace: str) -> list[Seen]:
+    def of(self, trace: str) -> list[CollectedSpan]:
         """The spans of one trace, the earliest first."""
         return sorted((one for known, one in self.spans if known == trace), key=lambda s: s.start)
 
 
-def _span(service: str, one: Any) -> tuple[str, Seen]:
+def _span(service: str, one: Any) -> tuple[str, CollectedSpan]:
     times = (one.start_time_unix_nano / 1e6, one.end_time_unix_nano / 1e6)
-    seen = Seen(one.span_id.hex(), one.parent_span_id.hex(), service, one.name, *times)
+    seen = CollectedSpan(one.span_id.hex(), one.parent_span_id.hex(), service, one.name, *times)
     return one.trace_id.hex(), seen
 
 
-async def collected() -> list[Seen]:
+async def collected() -> list[CollectedSpan]:
     """The spans of an agent's turn and push, from all four services."""
     collector = Collector()
     app = web.Application(client_max_size=64 * 1024 * 1024)
@@ -163,7 +163,7 @@ def _change() -> dict[str, Any]:
     }
 
 
-def drawn(spans: Sequence[Seen]) -> str:
+def drawn(spans: Sequence[CollectedSpan]) -> str:
     """The spans as a waterfall; statements are strokes on the line of what made them."""
     began, ended = min(one.start for one in spans), max(one.end for one in spans)
     lines = [(one, depth) for one, depth in _in_order(spans) if not _is_sql(one)]
@@ -188,14 +188,14 @@ def drawn(spans: Sequence[Seen]) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _in_order(spans: Sequence[Seen]) -> Iterator[tuple[Seen, int]]:
+def _in_order(spans: Sequence[CollectedSpan]) -> Iterator[tuple[CollectedSpan, int]]:
     """Each span below what made it, with its depth."""
     ids = {one.id for one in spans}
-    below: dict[str, list[Seen]] = {}
+    below: dict[str, list[CollectedSpan]] = {}
     for one in spans:
         below.setdefault(one.parent if one.parent in ids else "", []).append(one)
 
-    def walk(parent: str, depth: int) -> Iterator[tuple[Seen, int]]:
+    def walk(parent: str, depth: int) -> Iterator[tuple[CollectedSpan, int]]:
         for one in below.get(parent, ()):
             yield one, depth
             yield from walk(one.id, depth + 1)
@@ -203,7 +203,7 @@ def _in_order(spans: Sequence[Seen]) -> Iterator[tuple[Seen, int]]:
     return walk("", 0)
 
 
-def _is_sql(one: Seen) -> bool:
+def _is_sql(one: CollectedSpan) -> bool:
     return one.name.startswith("sql ")
 
 
@@ -217,7 +217,7 @@ def _head(height: int) -> str:
     )
 
 
-def _services(spans: Sequence[Seen]) -> Iterator[str]:
+def _services(spans: Sequence[CollectedSpan]) -> Iterator[str]:
     counts = {name: sum(one.service == name for one in spans) for name in COLOURS}
     x = 12
     for name, count in counts.items():
@@ -237,7 +237,7 @@ def _axis(whole: float, scale: float, height: int) -> Iterator[str]:
         yield f'<text x="{x:.1f}" y="{TOP - 7}" fill="#57606a" text-anchor="middle">{at} ms</text>'
 
 
-def _line(one: Seen, depth: int, y: int, x: Any) -> Iterator[str]:
+def _line(one: CollectedSpan, depth: int, y: int, x: Any) -> Iterator[str]:
     left, width = x(one.start), max(x(one.end) - x(one.start), 1.5)
     colour = COLOURS[one.service]
     name = one.name if len(one.name) < 50 else one.name[:48] + "…"

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.result import RECOVERY_LIMIT, TENANTS, Result
+from chaos.result import RECOVERY_LIMIT, TENANTS, ChaosResult
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 
-def report(result: Result) -> str:
+def report(result: ChaosResult) -> str:
     """What was done, what struck, how long endpoints were unavailable, and what is inconsistent."""
     failures = result.failures()
     verdict = "Nothing lost, doubled, invented or leaked; every endpoint back in time."
@@ -54,7 +54,7 @@ def report(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _summary(result: Result) -> str:
+def _summary(result: ChaosResult) -> str:
     log, plan = result.log, result.plan
     where = "three NATS servers, Postgres with a standby" if plan.several else "one of each server"
     return (
@@ -74,7 +74,7 @@ def machine() -> str:
     return f"{platform.system()} {platform.machine()}, {cores} cores, Python {python}"
 
 
-def command(result: Result) -> str:
+def command(result: ChaosResult) -> str:
     """What repeats it."""
     plan = result.plan
     several = " --several" if plan.several else ""
@@ -83,7 +83,7 @@ def command(result: Result) -> str:
     return f"python -m chaos.run --seed {plan.seed} {size}{several}{strikes}"
 
 
-def _operations(result: Result) -> list[tuple[object, ...]]:
+def _operations(result: ChaosResult) -> list[tuple[object, ...]]:
     by_action: dict[str, Counter[str]] = {}
     for call in result.log.calls:
         by_action.setdefault(call.action, Counter())[call.outcome] += 1

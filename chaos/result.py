@@ -19,7 +19,7 @@ RECOVERY_LIMIT = 15.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChaosPlan:
     """How long and how hard: `clients` of each tenant act until there are `operations`
     acknowledged and `faults` were survived; `calm`: seconds between two strikes, at most.
     `several`: on three NATS servers and a Postgres with a standby, which takes over half way;
@@ -55,10 +55,10 @@ class Strike:
 
 
 @dataclass
-class Result:
+class ChaosResult:
     """What a run was."""
 
-    plan: Plan
+    plan: ChaosPlan
     log: Log = field(default_factory=Log)
     strikes: list[Strike] = field(default_factory=list)
     longest_gaps: dict[str, float] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Result:
 class HistoryFile:
     """Writes down what the clients noted and what struck, as it comes: `notes.jsonl`."""
 
-    def __init__(self, folder: Path, result: Result) -> None:
+    def __init__(self, folder: Path, result: ChaosResult) -> None:
         self._file = folder / "notes.jsonl"
         self._result = result
         self._written = [0, 0, 0]

@@ -31,7 +31,7 @@ from chaos.faults import ALL_FAULTS, FAIL_OVER, Deck, Fault, inject_faults
 from chaos.final_state import read_state
 from chaos.history import Violation, violations
 from chaos.report import put, report
-from chaos.result import RECOVERY_LIMIT, TENANTS, HistoryFile, Plan, Result, Strike
+from chaos.result import RECOVERY_LIMIT, TENANTS, ChaosPlan, ChaosResult, HistoryFile, Strike
 from chaos.system import System, running_system
 from reverie.testing.servers import TestRun
 from tests.support.tables import rows
@@ -54,7 +54,7 @@ select (select count(*) from outbox),
 """
 
 
-async def run_chaos(folder: Path, result: Result, shared: TestRun | None = None) -> None:
+async def run_chaos(folder: Path, result: ChaosResult, shared: TestRun | None = None) -> None:
     """A run of it in an empty folder; what comes of it is in `result` as far as it gets.
 
     `shared`: on the Postgres of that run.
@@ -94,7 +94,7 @@ async def _run_clients(
     system: System,
     monitor: AvailabilityMonitor,
     notes: HistoryFile,
-    result: Result,
+    result: ChaosResult,
 ) -> None:
     """Clients at work, and faults beside them, until there was enough of both or the time is up."""
     plan, stop = result.plan, asyncio.Event()
@@ -123,7 +123,11 @@ async def _run_client(client: Client, stop: asyncio.Event) -> None:
 
 
 async def _inject_faults(
-    system: System, rng: Random, monitor: AvailabilityMonitor, notes: HistoryFile, result: Result
+    system: System,
+    rng: Random,
+    monitor: AvailabilityMonitor,
+    notes: HistoryFile,
+    result: ChaosResult,
 ) -> None:
     """Faults, each followed by the wait for every endpoint, until there was enough of all."""
     plan, deck = result.plan, Deck(system, rng, result.plan.strikes)
@@ -138,7 +142,11 @@ async def _inject_faults(
 
 
 async def _inject_and_wait(
-    system: System, faults: list[Fault], rng: Random, monitor: AvailabilityMonitor, result: Result
+    system: System,
+    faults: list[Fault],
+    rng: Random,
+    monitor: AvailabilityMonitor,
+    result: ChaosResult,
 ) -> Strike:
     """One strike; ends when each endpoint answered, or after twice the time it may take.
 
@@ -162,7 +170,7 @@ async def _inject_and_wait(
     return Strike(names, began - result.began, ended - began, back)
 
 
-async def _check_result(http: aiohttp.ClientSession, system: System, result: Result) -> None:
+async def _check_result(http: aiohttp.ClientSession, system: System, result: ChaosResult) -> None:
     began = time.monotonic()
     result.wrong += await wait_until_settled(system)
     result.settle_seconds = time.monotonic() - began
@@ -201,7 +209,7 @@ def _count_pending(system: System) -> dict[str, int]:
     return {name: n for name, n in zip(names, counts, strict=True) if n}
 
 
-async def _show_progress(result: Result) -> None:
+async def _show_progress(result: ChaosResult) -> None:
     """How far it is, on standard error: in one line of a terminal, else a line now and then."""
     seen, plan = sys.stderr.isatty(), result.plan
     while True:
@@ -220,7 +228,7 @@ def main() -> None:
     """As a command."""
     given = vars(_parser().parse_args())
     page, keep = given.pop("page"), given.pop("keep")
-    result = Result(Plan(**given | {"strikes": tuple(given["strikes"])}))
+    result = ChaosResult(ChaosPlan(**given | {"strikes": tuple(given["strikes"])}))
     folder = Path(tempfile.mkdtemp(prefix="reverie-chaos-"))
     folder.chmod(0o711)
     # Told to end, it ends as by Ctrl-C: what was started is taken down, and what is known is told.
@@ -248,7 +256,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    plan = Plan()
+    plan = ChaosPlan()
     for name in ("seed", "operations", "faults", "clients"):
         parser.add_argument(f"--{name}", type=int, default=getattr(plan, name))
     for name in ("calm", "minutes"):

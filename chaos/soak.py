@@ -57,7 +57,7 @@ THIRD = 3
 
 
 @dataclass(frozen=True)
-class Load:
+class SoakPlan:
     """`clients` of each tenant act for so long, each at most so many times a second.
 
     Growth counts in the `minutes` after those that caches and pools have to fill (`warm`).
@@ -92,7 +92,7 @@ class Process:
 class SoakResult:
     """What was seen of each process, and how many connections Postgres had."""
 
-    load: Load
+    load: SoakPlan
     log: Log = field(default_factory=Log)
     samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
     connections: list[float] = field(default_factory=list)
@@ -142,7 +142,7 @@ def _format_thirds(counts: list[float]) -> str:
     return ", ".join(f"{count:g}" for count in _medians(counts))
 
 
-async def soak(folder: Path, load: Load) -> SoakResult:
+async def soak(folder: Path, load: SoakPlan) -> SoakResult:
     """Clients at work for so long, and what was seen meanwhile."""
     found = SoakResult(load)
     # As `reverie up` has it: ingest answers in one process and derives in another.
@@ -275,7 +275,7 @@ async def _run_until_signal(work: Coroutine[Any, Any, SoakResult]) -> SoakResult
 
 def main() -> None:
     """As a command."""
-    usual = Load()
+    usual = SoakPlan()
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--minutes", type=float, default=usual.minutes, help="in which it counts")
     parser.add_argument("--warm", type=float, default=usual.warm, help="minutes before those")
@@ -289,7 +289,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="reverie-soak-"))
     folder.chmod(0o711)
     try:
-        found = asyncio.run(_run_until_signal(soak(folder, Load(**given))))
+        found = asyncio.run(_run_until_signal(soak(folder, SoakPlan(**given))))
     except asyncio.CancelledError:
         sys.exit("broken off before its time: nothing is told of it")
     finally:

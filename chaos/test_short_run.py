@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.report import report
-from chaos.result import Plan, Result
+from chaos.result import ChaosPlan, ChaosResult
 from chaos.run import run_chaos
 from reverie.testing.servers import TestRun
 
@@ -16,10 +16,10 @@ STRIKES = (
 async def test_every_write_acknowledged_under_faults_is_stored_exactly_once(
     test_run: TestRun,
 ) -> None:
-    plan = Plan(
+    plan = ChaosPlan(
         seed=3, operations=120, faults=6, clients=2, calm=0.5, clock=False, strikes=STRIKES
     )  # fmt: skip
-    result = Result(plan)
+    result = ChaosResult(plan)
     await run_chaos(test_run.new_folder("chaos-run"), result, test_run)
     print(report(result))
     assert result.wrong == []

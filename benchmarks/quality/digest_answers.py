@@ -42,7 +42,7 @@ DULL = frozenset(
 
 
 @dataclass(frozen=True)
-class Side:
+class AskedProject:
     """A project that is asked, the session of each turn or memory by id, and its size in tokens."""
 
     project: str
@@ -67,7 +67,7 @@ async def _start(stack: Stack, project: str, one: Mapping[str, Any]) -> str:
     return session
 
 
-async def digested(stack: Stack) -> Side:
+async def digested(stack: Stack) -> AskedProject:
     """The sessions as turns, dreamt over."""
     sessions: dict[str, str] = {}
     for one in read("sessions.json"):
@@ -87,7 +87,7 @@ async def digested(stack: Stack) -> Side:
             session_of[turn["id"]] = name
     count = EstimatingTokenCounter().count
     memories = [one async for one in listed(stack, "/v1/memories?limit=200&scope=project/digested")]
-    return Side("digested", session_of, sum(count(one["content"]) for one in memories))
+    return AskedProject("digested", session_of, sum(count(one["content"]) for one in memories))
 
 
 async def _all_dreamt(stack: Stack, sessions: set[str]) -> bool:
@@ -96,7 +96,7 @@ async def _all_dreamt(stack: Stack, sessions: set[str]) -> bool:
     return sessions <= done
 
 
-async def raw(stack: Stack) -> Side:
+async def raw(stack: Stack) -> AskedProject:
     """Every turn a memory."""
     names: dict[str, str] = {}
     tokens = 0
@@ -111,10 +111,10 @@ async def raw(stack: Stack) -> Side:
         ]  # fmt: skip
         tokens += sum(count(item["content"]) for item in items)
         await stack.post("/v1/remember/batch", {"items": items})
-    return Side("raw", names, tokens)
+    return AskedProject("raw", names, tokens)
 
 
-async def ask(stack: Stack, side: Side, budget: int) -> list[Found]:
+async def ask(stack: Stack, side: AskedProject, budget: int) -> list[Found]:
     """For each question: any, all, the share of the answer's words, and its type."""
     found = []
     for one in read("questions-dev.json"):

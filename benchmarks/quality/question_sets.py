@@ -32,7 +32,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LabelledQuestion:
     """A question, the names of the documents that answer it, its type, and its half of the set."""
 
     text: str
@@ -48,7 +48,7 @@ class QuestionSet:
     name: str
     project: str
     documents: Sequence[Document]
-    questions: Sequence[Asked] = field(default_factory=list)
+    questions: Sequence[LabelledQuestion] = field(default_factory=list)
 
     @property
     def scopes(self) -> list[str]:
@@ -125,7 +125,9 @@ def _locomo(
     for one in conversation["qa"]:
         gold = frozenset(map(gold_of, one.get("evidence", ()))) & known
         if gold and one["category"] in LOCOMO_CATEGORIES:
-            questions.append(Asked(one["question"], gold, LOCOMO_CATEGORIES[one["category"]]))
+            questions.append(
+                LabelledQuestion(one["question"], gold, LOCOMO_CATEGORIES[one["category"]])
+            )
     return QuestionSet(name, project, documents, questions)
 
 
@@ -142,7 +144,7 @@ def devmembench() -> QuestionSet:
         for one in json.loads((folder / "sessions.json").read_text())
     ]
     questions = [
-        Asked(one["question"], frozenset(one["haystackSessionIds"]), one["questionType"])
+        LabelledQuestion(one["question"], frozenset(one["haystackSessionIds"]), one["questionType"])
         for one in json.loads((folder / "questions-dev.json").read_text())
         if one["haystackSessionIds"]
     ]
@@ -160,7 +162,7 @@ def own(name: str) -> QuestionSet:
         name,
         [Document(one, text) for one, text in read["documents"].items()],
         [
-            Asked(text, frozenset(gold), type_, half.replace("_", " "))
+            LabelledQuestion(text, frozenset(gold), type_, half.replace("_", " "))
             for half, asked in read["questions"].items()
             for text, gold, type_ in asked
         ],

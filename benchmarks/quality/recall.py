@@ -24,7 +24,7 @@ import Stemmer
 import structlog
 from pydantic import SecretStr
 
-from benchmarks.quality.question_sets import Asked, QuestionSet, sets_named
+from benchmarks.quality.question_sets import LabelledQuestion, QuestionSet, sets_named
 from benchmarks.support.common import parser, show
 from reverie.cli.operate.reembed import reembed_tenants
 from reverie.domain.text.characters import is_mostly_east_asian
@@ -55,14 +55,14 @@ Ranking = list[str]
 
 
 @dataclass(frozen=True)
-class Filled:
+class StoredQuestionSet:
     """A set that has been remembered: which documents each memory holds."""
 
     set: QuestionSet
     held: Mapping[str, list[str]]
 
 
-class Floor:
+class Bm25Baseline:
     """BM25 with stemming and stop words (bm25s) over the documents of a set."""
 
     def __init__(self, filled: QuestionSet) -> None:
@@ -82,10 +82,10 @@ class Floor:
         return bm25s.tokenize(texts, stopwords="en", stemmer=self._stem, show_progress=False)
 
 
-def figures(pairs: Iterable[tuple[Asked, Ranking]]) -> list[str]:
+def figures(pairs: Iterable[tuple[LabelledQuestion, Ranking]]) -> list[str]:
     """The figures of `COLUMNS`."""
     pairs = list(pairs)
-    mean: Callable[[Callable[[Asked, Ranking], float]], str] = lambda of: (  # noqa: E731
+    mean: Callable[[Callable[[LabelledQuestion, Ranking], float]], str] = lambda of: (  # noqa: E731
         f"{sum(of(asked, found) for asked, found in pairs) / len(pairs):.3f}"
     )
     return [
@@ -98,12 +98,12 @@ def figures(pairs: Iterable[tuple[Asked, Ranking]]) -> list[str]:
     ]
 
 
-def _reciprocal(asked: Asked, found: Ranking) -> float:
+def _reciprocal(asked: LabelledQuestion, found: Ranking) -> float:
     places = [place for place, name in enumerate(found[:DEPTH], start=1) if name in asked.gold]
     return 1 / places[0] if places else 0.0
 
 
-async def fill(stack: Stack, questions: QuestionSet) -> Filled:
+async def fill(stack: Stack, questions: QuestionSet) -> StoredQuestionSet:
     """Remembers every document in its session."""
     sessions: dict[str, str] = {}
     for group in dict.fromkeys(one.group for one in questions.documents if one.group):
@@ -126,12 +126,12 @@ async def fill(stack: Stack, questions: QuestionSet) -> Filled:
         answer = await stack.post("/v1/remember/batch", {"items": items})
         for one, item in zip(part, answer["items"], strict=True):
             held[item["id"]].append(one.name)
-    return Filled(questions, held)
+    return StoredQuestionSet(questions, held)
 
 
 async def ask(
-    stack: Stack, url: str, filled: Filled, arms: Counter[str], **more: Any
-) -> list[tuple[Asked, Ranking]]:
+    stack: Stack, url: str, filled: StoredQuestionSet, arms: Counter[str], **more: Any
+) -> list[tuple[LabelledQuestion, Ranking]]:
     """Every question of a set, through the gateway at `url`; counts the arms of what answers."""
     pairs = []
     for asked in filled.set.questions:
@@ -149,9 +149,9 @@ async def ask(
     return pairs
 
 
-def by_name(sets: Iterable[tuple[str, list[tuple[Asked, Ranking]]]]) -> dict[str, Any]:
+def by_name(sets: Iterable[tuple[str, list[tuple[LabelledQuestion, Ranking]]]]) -> dict[str, Any]:
     """The parts of a set together, its halves apart."""
-    together: dict[str, list[tuple[Asked, Ranking]]] = defaultdict(list)
+    together: dict[str, list[tuple[LabelledQuestion, Ranking]]] = defaultdict(list)
     for name, pairs in sets:
         for asked, found in pairs:
             together[f"{name}, {asked.half}" if asked.half else name].append((asked, found))
@@ -196,7 +196,7 @@ async def measure(
             # As autovacuum does in time: without statistics the planner guesses badly.
             await asyncio.to_thread(admin_rows, stack.admin_url, "analyze")
             floors = by_name(
-                (one.set.name, [(q, Floor(one.set).best(q.text)) for q in one.set.questions])
+                (one.set.name, [(q, Bm25Baseline(one.set).best(q.text)) for q in one.set.questions])
                 for one in filled
             )
             arms: Counter[str] = Counter()
@@ -236,7 +236,7 @@ def _arms(arms: Counter[str]) -> None:
 async def _without(
     stack: Stack,
     again: Callable[..., AbstractAsyncContextManager[Stack]],
-    filled: Sequence[Filled],
+    filled: Sequence[StoredQuestionSet],
     whole: Mapping[str, Any],
 ) -> None:
     """Each stage left out in turn, over the same memories."""
@@ -261,7 +261,7 @@ def _build_ablated_settings(overrides: Mapping[str, Any], settings: Settings) ->
     return replace(build_recall_settings(settings), **overrides)
 
 
-def _brief(pairs: list[tuple[Asked, Ranking]]) -> str:
+def _brief(pairs: list[tuple[LabelledQuestion, Ranking]]) -> str:
     *_, share, reciprocal = figures(pairs)
     return f"{share} / {reciprocal}"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.support.common import Measured, show
+from benchmarks.support.common import CallTimes, show
 from reverie.testing.models import model_home
 from reverie.testing.servers import create_run, end_run, fresh_database, join_run, own_nats
 from tests.support.real_history import HISTORY, read_history, steps_of
@@ -99,7 +99,7 @@ async def cost(memories: int, files: int) -> None:
     finally:
         os.close(member)
         end_run(run)
-    one = Measured(small, sum(small))
+    one = CallTimes(small, sum(small))
     show(
         f"{memories} memories, {files} anchored files",
         ("", "figure"),

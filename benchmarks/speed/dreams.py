@@ -24,7 +24,7 @@ from uuid import UUID
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 
-from benchmarks.support.common import Measured, parser, show
+from benchmarks.support.common import CallTimes, parser, show
 from reverie.contracts.events import MEMORY_STREAM
 from reverie.contracts.sessions import NewTurnBody
 from reverie.domain.access.principals import Principal
@@ -258,7 +258,7 @@ async def _fair(database: servers.DatabaseUrls) -> None:
             each.append(time.perf_counter() - started)
             if lease and lease.tenant == small:
                 place = nth + 1
-        took = Measured(each, time.perf_counter() - begun)
+        took = CallTimes(each, time.perf_counter() - begun)
     show(
         f"One scope of a tenant behind {QUEUED} of another's",
         ("claims until it is served", "claim p50 ms", "p95 ms"),

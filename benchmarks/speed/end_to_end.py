@@ -29,7 +29,7 @@ import aiohttp
 
 from benchmarks.speed.recall_latency import figures, recalls
 from benchmarks.support import generated_texts
-from benchmarks.support.common import Measured, Running, load, running, show
+from benchmarks.support.common import CallTimes, Running, load, running, show
 from benchmarks.support.resource_usage import postgres_of, processor_time, table_bytes
 from reverie.inference.embedder import OnnxEmbedder, load_embedder
 from reverie.inference.sparse_encoder import OnnxSparseEncoder, load_sparse_encoder
@@ -46,7 +46,7 @@ IDLE = ("reverie_memories_unenriched", "reverie_outbox_waiting")
 
 
 @dataclass
-class Bench:
+class SpeedBenchmark:
     """A running system and who talks to it."""
 
     system: Running
@@ -85,7 +85,7 @@ class Bench:
         return not any((await self.waiting()).values())
 
 
-async def writes(bench: Bench, floor_url: str) -> None:
+async def writes(bench: SpeedBenchmark, floor_url: str) -> None:
     """Remember, at the gateway and at ingest's own port, beside the floor."""
     doors = {
         "POST and a bare INSERT": floor_url,
@@ -94,7 +94,7 @@ async def writes(bench: Bench, floor_url: str) -> None:
     }
     rows: list[list[str]] = []
     for clients, count in CALLS.items():
-        least: Measured | None = None
+        least: CallTimes | None = None
         for name, url in doors.items():
             found = await load(clients, count, lambda _, url=url: _remember(bench, url))  # type: ignore[misc]
             least = least or found
@@ -103,11 +103,11 @@ async def writes(bench: Bench, floor_url: str) -> None:
     show("Writing", ["", "clients", "p50 ms", "p99 ms", "a second", "p50, times floor"], rows)
 
 
-async def _remember(bench: Bench, url: str) -> Any:
+async def _remember(bench: SpeedBenchmark, url: str) -> Any:
     return await bench.post(url, {"content": generated_texts.memory(next(bench.numbers))})
 
 
-async def slow_path(bench: Bench) -> None:
+async def slow_path(bench: SpeedBenchmark) -> None:
     """Memories sent in batches until there are enough of them, and enriched."""
     url = bench.system.gateway + "/v1/remember/batch"
     written = 2 * sum(CALLS.values())
@@ -140,11 +140,11 @@ async def slow_path(bench: Bench) -> None:
         print(f"{ms:.1f} ms of processor time a memory: {name}", flush=True)
 
 
-async def _both(bench: Bench, text: str) -> None:
+async def _both(bench: SpeedBenchmark, text: str) -> None:
     await asyncio.gather(bench.model.embed([text]), bench.sparse.encode([text]))
 
 
-async def dreams(bench: Bench) -> None:
+async def dreams(bench: SpeedBenchmark) -> None:
     """Conversations handed over first, then ended all at once."""
     base = bench.system.gateway
     sessions = [await _talk(bench, number) for number in range(SESSIONS)]
@@ -159,7 +159,7 @@ async def dreams(bench: Bench) -> None:
     await bench.idle()
 
 
-async def _talk(bench: Bench, number: int) -> str:
+async def _talk(bench: SpeedBenchmark, number: int) -> str:
     start = {"agent": "bench", "project": f"project-{number}"}
     started = await bench.post(f"{bench.system.gateway}/v1/sessions/start", start)
     session = str(started["session"])
@@ -168,7 +168,7 @@ async def _talk(bench: Bench, number: int) -> str:
     return session
 
 
-async def _dreamt(bench: Bench, sessions: set[str]) -> list[dict[str, Any]]:
+async def _dreamt(bench: SpeedBenchmark, sessions: set[str]) -> list[dict[str, Any]]:
     async with asyncio.timeout(120):
         while True:
             async with bench.http.get(f"{bench.system.gateway}/v1/dreams?limit=200") as answer:
@@ -178,7 +178,7 @@ async def _dreamt(bench: Bench, sessions: set[str]) -> list[dict[str, Any]]:
             await asyncio.sleep(0.2)
 
 
-def _ratio(found: Measured, least: Measured) -> str:
+def _ratio(found: CallTimes, least: CallTimes) -> str:
     return f"{found.at(0.5) / least.at(0.5):.1f}"
 
 
@@ -200,14 +200,14 @@ def floor_server(system: Running) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def opened(system: Running) -> AsyncIterator[Bench]:
+async def opened(system: Running) -> AsyncIterator[SpeedBenchmark]:
     """The load's client and a model of its own, on one thread as the services have it."""
     model, sparse = load_embedder(home=model_home()), load_sparse_encoder(home=model_home())
     headers = {"Authorization": f"Bearer {system.key}"}
     async with aiohttp.ClientSession(headers=headers) as http:
         await asyncio.gather(model.warm(), sparse.warm())
         try:
-            yield Bench(system, http, model, sparse)
+            yield SpeedBenchmark(system, http, model, sparse)
         finally:
             model.close()
             sparse.close()

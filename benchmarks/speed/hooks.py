@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.support.common import Measured, Running, running, show
+from benchmarks.support.common import CallTimes, Running, running, show
 from benchmarks.support.generated_texts import memory, question
 
 SEEDED = 300
@@ -47,7 +47,7 @@ def main() -> None:
     show(f"Hooks, {calls} calls each, {asked.pause} s between, {SEEDED} memories", columns, rows)
 
 
-def row(name: str, found: tuple[Measured, float]) -> list[str]:
+def row(name: str, found: tuple[CallTimes, float]) -> list[str]:
     each, processor = found
     return [name, f"{each.at(0.5):.0f}", f"{each.at(0.95):.0f}", f"{processor * 1000:.0f}"]
 
@@ -66,7 +66,7 @@ class Agent:
         self._session = str(uuid4())
         self._env = {"REVERIE_HOME": str(system.home), "REVERIE_PROJECT": "bench"}
 
-    def measured(self, event: str, calls: int, pause: float) -> tuple[Measured, float]:
+    def measured(self, event: str, calls: int, pause: float) -> tuple[CallTimes, float]:
         """How long each call took, and the processor time of one, in seconds."""
         command = [str(Path(sys.executable).with_name("reverie")), "hook", event]
         return measured(command, [self._payload(event, n) for n in range(calls)], self._env, pause)
@@ -93,7 +93,7 @@ class Agent:
 
 def measured(
     command: Sequence[str], inputs: Sequence[str], env: dict[str, str], pause: float
-) -> tuple[Measured, float]:
+) -> tuple[CallTimes, float]:
     """Runs the command with each input, one after another, `pause` seconds before each."""
     each: list[float] = []
     processor = 0.0
@@ -114,7 +114,7 @@ def measured(
         child.returncode = os.waitstatus_to_exitcode(status)
         assert child.returncode == 0
         processor += used.ru_utime + used.ru_stime
-    return Measured(each, sum(each)), processor / len(inputs)
+    return CallTimes(each, sum(each)), processor / len(inputs)
 
 
 def fill(system: Running) -> None:

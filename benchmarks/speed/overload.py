@@ -28,7 +28,7 @@ from urllib.request import urlopen
 import psycopg
 
 from benchmarks.speed.end_to_end import IDLE
-from benchmarks.support.common import Measured, Running, running, show
+from benchmarks.support.common import CallTimes, Running, running, show
 from benchmarks.support.open_loop import Answer, Load, Make, alone, flood, load_on, together
 from benchmarks.support.resource_usage import postgres_of, processes
 
@@ -48,17 +48,17 @@ class Result:
     """One kind of request: alone, at capacity, and under overload."""
 
     path: str
-    unloaded: Measured
+    unloaded: CallTimes
     capacity: float
     flood: list[Answer]
     writes_beside: list[Answer]
     seconds: float
-    lateness: Measured
+    lateness: CallTimes
     processor_shares: dict[str, float]
 
     def row(self) -> list[str]:
         """The line of the table."""
-        succeeded = Measured([answer.taken for answer in self.flood if answer.good], self.seconds)
+        succeeded = CallTimes([answer.taken for answer in self.flood if answer.good], self.seconds)
         return [
             self.path,
             f"{self.unloaded.at(0.5):.1f}",
@@ -77,7 +77,7 @@ class Result:
         statuses = ", ".join(f"{count} times {status}" for status, count in sorted(counts.items()))
         rejected = [answer for answer in self.flood if answer.status in (429, 503)]
         without_retry = sum(b"\r\nRetry-After: " not in answer.head for answer in rejected)
-        rejection = Measured([answer.taken for answer in rejected] or [0.0], self.seconds)
+        rejection = CallTimes([answer.taken for answer in rejected] or [0.0], self.seconds)
         print(f"{self.path}: {statuses}; {without_retry} rejections without Retry-After")
         print(
             f"  rejected after {rejection.at(0.5):.1f} ms (p50), {rejection.at(0.99):.1f} ms (p99)"
@@ -85,7 +85,7 @@ class Result:
         print(f"  requests were sent {self.lateness.at(0.99):.1f} ms late (p99)")
         shares = ", ".join(f"{name} {share:.2f}" for name, share in self.processor_shares.items())
         print(f"  processors used: {shares}")
-        writes = Measured([one.taken for one in self.writes_beside if one.good], self.seconds)
+        writes = CallTimes([one.taken for one in self.writes_beside if one.good], self.seconds)
         if writes.each:
             print(
                 f"  of {len(self.writes_beside)} writes sent beside, {len(writes.each)} succeeded, "
@@ -118,12 +118,12 @@ def measure(
         )
     elapsed = time.perf_counter() - started
     counted = [answer for answer in found if answer.due - started > WARM_UP_SECONDS]
-    lateness = Measured(load.lateness, elapsed)
+    lateness = CallTimes(load.lateness, elapsed)
     wait_until_idle(system)
     after = alone(load, make, UNLOADED_REQUESTS // 2, UNLOADED_PAUSE)
     result = Result(
         path,
-        Measured([answer.taken for answer in before + after], 1.0),
+        CallTimes([answer.taken for answer in before + after], 1.0),
         capacity,
         [answer for answer in counted if answer.path == path],
         [answer for answer in counted if answer.path != path],
@@ -133,7 +133,7 @@ def measure(
     )
     show(TITLE, COLUMNS, [result.row()])
     result.print_details()
-    halves = (Measured([one.taken for one in half], 1.0).at(0.99) for half in (before, after))
+    halves = (CallTimes([one.taken for one in half], 1.0).at(0.99) for half in (before, after))
     print("  unloaded p99 before and after: {:.1f} and {:.1f} ms".format(*halves))
     return result
 

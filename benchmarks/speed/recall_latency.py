@@ -21,7 +21,7 @@ from pgvector import HalfVector
 from pgvector.asyncpg import register_vector
 
 from benchmarks.support import bulk_memories, generated_texts
-from benchmarks.support.common import Measured, Running, load, show
+from benchmarks.support.common import CallTimes, Running, load, show
 from benchmarks.support.resource_usage import postgres_of, processor_time, table_bytes
 from reverie.domain.text.index_terms import query_text
 from reverie.inference.embedder import OnnxEmbedder
@@ -141,7 +141,7 @@ async def _rested(system: Running) -> None:
             return
 
 
-def figures(found: Measured) -> list[str]:
+def figures(found: CallTimes) -> list[str]:
     """p50 and p99 in milliseconds, and the rate."""
     return [f"{found.at(0.5):.1f}", f"{found.at(0.99):.1f}", f"{found.rate:.0f}"]
 

@@ -45,7 +45,7 @@ def measured(up: Up, work: Callable[[], None]) -> tuple[float, float]:
     return time.monotonic() - begun, used(up) - before
 
 
-class Trial:
+class RestartTrial:
     """One `reverie up` in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ def main(runs: int) -> None:
     for _ in range(runs):
         with tempfile.TemporaryDirectory(prefix="reverie-restart-") as folder:
             Path(folder).chmod(0o711)
-            trial = Trial(Path(folder))
+            trial = RestartTrial(Path(folder))
             try:
                 services = set(trial.up.pids()) - SERVERS
                 found.setdefault("reverie up", []).append(trial.cold)

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import psycopg
 
-from benchmarks.support.common import Measured, parser, show
+from benchmarks.support.common import CallTimes, parser, show
 from reverie.bus.nats_bus import connect
 from reverie.contracts.events import memory_subject
 from reverie.domain.access.principals import KeyRole
@@ -90,7 +90,7 @@ async def _deleted(
         one.cancel()
         with suppress(asyncio.CancelledError):
             await one
-    others = Measured(waits, whole)
+    others = CallTimes(waits, whole)
     return (
         what,
         f"{sum(rows.values()):,}",

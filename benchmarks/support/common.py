@@ -29,7 +29,7 @@ STOP_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Measured:
+class CallTimes:
     """How long each call took, in seconds, and how long all of them took together."""
 
     each: Sequence[float]
@@ -52,7 +52,7 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(description=doc, formatter_class=raw)
 
 
-async def load(clients: int, count: int, call: Callable[[int], Awaitable[object]]) -> Measured:
+async def load(clients: int, count: int, call: Callable[[int], Awaitable[object]]) -> CallTimes:
     """Makes `count` calls, `clients` at a time, as fast as they are answered."""
     numbers = iter(range(count))
     each: list[float] = []
@@ -65,7 +65,7 @@ async def load(clients: int, count: int, call: Callable[[int], Awaitable[object]
 
     begun = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
-    return Measured(each, time.perf_counter() - begun)
+    return CallTimes(each, time.perf_counter() - begun)
 
 
 def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

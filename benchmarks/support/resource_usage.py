@@ -25,7 +25,7 @@ where n.nspname = 'reverie' and c.relkind = 'r'
 
 
 @dataclass
-class Taken:
+class ProcessorTimes:
     """Milliseconds of processor time, filled in at the end."""
 
     gateway: float = 0.0
@@ -34,12 +34,12 @@ class Taken:
 
 
 @contextmanager
-def processor_time(system: Running) -> Iterator[Taken]:
+def processor_time(system: Running) -> Iterator[ProcessorTimes]:
     """What the services, all of Postgres, and what derives take while it is open."""
     server = postgres_of(system)
     pids = read_run_file(open_home(system.home), "services")
     gateway, deriving = int(pids[ALL]), int(pids[DERIVE])
-    taken = Taken(-_of_process(gateway), -_of_family(server.pid), -_of_process(deriving))
+    taken = ProcessorTimes(-_of_process(gateway), -_of_family(server.pid), -_of_process(deriving))
     yield taken
     taken.gateway += _of_process(gateway)
     taken.postgres += _of_family(server.pid)

@@ -24,7 +24,7 @@ from tests.dream.test_dream_worker import dream_parts
 from tests.support.proxies import Step, StepProxy, at_port, port_of
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, open_store
-from tests.support.stub_llm import Asked, stub_llm
+from tests.support.stub_llm import LlmRequest, stub_llm
 
 ALL = os.environ.get("REVERIE_TEST_STEPS") == "all"
 WALK_SECONDS = 3600 if ALL else 120
@@ -105,7 +105,7 @@ class Walk:
         return admin_rows(self.store.admin_url, sql, *args)
 
 
-def _answer(asked: Asked) -> Any:
+def _answer(asked: LlmRequest) -> Any:
     """Words what the first and the last item of a slice say, as they stand."""
     made = [
         {"content": f"The root cause: {fact} were counted twice in src/{fact}/main.py.",

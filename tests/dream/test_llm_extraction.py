@@ -22,7 +22,7 @@ from reverie_services.dream.extraction import RuleExtractor
 from tests.dream.test_dream_worker import dream_parts
 from tests.dream.test_session_digest import dreamt, told
 from tests.support.store_setup import Store, admin_rows, open_store
-from tests.support.stub_llm import Asked, stub_llm
+from tests.support.stub_llm import LlmRequest, stub_llm
 
 TALK = [
     ("user", "We decided to use jose instead of jsonwebtoken, because it runs on the edge."),
@@ -86,7 +86,7 @@ async def test_memories_worded_by_a_model_keep_citations_and_scope(
         _memory("x" * 3_000, "lesson", 1),
     ]
 
-    def answer(asked: Asked) -> Any:
+    def answer(asked: LlmRequest) -> Any:
         assert asked.task == "distil"
         return {"memories": [_memory(good, "decision", 1, 2, keywords=["jose"]), *hostile]}
 

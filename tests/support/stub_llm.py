@@ -17,7 +17,7 @@ TOKENS = (100, 20)
 
 
 @dataclass(frozen=True)
-class Asked:
+class LlmRequest:
     """One request: the task (the name of the answer's tool or schema), the text, the headers."""
 
     task: str
@@ -33,9 +33,9 @@ class StubModel:
     Faults: slow, 429, 500, 401, words (no JSON), torn (JSON cut off), huge, broken (no HTTP JSON).
     """
 
-    answer: Callable[[Asked], Any] = lambda _: {}
+    answer: Callable[[LlmRequest], Any] = lambda _: {}
     faults: list[str] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[LlmRequest] = field(default_factory=list)
     retry_after: str = "0"
     torn: bool = False
 
@@ -46,7 +46,7 @@ class StubModel:
         tools = body.get("tools")
         schema = (body.get("response_format") or {}).get("json_schema")
         task = tools[0]["function"]["name"] if tools else schema["name"] if schema else "text"
-        arguments = await self._play(Asked(task, told[0], told[-1], dict(request.headers)))
+        arguments = await self._play(LlmRequest(task, told[0], told[-1], dict(request.headers)))
         if isinstance(arguments, web.StreamResponse):
             return arguments
         message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -75,7 +75,7 @@ class StubModel:
         """`POST /v1/messages`."""
         body = await request.json()
         task = body["tools"][0]["name"]
-        asked = Asked(
+        asked = LlmRequest(
             task,
             _text(body["system"]),
             _text(body["messages"][-1]["content"]),
@@ -110,7 +110,7 @@ class StubModel:
         """`GET /v1/models`."""
         return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
 
-    async def _play(self, asked: Asked) -> str | web.StreamResponse:
+    async def _play(self, asked: LlmRequest) -> str | web.StreamResponse:
         self.asked.append(asked)
         fault = self.faults.pop(0) if self.faults else ""
         self.torn = fault == "torn"

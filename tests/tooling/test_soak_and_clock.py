@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.soak import Load, Sample, SoakResult, _run_until_signal, growth
+from chaos.soak import Sample, SoakPlan, SoakResult, _run_until_signal, growth
 from chaos.system import CLOCK
 
 SLEEPS = """
@@ -59,7 +59,7 @@ def _seen(slope: float, late: float = 0.0) -> list[Sample]:
 
 
 def test_growth_after_the_caches_are_full_is_reported_and_nothing_else() -> None:
-    found = SoakResult(Load(minutes=50, warm=10), connections=[10.0] * 360)
+    found = SoakResult(SoakPlan(minutes=50, warm=10), connections=[10.0] * 360)
     found.samples |= {"flat": _seen(0.9), "leaks": _seen(1.2), "busy": _seen(0.0, late=30)}
     assert growth(found.samples["leaks"], warm=10) == pytest.approx(1.2)
     assert found.failures() == [
@@ -80,7 +80,7 @@ async def test_an_interrupted_soak_stops_what_it_started() -> None:
             await asyncio.Event().wait()
         finally:
             taken_down = True
-        return SoakResult(Load())
+        return SoakResult(SoakPlan())
 
     with pytest.raises(asyncio.CancelledError):
         await _run_until_signal(work())

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.stub_llm import Asked, StubModel, stub_llm
+from tests.support.stub_llm import LlmRequest, StubModel, stub_llm
 from tests.support.tables import value
 
 SHOP = {"scope": "project/shop"}
@@ -21,7 +21,7 @@ TEAM = "Ferdinand keeps the wardrobe key"
 def _answers(stub: StubModel) -> None:
     """Causes: one that the text says, one whose sentence nobody said, one beside the memory."""
 
-    def answer(asked: Asked) -> Any:
+    def answer(asked: LlmRequest) -> Any:
         if asked.task == "rephrase":
             other = [TEAM, "Who has the cloakroom key?"] if "garments" in asked.text else []
             return {"questions": other, "kinds": ["decision"]}
