@@ -89,7 +89,9 @@ async def _process(
         except BaseException as error:
             if _is_shutdown(error):
                 bus.metrics.count_handled(spec.name, "handed_back")
-                await _release(delivery)
+                with suppress(ReverieError, TimeoutError):
+                    async with asyncio.timeout(STOP_SECONDS):
+                        await delivery.nak(0)
                 raise
             telemetry.mark_span_failed(span, error)
             await _settle(spec, delivery, _handle_failure(bus, spec, delivery, error))
@@ -134,12 +136,6 @@ async def _heartbeat_loop(delivery: Delivery, interval: float) -> None:
         with suppress(ReverieError):
             await delivery.progress()
         await asyncio.sleep(interval)
-
-
-async def _release(delivery: Delivery) -> None:
-    with suppress(ReverieError, TimeoutError):
-        async with asyncio.timeout(STOP_SECONDS):
-            await delivery.nak(0)
 
 
 async def _settle(spec: ConsumerSpec, delivery: Delivery, settlement: Awaitable[None]) -> None:

@@ -66,13 +66,15 @@ async def publish_dead_letter(
     message_id = uuid5(
         NAMESPACE_URL, f"{origin.stream}/{origin.consumer}/{origin.ref}/{message.subject}"
     )
-    data, extra_headers = _fit_payload(message.data, bus.max_payload)
     headers = {
         **_sender_headers(message.headers),
         **origin_headers,
-        **extra_headers,
         "Nats-Msg-Id": str(message_id),
     }
+    data = message.data
+    if len(data) > bus.max_payload:
+        # Only a foreign publisher can have sent it.
+        data, headers[DROPPED_BYTES_HEADER] = b"", str(len(data))
     await bus.send(f"dead.{origin.stream}.{message.subject}", data, headers)
 
 
@@ -100,11 +102,6 @@ def _dead_letter_headers(
         DELIVERIES_HEADER: str(deliveries),
         TIME_HEADER: datetime.now(UTC).isoformat(),
     }
-
-
-def _fit_payload(data: bytes, limit: int) -> tuple[bytes, dict[str, str]]:
-    """A body that only a foreign publisher can have sent is dropped, and its size told."""
-    return (data, {}) if len(data) <= limit else (b"", {DROPPED_BYTES_HEADER: str(len(data))})
 
 
 def _sender_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import batched
 from typing import Any
 from uuid import UUID
 
@@ -69,7 +70,8 @@ async def erase_scope_messages(
         while page := await bus.read_page(stream, subject, after, PAGE):
             after = page[-1].seq
             deleted = await _matching_sequences(page, target)
-            await _delete_messages(bus, stream, deleted)
+            for batch in batched(deleted, MAX_CONCURRENT_DELETES):
+                await asyncio.gather(*(bus.remove(stream, seq) for seq in batch))
             yield Counter({stream: len(deleted)}), index * _STREAM_STRIDE + after
         after = 0
 
@@ -88,16 +90,6 @@ async def _matching_sequences(page: Sequence[StoredMessage], target: ErasureTarg
         for seq, (body, memories) in parsed.items()
         if missing & memories or _is_targeted(body, target)
     ]
-
-
-async def _delete_messages(bus: MessageBus, stream: str, sequences: Sequence[int]) -> None:
-    for offset in range(0, len(sequences), MAX_CONCURRENT_DELETES):
-        await asyncio.gather(
-            *(
-                bus.remove(stream, seq)
-                for seq in sequences[offset : offset + MAX_CONCURRENT_DELETES]
-            )
-        )
 
 
 def _is_targeted(body: dict[str, Any], target: ErasureTarget) -> bool:

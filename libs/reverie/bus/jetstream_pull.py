@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import nats.errors
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
 from reverie.bus.interface import Message, StoredMessage
+from reverie.bus.nats_session import NatsSession
 from reverie.bus.streams import ConsumerSpec
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 
-T = TypeVar("T")
-
+DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
 PULL_TIMEOUT: Final = 5.0
 """Seconds that one pull waits for a message; a missing consumer is noticed after it."""
 INACTIVE_SECONDS: Final = 60.0
 """After so long without a pull the server drops a consumer whose watcher died."""
 
 
-class JetStreamSession(Protocol):
-    """A connection; `run` raises `Unavailable` as soon as it ends."""
-
-    @property
-    def js(self) -> JetStreamContext: ...
-
-    async def run(self, work: Coroutine[Any, Any, T]) -> T: ...
-
-
 async def watch_messages(
-    session: JetStreamSession, stream: str, subject: str, after: int
+    session: NatsSession, stream: str, subject: str, after: int
 ) -> AsyncGenerator[StoredMessage, None]:
     """Messages in order, until one is missing or the connection ends: begin anew after the last."""
     async with _ephemeral_consumer(session, stream, subject, after) as (subscription, _):
@@ -53,7 +44,7 @@ async def watch_messages(
 
 
 async def fetch_page(
-    session: JetStreamSession, stream: str, subject: str, after: int, limit: int
+    session: NatsSession, stream: str, subject: str, after: int, limit: int
 ) -> list[StoredMessage]:
     """Up to `limit` messages that lie in a stream, in order; fewer where some go meanwhile."""
     async with _ephemeral_consumer(session, stream, subject, after) as (subscription, pending):
@@ -72,7 +63,7 @@ def _to_stored_message(raw: Msg) -> StoredMessage:
 
 @asynccontextmanager
 async def _ephemeral_consumer(
-    session: JetStreamSession, stream: str, subject: str, after: int
+    session: NatsSession, stream: str, subject: str, after: int
 ) -> AsyncIterator[tuple[JetStreamContext.PullSubscription, int]]:
     """A consumer of its own, and how many messages it found."""
     name = f"watch-{new_id()}"
@@ -91,17 +82,14 @@ async def _ephemeral_consumer(
     try:
         yield subscription, consumer_info.num_pending or 0
     finally:
-        with suppress(Unavailable, nats.errors.Error, OSError, TimeoutError):
+        with suppress(Unavailable, *DRIVER_ERRORS):
             await session.run(subscription.unsubscribe())
             await session.run(session.js.delete_consumer(stream, name))
 
 
-DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
-
-
 @asynccontextmanager
 async def open_pull_subscription(
-    session: JetStreamSession, spec: ConsumerSpec
+    session: NatsSession, spec: ConsumerSpec
 ) -> AsyncIterator[JetStreamContext.PullSubscription]:
     """A pull on a durable consumer; what came too late for it is handed back at its end."""
     subscription = await session.run(
@@ -111,21 +99,15 @@ async def open_pull_subscription(
         yield subscription
     finally:
         with suppress(Unavailable, *DRIVER_ERRORS):
-            await _release_pending(session, subscription)
-
-
-async def _release_pending(
-    session: JetStreamSession, subscription: JetStreamContext.PullSubscription
-) -> None:
-    """Messages that came too late for this worker go to another one at once."""
-    await session.run(subscription.unsubscribe())
-    while subscription.pending_msgs:
-        for raw in await session.run(subscription.fetch(1, timeout=0.1)):
-            await session.run(raw.nak())
+            await session.run(subscription.unsubscribe())
+            # Messages that came too late for this worker go to another one at once.
+            while subscription.pending_msgs:
+                for raw in await session.run(subscription.fetch(1, timeout=0.1)):
+                    await session.run(raw.nak())
 
 
 async def fetch_next(
-    session: JetStreamSession, subscription: JetStreamContext.PullSubscription, prefetch: int = 1
+    session: NatsSession, subscription: JetStreamContext.PullSubscription, prefetch: int = 1
 ) -> Msg | None:
     """The next message; None where there is none in time.
 
@@ -137,18 +119,12 @@ async def fetch_next(
     except nats.errors.TimeoutError:
         return None
     if none_pending and (extra := min(raw.metadata.num_pending, prefetch - 1)) > 0:
+        # The driver's own way to fetch several waits until all came. The next fetches find these.
+        payload = json.dumps({"batch": extra, "no_wait": True}).encode()
+        request = subscription._nc.publish(subscription._nms, payload, subscription._deliver)
         with suppress(Unavailable, *DRIVER_ERRORS):
-            await session.run(_request_more(subscription, extra))
+            await session.run(request)
     return raw
-
-
-async def _request_more(subscription: JetStreamContext.PullSubscription, count: int) -> None:
-    """Asks for messages, without waiting for them: the next fetches find them here.
-
-    The driver's own way to fetch several waits until all came.
-    """
-    payload = json.dumps({"batch": count, "no_wait": True}).encode()
-    await subscription._nc.publish(subscription._nms, payload, subscription._deliver)
 
 
 class _AckSender(Protocol):

@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 import nats.errors
 import nats.js.errors
@@ -34,8 +34,6 @@ from reverie.bus.permissions import inbox_prefix, user_from_url
 from reverie.bus.streams import CONSUMERS, QUEUES, ConsumerSpec, ensure_jetstream, parse_server_urls
 from reverie.bus.telemetry import BusMetrics
 from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, Unavailable
-
-T = TypeVar("T")
 
 DEADLINE: Final = 5.0
 """Seconds within which the server must have stored or answered."""
@@ -283,13 +281,16 @@ class NatsBus(MessageBus):
         async def remember(error: Exception) -> None:
             errors.append(error)
 
+        async def mark_closed() -> None:
+            session.mark_closed()
+
         try:
             await client.connect(
                 self._servers,
                 name=self._name,
                 inbox_prefix=self._inbox_prefix,
                 error_cb=remember,
-                closed_cb=_closed_callback(session),
+                closed_cb=mark_closed,
                 allow_reconnect=False,
                 connect_timeout=CONNECT_SECONDS,
                 reconnect_time_wait=0,
@@ -349,13 +350,6 @@ def connect(
     """
     metrics = BusMetrics(registry or CollectorRegistry())
     return NatsBus(url, name, replicas, max_payload, heartbeat, metrics, credentials)
-
-
-def _closed_callback(session: NatsSession) -> Any:
-    async def closed() -> None:
-        session.mark_closed()
-
-    return closed
 
 
 async def _close_client(client: Client) -> None:

@@ -83,19 +83,13 @@ async def relay(
     `batch` at a time until none is left; only while the bus is there. Cancel it to stop."""
     while True:
         if bus.connected:
-            await _sweep(bus, outbox, grace, batch)
+            # A background loop must outlive whatever the store raises while it is away.
+            try:
+                if published := await drain_outbox(bus, outbox, grace, batch):
+                    log.info("outbox_swept", events=published)
+            except Exception as error:
+                log.warning("outbox_sweep_failed", error=type(error).__name__, exc_info=error)
         await asyncio.sleep(interval)
-
-
-async def _sweep(bus: MessageBus, outbox: Outbox, grace: float, batch: int) -> None:
-    # A background loop must outlive whatever the store raises while it is away.
-    try:
-        published = await drain_outbox(bus, outbox, grace, batch)
-    except Exception as error:
-        log.warning("outbox_sweep_failed", error=type(error).__name__, exc_info=error)
-    else:
-        if published:
-            log.info("outbox_swept", events=published)
 
 
 async def drain_outbox(bus: MessageBus, outbox: Outbox, grace: float, batch: int) -> int:
@@ -129,16 +123,12 @@ async def _publish_row(bus: MessageBus, row: OutgoingEvent) -> bool:
 async def _dead_letter_row(bus: MessageBus, row: OutgoingEvent, reason: str) -> bool:
     """A row that no server takes would be claimed first for ever, and block the ones behind."""
     log.error("outbox_row_buried", id=str(row.id), reason=reason)
-    message = Message(_sanitize_subject(row.subject), row.payload.encode(), {}, 0)
+    tokens = (re.sub(r"[^\w-]", "_", token) for token in row.subject.split("."))
+    subject = ".".join(token or "_" for token in tokens)
+    origin = DeadLetterOrigin("OUTBOX", "relay", str(row.id))
     try:
-        await publish_dead_letter(
-            bus, DeadLetterOrigin("OUTBOX", "relay", str(row.id)), message, reason
-        )
+        message = Message(subject, row.payload.encode(), {}, 0)
+        await publish_dead_letter(bus, origin, message, reason)
     except Unavailable:
         return False
     return True
-
-
-def _sanitize_subject(subject: str) -> str:
-    tokens = (re.sub(r"[^\w-]", "_", token) for token in subject.split("."))
-    return ".".join(token or "_" for token in tokens)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import nats.errors
 from nats.aio.client import Client
@@ -45,18 +45,11 @@ async def restore_streams(
     """
     message_counts = {}
     async with _open_client(url, credentials) as client:
-        for description_file in (folder / f"{spec.name}.json" for spec in STREAMS):
-            description = json.loads(description_file.read_text())
-            await _request_api(
-                client, f"STREAM.DELETE.{description_file.stem}", {}, missing_ok=True
-            )
-            await _restore_stream(
-                client,
-                description_file.stem,
-                description,
-                description_file.with_suffix(".snapshot"),
-            )
-            message_counts[description_file.stem] = int(description["state"]["messages"])
+        for spec in STREAMS:
+            description = json.loads((folder / f"{spec.name}.json").read_text())
+            await _request_api(client, f"STREAM.DELETE.{spec.name}", {}, missing_ok=True)
+            await _restore_stream(client, spec.name, description, folder / f"{spec.name}.snapshot")
+            message_counts[spec.name] = int(description["state"]["messages"])
     return message_counts
 
 
@@ -82,16 +75,11 @@ async def _restore_stream(
     answer = await _request_api(client, f"STREAM.RESTORE.{stream}", dict(description))
     deliver_subject = str(answer["deliver_subject"])
     with file.open("rb") as source:
-        for chunk in (*_read_chunks(source), b""):
+        for chunk in (*iter(lambda: source.read(CHUNK_BYTES), b""), b""):
             response = await client.request(deliver_subject, chunk, timeout=CHUNK_TIMEOUT)
     result = json.loads(response.data) if response.data else {}
     if "error" in result:
         raise Conflict(f"NATS does not take {stream}: {result['error'].get('description')}")
-
-
-def _read_chunks(source: BinaryIO) -> Iterator[bytes]:
-    while chunk := source.read(CHUNK_BYTES):
-        yield chunk
 
 
 async def _request_api(

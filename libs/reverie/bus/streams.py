@@ -182,16 +182,13 @@ async def ensure_jetstream(
 ) -> None:
     """`ensure_streams` on a connection that is open; raises the driver's errors."""
     for stream in STREAMS:
-        await _ensure_stream(js, _stream_config(stream, replicas))
+        config = _stream_config(stream, replicas)
+        try:
+            await js.update_stream(config)
+        except nats.js.errors.NotFoundError:
+            await js.add_stream(config)
     for consumer in consumers:
         await js.add_consumer(consumer.stream, _consumer_config(consumer))
-
-
-async def _ensure_stream(js: JetStreamContext, config: api.StreamConfig) -> None:
-    try:
-        await js.update_stream(config)
-    except nats.js.errors.NotFoundError:
-        await js.add_stream(config)
 
 
 def _stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
