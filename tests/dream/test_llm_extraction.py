@@ -13,7 +13,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
-from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.platform.quotas import LlmUsageStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies

@@ -13,7 +13,7 @@ from reverie.domain.core.kinds import Kind
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.memories.maintenance import MaintenanceScope
-from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.platform.quotas import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance

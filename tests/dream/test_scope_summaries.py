@@ -12,8 +12,8 @@ import pytest
 from reverie.domain.context.scope_summary import summarize_memories
 from reverie.domain.core.kinds import Kind
 from reverie.store.memories.edits import EditStore, MemoryChange
+from reverie.store.memories.export_import import ScopeNoteStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.memories.scope_notes import ScopeNoteStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.summaries import StoredSummary, SummaryStore
 from reverie.testing.servers import DatabaseUrls

@@ -25,7 +25,7 @@ from reverie.inference.llm_endpoint import (
     UsageTally,
 )
 from reverie.inference.llm_prompts import TaskPrompt, fence_items, load_prompts
-from reverie.store.platform.llm_usage import LlmDailyUsage, LlmUsageStore
+from reverie.store.platform.quotas import LlmDailyUsage, LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, open_store

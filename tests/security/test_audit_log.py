@@ -130,7 +130,10 @@ async def _it_outlives_what_it_tells_of(stack: Stack, made: str) -> None:
     assert value(stack.admin_url, "select count(*) from audit") > before
     assert await _notes(stack, subject=made)
     rows(stack.admin_url, "update audit set at = at - interval '400 days' returning 1")
-    assert value(stack.admin_url, "select reverie.audit_sweep(interval '365 days')") >= before
+    assert (
+        value(stack.admin_url, "select reverie.delete_old_rows('audit', interval '365 days')")
+        >= before
+    )
     assert not await _notes(stack, until="2099-01-01T00:00:00Z", action="remember")
 
 

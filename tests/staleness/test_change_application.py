@@ -17,10 +17,10 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
+from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.idempotency import IdempotencyTable
 from reverie.store.platform.vault import VaultStore
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore

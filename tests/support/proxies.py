@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 from reverie.store.db.queries import load_queries
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.servers import DatabaseUrls
+
+_FUNCTION_CALL = re.compile(rb"select \* from (\w+)\([$\d, ]*\)$")
 
 
 def port_of(url: str) -> int:
@@ -96,7 +99,10 @@ class StepProxy(ChaosProxy):
         match kind:
             case b"P":
                 name, sql, _ = body.split(b"\0", 2)
-                state.prepared[name] = self._names.get(sql.decode(), "")
+                called = _FUNCTION_CALL.match(sql)
+                state.prepared[name] = (
+                    called[1].decode() if called else self._names.get(sql.decode(), "")
+                )
             case b"B":
                 state.bound = state.prepared.get(body.split(b"\0", 2)[1], "")
             case b"E":

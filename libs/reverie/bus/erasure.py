@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from itertools import batched
 from typing import Any
 from uuid import UUID
 
@@ -70,7 +69,8 @@ async def erase_scope_messages(
         while page := await bus.read_page(stream, subject, after, PAGE):
             after = page[-1].seq
             deleted = await _matching_sequences(page, target)
-            for batch in batched(deleted, MAX_CONCURRENT_DELETES):
+            for offset in range(0, len(deleted), MAX_CONCURRENT_DELETES):
+                batch = deleted[offset : offset + MAX_CONCURRENT_DELETES]
                 await asyncio.gather(*(bus.remove(stream, seq) for seq in batch))
             yield Counter({stream: len(deleted)}), index * _STREAM_STRIDE + after
         after = 0

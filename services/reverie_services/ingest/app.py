@@ -18,27 +18,24 @@ from reverie.runtime.process.lifecycle import BackgroundJob
 from reverie.runtime.process.system_resources import set_niceness
 from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
-from reverie.store.memories.claims import ClaimStore
-from reverie.store.memories.corrections import CorrectionStore
+from reverie.store.db.idempotency import IdempotencyTable
+from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.memories.duplicates import DuplicateStore
-from reverie.store.memories.edits import EditStore
+from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
-from reverie.store.memories.export_import import ExportImportStore
+from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
-from reverie.store.memories.memories import MemoryStore, ScopeNameStore
-from reverie.store.memories.ranking_signals import RankStore
-from reverie.store.memories.scope_notes import ScopeNoteStore
-from reverie.store.memories.short_ids import ShortIdResolver
+from reverie.store.memories.memories import ClaimStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
 from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.background_work import LeaderLock
 from reverie.store.platform.event_visibility import EventVisibility
-from reverie.store.platform.idempotency import IdempotencyTable
 from reverie.store.platform.quotas import QuotaStore
-from reverie.store.platform.recall_traces import RecallTraceStore
 from reverie.store.platform.redaction_backfill import RedactionBackfillStore
+from reverie.store.search.ranking_signals import RankStore
+from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
 from reverie.store.sessions.dreams import DreamStore

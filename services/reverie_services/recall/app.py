@@ -25,25 +25,23 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
+from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.replica import ReplicaOptions
+from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.memories.edits import EditStore
-from reverie.store.memories.export_import import ExportImportStore
+from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.memories.ranking_signals import UsageStore
-from reverie.store.memories.scope_notes import ScopeNoteStore
-from reverie.store.memories.short_ids import ShortIdResolver
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.api_keys import ApiKeyStore
 from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.idempotency import IdempotencyTable
-from reverie.store.platform.llm_usage import LlmUsageStore
-from reverie.store.platform.quotas import QuotaStore
-from reverie.store.platform.recall_traces import RecallTraceStore
+from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.platform.vault import VaultStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
+from reverie.store.search.ranking_signals import UsageStore
+from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
@@ -174,9 +172,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                         service_settings.max_concurrent_exports,
                     )
                 ),
-                *graph_routes.build_graph_routes(
-                    GraphDependencies(GraphStore(database), memories, history)
-                ),
+                *graph_routes.build_graph_routes(GraphDependencies(GraphStore(database), memories)),
                 *mcp_routes.build_mcp_routes(mcp_gateway, settings.body_limit),
                 *model_routes.build_model_routes(
                     ModelDependencies(

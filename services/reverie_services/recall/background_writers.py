@@ -17,8 +17,8 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.runtime.process.asyncio_helpers import BatchWriter
-from reverie.store.memories.ranking_signals import UsageRecord, UsageStore
-from reverie.store.platform.recall_traces import RecallTraceRecord, RecallTraceStore
+from reverie.store.search.ranking_signals import UsageRecord, UsageStore
+from reverie.store.search.recall_traces import RecallTraceRecord, RecallTraceStore
 
 log = structlog.get_logger("reverie.recall")
 

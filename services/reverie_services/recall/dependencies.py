@@ -9,16 +9,15 @@ from reverie.contracts.admin import ModelBody
 from reverie.domain.core.confidence import HalfLives
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.reranker import Reranker
+from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.memories.edits import EditStore
-from reverie.store.memories.export_import import ExportImportStore
+from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.memories.scope_notes import ScopeNoteStore
-from reverie.store.memories.short_ids import ShortIdResolver
 from reverie.store.memories.tasks import TaskStore
-from reverie.store.platform.recall_traces import RecallTraceStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
+from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
@@ -94,7 +93,6 @@ class GraphDependencies:
 
     graph: GraphStore
     memories: MemoryStore
-    history: HistoryStore
 
 
 @dataclass(frozen=True)

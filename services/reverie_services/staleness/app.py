@@ -14,8 +14,8 @@ from reverie.domain.core.confidence import parse_half_lives
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
+from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.platform.background_work import LeaderLock, OutboxTable
-from reverie.store.platform.idempotency import IdempotencyTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore

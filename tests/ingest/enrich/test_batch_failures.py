@@ -17,7 +17,7 @@ from reverie.inference.model_manager import ModelManager
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.platform.background_work import OutboxTable
-from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.platform.quotas import LlmUsageStore
 from reverie.store.platform.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.batching import BatchQueues

@@ -145,7 +145,7 @@ async def _turns(stack: Stack, n: int) -> Case:
     state: LiteralString = "select ord, content from turn where session = %s order by ord"
     body = {"session": session, "turns": turns}
     counted = frozenset(("accepted", "duplicates"))
-    return Case("/v1/turns", body, state, session, lost="turns_append", differs=counted)
+    return Case("/v1/turns", body, state, session, lost="append_turns", differs=counted)
 
 
 async def _end(stack: Stack, n: int) -> Case:
@@ -203,7 +203,7 @@ async def _change(stack: Stack, n: int) -> Case:
     body = {"project": "shop", "branch": "main", "after": sha, "commits": [commit]}
     state: LiteralString = "select count(*) from git_event where body ->> 'after' = %s"
     differs = frozenset(("duplicate",))
-    return Case("/v1/git/changes", body, state, sha, lost="change_add", differs=differs)
+    return Case("/v1/git/changes", body, state, sha, lost="git_event_add", differs=differs)
 
 
 async def _anchor(stack: Stack, n: int) -> Case:
@@ -281,13 +281,13 @@ async def _project(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from project_setting where project = %s"
     body = {"context": {"hot": 77}, "dream": {"turns": 9}}
     path = f"/v1/projects/set{n}/settings"
-    return Case(path, body, state, f"set{n}", lost="dream_limits_put, committed")
+    return Case(path, body, state, f"set{n}", lost="setting_put, committed")
 
 
 async def _tenant(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from project_setting where project = %s"
     body = {"dream": {"turns": 8}, "limits": {"requests_a_day": 100_000}}
-    return Case("/v1/admin/settings", body, state, "*", lost="dream_limits_put, committed",
+    return Case("/v1/admin/settings", body, state, "*", lost="setting_put, committed",
                 differs=frozenset(("used",)))  # fmt: skip
 
 
@@ -306,7 +306,7 @@ async def _import(stack: Stack, n: int) -> Case:
     state: LiteralString = "select status, version, confidence from memory where content = %s"
     counted = frozenset(("created", "skipped", "updated"))
     return Case("/v1/import", _file(record(content)), state, content, differs=counted,
-                lost="import_memory, committed")  # fmt: skip
+                lost="import_memories, committed")  # fmt: skip
 
 
 RECIPES: dict[str, Recipe] = {

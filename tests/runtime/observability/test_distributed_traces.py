@@ -85,7 +85,7 @@ def _check_whole(found: list[Span], failed: Sequence[str] = ()) -> None:
     assert [span["name"] for span in found if span["status"] == "error"] == list(failed)
 
 
-SLOW_PATH = ("enrich", "sql enrichment_write", "ingest-enrich process")
+SLOW_PATH = ("enrich", "sql derive", "ingest-enrich process")
 
 
 def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
@@ -99,7 +99,7 @@ def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
     consumed = ["ingest-enrich process", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
-    for leaf in ("sql enrichment_write", "sql nodes_ensure"):
+    for leaf in ("sql derive", "sql ensure_nodes"):
         assert _chain(found, _one(found, leaf)) == [leaf, "enrich", *consumed]
 
 
@@ -131,7 +131,7 @@ async def test_the_trace_continues_when_the_event_went_through_the_relay(
     nats_server.stop()
     reply = await stack.call("POST", "/v1/remember", REMEMBER)
     nats_server.start()
-    wanted = ("POST /v1/remember", "enrich", "sql enrichment_write", "ingest-enrich process")
+    wanted = ("POST /v1/remember", "enrich", "sql derive", "ingest-enrich process")
     found = await spans.when(reply.headers["X-Trace-Id"], *wanted)
     _check_remember(found, failed=["bus publish"])
 
@@ -156,7 +156,7 @@ async def test_a_session_end_is_one_trace_from_the_gateway_to_the_summary(
     digest = ["digest session", "dream", *worker]
     assert _chain(found, _one(found, "digest session")) == digest
     assert _chain(found, _one(found, "sql dream_commit")) == ["sql dream_commit", *digest]
-    assert _chain(found, _one(found, "sql summary_put"))[1:] == ["dream", *worker]
+    assert _chain(found, _one(found, "sql put_summary"))[1:] == ["dream", *worker]
     enriched = [span for span in found if span["name"] == "enrich"]
     assert enriched
     for span in enriched:

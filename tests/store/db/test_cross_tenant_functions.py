@@ -19,6 +19,7 @@ from reverie.domain.core.consistency import IdempotencyClaim
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.platform.api_keys import (
     ApiKeyStore,
@@ -29,7 +30,6 @@ from reverie.store.platform.api_keys import (
 )
 from reverie.store.platform.background_work import LeaderLock, OutboxTable
 from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.idempotency import IdempotencyTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.sessions.dreams import DreamStore, DueScope
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
@@ -47,23 +47,20 @@ from tests.support.store_setup import (
 )
 
 ACROSS = {
-    "audit_sweep(interval)",
+    "delete_old_rows(text,interval)",
     "changes_unprocessed(interval,integer)",
     "dream_claim(text,interval)",
-    "dream_decisions_sweep(interval)",
     "dream_queue()",
     "dreams_overdue(interval,integer)",
     "due_dreams(jsonb,integer)",
     "find_key(bytea)",
     "webhook_find(text,text,text)",
-    "idempotency_sweep(interval)",
     "enrichment_overdue(interval,integer)",
     "models_in_use(integer)",
     "outbox_age()",
     "outbox_claim(integer,interval)",
     "outbox_done(uuid[])",
     "ranks_due(integer)",
-    "recall_trace_sweep(interval)",
     "redaction_claim(interval)",
     "tenant_find(text)",
     "tenant_delete(integer)",

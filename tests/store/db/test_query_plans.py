@@ -1,4 +1,4 @@
-"""Frequent statements read one partition by an index at 100,000 memories."""
+"""No frequent statement reads a large table whole, at 100,000 memories."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from pgvector import HalfVector
 from reverie.domain.core.ids import new_id, short_id
 from reverie.store.db import row_mapping
 from reverie.store.db.connections import READER_SETUP, build_enter_sql, prepare_connection
-from reverie.store.db.database import TenantConnection, open_database
+from reverie.store.db.database import open_database
 from reverie.store.db.queries import get_query
-from reverie.store.memories.duplicates import DuplicateStore
-from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.search.corpus_counts import COUNT_LIMIT, VectorCounts
 from reverie.store.search.search import SearchFilter, SearchStore
 from reverie.testing.servers import TestRun, fresh_database
@@ -87,10 +85,11 @@ async def connection(
 def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
     """Hot statements and what they are asked; `name: why` for a second question."""
     ids, active, everything = loaded.ids, ["active"], ["*"]
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
     page = (None, None, None, active, None, None, 20, None, None)
     return {
         "memory_get": (ids[0], everything),
-        "memory_by_short_id": (short_id(ids[0]), ids[0], ids[0], everything),
+        "memory_by_short_id": (short_id(ids[0]), ids[0], ids[0], everything, None),
         "memories_by_ids": (ids, everything),
         "memory_list": (everything, *page),
         "memory_list: narrow key": (HERE, *page),
@@ -124,7 +123,17 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "recall_candidates": (ids, everything, active, None, None, None, None),
         "recall_candidates: by name": (ids[:1], everything, active, None, None, ids[1:], ["name"]),
         "edges_among": (ids,),
-        "memory_neighbours": (ids[0], everything, 50),
+        "memory_neighbours": (ids[0], everything, 50, None),
+        "memory_neighbours: as of a moment": (ids[0], everything, 50, moment),
+        "graph_neighbours": (ids, everything, 11, active, None),
+        "graph_neighbours: as of a moment": (ids, everything, 11, active, moment),
+        "graph_nodes": (ids, everything, None),
+        "graph_nodes: as of a moment": (ids, everything, moment),
+        "graph_edges": (ids, 100, None),
+        "graph_edges: as of a moment": (ids, 100, moment),
+        "graph_follows": (ids, everything, active, None),
+        "graph_follows: as of a moment": (ids, everything, active, moment),
+        "edges_as_of": (ids, moment),
         "turns_list": (loaded.session, -1, 50),
         "dream_turns": (loaded.session, -1, 50),
         "dream_sessions": ("project/p1", UUID(int=0), 900.0, 100),
@@ -132,7 +141,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "summary_changed_memories": (
             "project/p1",
             ids,
-            datetime(2026, 1, 1, tzinfo=UTC),
+            moment,
             new_id(),
             40,
         ),
@@ -141,7 +150,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "dream_similar_memories": ("project/p1", COMMON, 12),
         "stale_list": (everything, None, 20, everything),
         "stale_list: narrow key": (HERE, None, 20, HERE),
-        "file_steps": ("p1", ["a.py"], datetime(2026, 1, 1, tzinfo=UTC)),
+        "file_steps": ("p1", ["a.py"], moment),
         "context_memories": (["project/p1", "global"], ["lesson", "decision"], 51, 5, ["command"]),
         "context_file_memories": (["project/p1", "global"], ["a.py"], ["src"], "p1", 80),
         "context_stale_memories": (["project/p1", "global"], 10),
@@ -162,7 +171,7 @@ async def _explain(
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_hot_statement_reads_one_partition_by_an_index(
+async def test_no_statement_reads_a_large_table_whole(
     loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record], name: str
 ) -> None:
     args = _statements(loaded)[name]
@@ -185,32 +194,6 @@ def test_a_generic_plan_is_good_for_a_large_tenant_among_small_ones(
         read = [n["Actual Rows"] + n.get("Rows Removed by Filter", 0) for n in nodes(plan)]
         times = [node["Actual Loops"] for node in nodes(plan)]
         assert max(map(math.prod, zip(read, times, strict=True))) < 1_000
-
-
-async def test_statements_whose_plan_depends_on_tenant_size_get_custom_plans(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: dict[str, bool] = {}
-    rows_of = TenantConnection.fetch_rows
-
-    async def noted(tenant: TenantConnection, name: str, *args: object) -> list[asyncpg.Record]:
-        asked[name] = tenant.plans_per_tenant
-        return await rows_of(tenant, name, *args)
-
-    monkeypatch.setattr(TenantConnection, "fetch_rows", noted)
-    who = principal(loaded.tenant, "big")
-    vector = np.asarray(loaded.vector.to_numpy(), np.float32)
-    async with open_database(loaded.service_url, size=2, reader_size=2) as db:
-        duplicates, enrichment = DuplicateStore(db), EnrichmentStore(db)
-        assert await SearchStore(db).search_vectors(
-            who, vector, SearchFilter(["*"], ["active"]), 10
-        )
-        near = await duplicates.load_candidates(loaded.tenant, loaded.ids[:2])
-        await duplicates.find_similar(loaded.tenant, near, 8)
-        raws = await enrichment.load_all(loaded.tenant, loaded.ids[:2])
-        await enrichment.find_cause_candidates(loaded.tenant, raws, [[], []], 8)
-    own = {name for name, is_own in asked.items() if is_own}
-    assert own == {"search_vectors_index", "duplicate_candidates", "cause_candidates"}
 
 
 async def test_generic_plans_show_one_tenant_nothing_of_another(loaded: Loaded) -> None:
@@ -242,24 +225,6 @@ async def test_exact_vector_search_reads_only_the_memories_it_returns(
     args = (loaded.vector, ["*"], ["active"], 50, None, None, 200)
     plan = await _explain(connection, "search_vectors_exact", loaded.tenant, *args)
     check(plan, frozenset({"vec_bge_small_en_v1_5"}))
-
-
-async def test_of_a_common_word_only_the_latest_memories_are_read(
-    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
-) -> None:
-    args = ("project/p1", COMMON, 12)
-    plan = await _explain(connection, "dream_similar_memories", loaded.tenant, *args)
-    read = [n for n in nodes(plan) if n.get("Index Name", "").startswith("posting_entry")]
-    assert [node["Scan Direction"] for node in read] == ["Backward"]
-
-
-async def test_many_vectors_are_found_through_the_vector_index(
-    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
-) -> None:
-    args = (loaded.vector, ["*"], ["active"], 50, None, None)
-    plan = await _explain(connection, "search_vectors_index", loaded.tenant, *args)
-    used = {node.get("Index Name", "") for node in nodes(plan)}
-    assert any(re.fullmatch(r"vec_bge_small_en_v1_5_\d+_v_idx", name) for name in used), used
 
 
 async def test_index_search_scores_and_filters_like_exact_search(
@@ -343,7 +308,7 @@ def test_a_write_looks_up_its_key_and_content_by_an_index(
         ]
     plans = _plans(
         nested,
-        "select * from remember_all(%s, 'big', %s, '{}', null, null, null)",
+        "select * from remember(%s, 'big', %s, '{}', null, null, null)",
         loaded.tenant,
         json.dumps([item]),
     )

@@ -21,7 +21,7 @@ FILE = "src/orders.py"
 @pytest.fixture(autouse=True)
 def tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who loses a race is told, rather than tried again."""
-    monkeypatch.setattr("reverie.store.db.idempotent_writes._ATTEMPTS", 1)
+    monkeypatch.setattr("reverie.store.db.idempotency._ATTEMPTS", 1)
 
 
 async def test_two_concurrent_enrichments_of_related_memories_do_not_deadlock(

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from graphlib import TopologicalSorter
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -19,12 +18,11 @@ from reverie.domain.core.kinds import CAUSAL_EDGE_KINDS, EdgeKind, Kind
 from reverie.domain.core.memory import WriteResult
 from reverie.domain.graph.pagerank import rank_nodes
 from reverie.store.db.database import open_database
-from reverie.store.db.queries import get_query
 from reverie.store.memories.edits import EditStore, MemoryChange
 from reverie.store.memories.graph import GraphStore, ImpactRecords, SubgraphRequest
 from reverie.store.memories.links import LinkRequest, LinkStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.memories.ranking_signals import RankStore
+from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.context import CENTRAL_MEMORY_LIMIT, ContextStore
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database
 from tests.support.networkx_reference import networkx_ranks
@@ -33,7 +31,6 @@ from tests.support.store_setup import (
     Store,
     add_tenants,
     admin_rows,
-    app_connection,
     new,
     open_store,
     principal,
@@ -201,37 +198,6 @@ def crowded(test_run: TestRun) -> Iterator[tuple[DatabaseUrls, int]]:
             )
             connection.execute("vacuum analyze")
         yield database, tenant
-
-
-def _scans(plan: dict[str, Any]) -> list[tuple[str, str]]:
-    here = [(str(plan["Relation Name"]), str(plan["Node Type"]))] if "Relation Name" in plan else []
-    return here + [scan for child in plan.get("Plans", []) for scan in _scans(child)]
-
-
-@pytest.mark.parametrize("then", [False, True])
-async def test_a_walk_over_fifty_thousand_edges_uses_their_indexes(
-    crowded: tuple[DatabaseUrls, int], then: bool
-) -> None:
-    database, tenant = crowded
-    ids = admin_rows(database.admin_url, "select id from memory order by id limit 20")
-    nodes = [row[0] for row in ids]
-    async with app_connection(database.service_url, tenant) as connection:
-        [(moment,)] = admin_rows(database.admin_url, "select now()")
-        for name, args in {
-            "graph_neighbours": (nodes, ["*"], 11, ["active"]),
-            "graph_edges": (nodes, 100),
-            "graph_nodes": (nodes, ["*"]),
-            "graph_follows": (nodes, ["*"], ["active"]),
-        }.items():
-            full = f"{name}_as_of" if then else name
-            asked = (tenant, *args, *([moment] if then else []))
-            text = await connection.fetchval(f"explain (format json) {get_query(full).sql}", *asked)
-            scans = _scans(json.loads(text)[0]["Plan"])
-            big = [one for one in scans if one[0].startswith(("edge_", "memory_"))]
-            assert big, full
-            assert "Seq Scan" not in {
-                kind for table, kind in big if not table.startswith("memory_version")
-            }, (full, scans)
 
 
 async def test_a_deep_walk_over_fifty_thousand_edges_stays_within_its_bounds(

@@ -15,8 +15,8 @@ from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, Unavail
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import MemoryStatus, NewEdge, WriteOutcome, WriteResult
+from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import ListFilter, build_events
-from reverie.store.platform.idempotency import IdempotencyTable
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import Store, admin_rows, new, open_store, principal, write
 

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
-from reverie.store.platform.llm_usage import LlmUsageStore
-from reverie.store.platform.quotas import QuotaStore
+from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.dream_runs import DreamLimitStore
 from reverie.testing.servers import DatabaseUrls

@@ -10,7 +10,7 @@ import pytest
 
 from reverie.domain.core.errors import NotFound
 from reverie.domain.core.ids import new_id
-from reverie.store.platform.recall_traces import RecallTraceRecord, RecallTraceStore
+from reverie.store.search.recall_traces import RecallTraceRecord, RecallTraceStore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import admin_rows, open_store
 

@@ -15,7 +15,6 @@ import pytest
 from reverie.domain.retrieval.candidates import SearchHit
 from reverie.domain.text.index_terms import query_text
 from reverie.store.db.database import FREQUENT_READS, open_database
-from reverie.store.db.queries import get_query
 from reverie.store.memories.edits import EditStore, MemoryChange
 from reverie.store.memories.edits import build_content_fields as worded_anew
 from reverie.store.memories.memories import MemoryStore
@@ -157,16 +156,6 @@ async def test_after_many_changes_postgres_answers_until_the_next_load(both: Bot
     await both.same()
 
 
-async def test_changes_are_looked_up_by_document_and_not_by_word(
-    both: Both,
-) -> None:
-    asked = (both.me.tenant, "pool worker", "1", "gone", 40)
-    async with app_connection(both.store.service_url, both.me.tenant) as connection:
-        plan = await connection.fetch(f"explain {get_query('posting_changes').sql}", *asked)
-    [lookup] = [line for (line,) in plan if "Index Cond" in line and "term" in line]
-    assert "entry >=" in lookup
-
-
 async def test_deleted_memories_are_not_found(both: Both) -> None:
     gone = {one.id for one in await both.same()}
     with psycopg.connect(both.store.admin_url, options=PATH) as admin:
@@ -190,22 +179,6 @@ async def test_postings_of_another_table_or_a_backup_are_never_mistaken_for_cach
     kept.source = kept.source.rpartition(" ")[0] + " 1"
     assert not await both.serves()
     assert not both.kept.posting_cache._entries
-    await both.same()
-
-
-async def test_old_entries_are_reloaded_and_oversized_ones_dropped(
-    both: Both, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = both.kept.posting_cache
-    monkeypatch.setattr(worded, "MAX_AGE_SECONDS", -1.0)
-    await both.same()
-    assert kept._pending
-    await both.read()
-    kept._capacity = 600
-    kept._request((both.me.tenant, TABLE))
-    await kept.load_pending()
-    kept._drop((both.me.tenant, TABLE))
-    assert not await both.serves()
     await both.same()
 
 

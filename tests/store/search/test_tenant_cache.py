@@ -66,28 +66,6 @@ async def test_the_most_recently_used_entries_stay() -> None:
     assert list(kept._entries) == [names[0], names[2]]
 
 
-async def test_entries_that_do_not_fit_are_loaded_for_a_small_share_of_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = [(number, "table") for number in range(5)]
-    kept = Sizes(2, dict.fromkeys(names, MB) | {names[4]: 3 * MB})
-    monkeypatch.setattr(tenant_cache, "LOAD_SHARE", 1e6)
-    monkeypatch.setattr(Sizes, "_postpone", lambda *_: None)
-    assert [await kept.asked(name) for name in names[:3]] == [True] * 3
-    # Now others wait; what is kept may be read anew, and all once there is room.
-    assert not await kept.asked(names[0])
-    assert not kept._pending
-    kept._request(names[2])
-    assert kept._pending
-    await kept.load_pending()
-    kept._drop(names[2])
-    assert await kept.asked(names[0])
-    # What is too large to stay has the others wait as well.
-    kept._drop(names[0])
-    assert not await kept.asked(names[4])
-    assert not await kept.asked(names[3])
-
-
 async def test_concurrent_requests_for_one_entry_load_it_once() -> None:
     name, times = (1, "table"), []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -27,7 +27,7 @@ from reverie.store.db.connections import (
     build_schema_missing_error,
     open_pool,
 )
-from reverie.store.db.queries import get_query, inline_integers
+from reverie.store.db.queries import get_sql, inline_integers
 from reverie.store.db.replica import ReadReplica, ReplicaOptions
 
 TRACKED_TENANTS = 1_000
@@ -85,7 +85,7 @@ class TenantConnection:
         self.plans_per_tenant = False
 
     async def fetch_rows(self, name: str, *args: object) -> list[asyncpg.Record]:
-        """All rows of a query; `$1` is the tenant, `args` follow."""
+        """All rows of a statement or function; `$1` is the tenant, `args` follow."""
         sql, values = self._prepare(name, args)
         with _span(name):
             return await self._connection.fetch(sql, *values)
@@ -110,15 +110,16 @@ class TenantConnection:
             )
 
     def _prepare(self, name: str, args: Sequence[object]) -> tuple[str, Sequence[object]]:
-        sql, values = self._sql(name), (self.id, *args)
+        values = (self.id, *args)
+        sql = self._sql(name, len(values))
         return (
             inline_integers(sql, values, self.plans_per_tenant)
             if self._inline_limits
             else (sql, values)
         )
 
-    def _sql(self, name: str) -> str:
-        sql = get_query(name).sql
+    def _sql(self, name: str, arg_count: int = 0) -> str:
+        sql = get_sql(name, arg_count)
         return (
             sql
             if self.vector_table == DEFAULT_VECTOR_TABLE
@@ -136,6 +137,22 @@ class TenantConnection:
                 await self._connection.execute("rollback to attempt")
             raise
         await self._connection.execute("release attempt")
+
+
+async def update_setting(
+    connection: TenantConnection, project: str, name: str, changes: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Changes some of what a project (`*`: the tenant) has set under a name; None takes all back.
+
+    Answers all that is set now. No two callers of a tenant do this at once.
+    """
+    await connection.fetch_rows("settings_lock")
+    if changes is None:
+        await connection.fetch_rows("setting_reset", project, name)
+        return {}
+    values = (await connection.fetch_value("setting_get", project, name) or {}) | dict(changes)
+    await connection.fetch_rows("setting_put", project, name, values)
+    return values
 
 
 class Database:
@@ -268,13 +285,13 @@ class Database:
         """The first value of one statement by itself: functions that set their own tenant."""
         async with self._acquire() as connection:
             with _span(name):
-                return await connection.fetchval(get_query(name).sql, *args)
+                return await connection.fetchval(get_sql(name, len(args)), *args)
 
     async def fetch_rows(self, name: str, *args: object) -> list[asyncpg.Record]:
         """The rows of one statement by itself: the functions that cross tenants."""
         async with self._acquire() as connection:
             with _span(name):
-                return await connection.fetch(get_query(name).sql, *args)
+                return await connection.fetch(get_sql(name, len(args)), *args)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

@@ -1,4 +1,4 @@
-"""Loads the named SQL queries from the .sql files and can inline integers in a statement."""
+"""Finds the SQL of a name: a statement of the .sql files, or a function of the schema."""
 
 from __future__ import annotations
 
@@ -53,6 +53,14 @@ def load_queries() -> dict[str, NamedQuery]:
 def get_query(name: str) -> NamedQuery:
     """The query of that name."""
     return load_queries()[name]
+
+
+def get_sql(name: str, arg_count: int) -> str:
+    """The statement of that name, or else a call of the schema's function of that name."""
+    if (query := load_queries().get(name)) is not None:
+        return query.sql
+    parameters = ", ".join(f"${number}" for number in range(1, arg_count + 1))
+    return f"select * from {name}({parameters})"  # noqa: S608 (names stand in the code)
 
 
 def inline_integers(

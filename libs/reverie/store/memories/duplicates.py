@@ -20,7 +20,7 @@ from reverie.domain.graph.duplicate_detection import (
     compare_memories,
 )
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import retry_on_conflict
+from reverie.store.db.idempotency import retry_on_conflict
 from reverie.store.search.corpus_counts import CorpusCounts
 from reverie.store.search.embedding_models import EmbeddingModelStore
 

@@ -98,11 +98,3 @@ cross join lateral (
     select id from near union select id from anchored union select id from worded)
 ) x
 order by s.n, x.cosine desc nulls last, x.id;
-
--- name: merge_memories
--- Makes one memory of two: tenant's name, the pair, the reason, headers.
-select merge_memories($1, $2, $3, $4, $5);
-
--- name: contradict_memories
--- Links a memory to the older one that it contradicts, and doubts the older one.
-select contradict_memories($1, $2, $3, $4, $5);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from reverie.domain.core.memory import hash_content
 from reverie.domain.entities.recognition import Entity
 from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import retry_on_conflict
+from reverie.store.db.idempotency import retry_on_conflict
 from reverie.store.search.embedding_models import (
     DEFAULT_MODEL,
     EmbeddingModelStore,
@@ -165,7 +165,7 @@ class EnrichmentStore:
         encoded = [_encode_mentions(item) for item in mentions]
         if not any(item["files"] or item["entities"] for item in encoded):
             return [MentionedNodes({}, {})] * len(mentions)
-        results = await self._db.call("nodes_ensure", tenant, encoded)
+        results = await self._db.call("ensure_nodes", tenant, encoded)
         return [
             MentionedNodes(_parse_ids(item["files"]), _parse_ids(item["entities"]))
             for item in results
@@ -266,7 +266,7 @@ class EnrichmentStore:
 
         async def once() -> list[dict[str, Any] | None]:
             results: list[dict[str, Any] | None] = await self._db.call(
-                "enrichment_write", tenant, items, vectors, words
+                "derive", tenant, items, vectors, words
             )
             return results
 
@@ -282,7 +282,9 @@ class EnrichmentStore:
         self, age_seconds: float, limit: int = 50
     ) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, memory) whose slow path is behind for so long."""
-        found = await self._db.fetch_rows("enrichment_overdue", age_seconds, limit)
+        found = await self._db.fetch_rows(
+            "enrichment_overdue", timedelta(seconds=age_seconds), limit
+        )
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
 

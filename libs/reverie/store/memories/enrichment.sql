@@ -5,20 +5,12 @@ select id, version, enriched_version, scope, kind, content, session, agent, git,
        (select t.name from tenant t where t.id = $1) as tenant_name
 from memory where tenant = $1 and id = any($2::uuid[]) and status <> 'deleted';
 
--- name: enrichment_write
--- Writes what was derived from memories at a version each: what was made, all vectors, all words.
-select derive($1, $2, $3, $4);
-
 -- name: text_embeddings
 -- Vectors and weighted words that stand already for texts of these hashes.
 select distinct on (c.hash) c.hash, v.v, s.v as words
 from chunk c join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
 left join sparse_splade_tiny s on s.tenant = $1 and s.chunk = c.no
 where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, c.no;
-
--- name: nodes_ensure
--- The nodes that memories speak of, made where they are missing.
-select ensure_nodes($1, $2);
 
 -- name: cause_candidates
 -- For each of the memories $2 (scopes $3, sessions $4): active ones of its scope that may have led to
@@ -54,7 +46,3 @@ cross join lateral (
         and ((c.src = a.id and c.dst = m.id) or (c.src = m.id and c.dst = a.id)))
   order by m.id desc limit $7) x
 order by a.n, x.id desc;
-
--- name: enrichment_overdue
--- Memories whose slow path is behind.
-select * from enrichment_overdue(make_interval(secs => $1), $2);

@@ -1,8 +1,8 @@
-"""Exports all records of a tenant as JSON lines and imports such a file."""
+"""Exports all records of a tenant as JSON lines or by scope, and imports such a file."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,24 +11,18 @@ from uuid import UUID
 import asyncpg
 
 from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import format_scope
+from reverie.domain.context.scope_summary import remove_lines
+from reverie.domain.core.memory import Memory
+from reverie.domain.formats.obsidian import NoteLink
+from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
+from reverie.store.memories.memories import load_scope_names
 
 PAGE_SIZE = 500
 """Rows of a page on the way out, and of a batch on the way in."""
 
 Rows = Sequence[Mapping[str, Any]]
-Pager = Callable[
-    [TenantConnection, "ExportScope", Sequence[object]], Awaitable[list[asyncpg.Record]]
-]
-
-
-@dataclass(frozen=True)
-class ExportScope:
-    """What an export reaches: grants, scope patterns within them, whose transcripts (None: any)."""
-
-    reads: list[str]
-    patterns: list[str]
-    agent: str | None
 
 
 @dataclass(frozen=True)
@@ -40,96 +34,20 @@ class ImportOutcome:
     reason: str = ""
 
 
-async def _export_memories(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position[0] if position else None
-    return await connection.fetch_rows(
-        "export_memory", scope.reads, scope.patterns, after, PAGE_SIZE
-    )
-
-
-async def _export_versions(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position or (None, None)
-    return await connection.fetch_rows(
-        "export_memory_version", scope.reads, scope.patterns, *after, PAGE_SIZE
-    )
-
-
-async def _export_edges(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position[0] if position else None
-    return await connection.fetch_rows("export_edge", scope.reads, scope.patterns, after, PAGE_SIZE)
-
-
-async def _export_anchors(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position[0] if position else None
-    return await connection.fetch_rows(
-        "export_anchor", scope.reads, scope.patterns, after, PAGE_SIZE
-    )
-
-
-async def _export_summaries(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position[0] if position else None
-    return await connection.fetch_rows(
-        "export_summary", scope.reads, scope.patterns, after, PAGE_SIZE
-    )
-
-
-async def _export_sessions(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position[0] if position else None
-    return await connection.fetch_rows(
-        "export_session", scope.reads, scope.patterns, after, PAGE_SIZE, scope.agent
-    )
-
-
-async def _export_turns(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position or (None, None)
-    return await connection.fetch_rows(
-        "export_turn", scope.reads, scope.patterns, *after, PAGE_SIZE, scope.agent
-    )
-
-
-async def _export_names(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position[0] if position else None
-    return await connection.fetch_rows(
-        "export_scope_name", scope.reads, scope.patterns, after, PAGE_SIZE
-    )
-
-
-async def _export_settings(
-    connection: TenantConnection, scope: ExportScope, position: Sequence[object]
-) -> list[asyncpg.Record]:
-    after = position or (None, None)
-    return await connection.fetch_rows(
-        "export_project_setting", scope.reads, scope.patterns, *after, PAGE_SIZE
-    )
-
-
-_PAGERS: tuple[Pager, ...] = (
-    _export_memories,
-    _export_versions,
-    _export_edges,
-    _export_anchors,
-    _export_summaries,
-    _export_names,
-    _export_settings,
-    _export_sessions,
-    _export_turns,
+EXPORT_QUERIES = (
+    "export_memory",
+    "export_memory_version",
+    "export_edge",
+    "export_anchor",
+    "export_summary",
+    "export_scope_name",
+    "export_project_setting",
+    "export_session",
+    "export_turn",
 )
+"""What an export reads, in this order; each answers the key of a row before its line."""
+TRANSCRIPT_QUERIES = ("export_session", "export_turn")
+"""Those that a key bound to an agent reads for that agent only."""
 
 
 class ExportImportStore:
@@ -142,13 +60,14 @@ class ExportImportStore:
         self, principal: Principal, patterns: Sequence[str]
     ) -> AsyncIterator[list[str]]:
         """All records that the key may read, as JSON, in pages: one moment, one order."""
-        scope = ExportScope(list(principal.reads), list(patterns), principal.agent)
+        scope = (list(principal.reads), list(patterns), PAGE_SIZE)
         async with self._db.export_snapshot(principal.tenant) as connection:
-            for pager in _PAGERS:
-                position: Sequence[object] = ()
-                while page := await pager(connection, scope, position):
+            for query in EXPORT_QUERIES:
+                agent = (principal.agent,) if query in TRANSCRIPT_QUERIES else ()
+                last_key: list[str] | None = None
+                while page := await connection.fetch_rows(query, *scope, last_key, *agent):
                     yield [row["line"] for row in page]
-                    *position, _ = page[-1]
+                    last_key = [str(part) for part in tuple(page[-1])[:-1]]
 
     def open_import(self, principal: Principal, strategy: str, dry_run: bool) -> ImportSession:
         """Where the records of one file land. A dry run is undone when it ends."""
@@ -223,7 +142,7 @@ class ImportSession:
                 scopes = [row["scope"] for row in rows if "scope" in row]
                 await connection.fetch_value("summaries_reset_seen", scopes)
                 return await connection.fetch_rows(
-                    "import_memory",
+                    "import_memories",
                     principal.tenant_name,
                     rows,
                     self._strategy,
@@ -233,20 +152,14 @@ class ImportSession:
                 )
             case "edge":
                 return await connection.fetch_rows(
-                    "import_edge", rows, self._strategy, reads, writes
+                    "import_edges", rows, self._strategy, reads, writes
                 )
-            case "summary":
-                return await connection.fetch_rows("import_summary", rows, self._strategy)
-            case "scope_name":
-                return await connection.fetch_rows("import_scope_name", rows)
-            case "project_setting":
-                return await connection.fetch_rows("import_project_setting", rows, self._strategy)
-            case "session":
-                return await connection.fetch_rows("import_session", rows)
             case "turn":
-                return await connection.fetch_rows("import_turn", rows, principal.agent, writes)
-            case _:
+                return await connection.fetch_rows("import_turns", rows, principal.agent, writes)
+            case "memory_version" | "anchor":
                 return await connection.fetch_rows("import_dependent_rows", kind, rows, writes)
+            case _:
+                return await connection.fetch_rows("import_rows", kind, rows, self._strategy)
 
 
 class _DryRunRollback(Exception):
@@ -258,3 +171,108 @@ def _parse_outcome(answer: Mapping[str, Any]) -> ImportOutcome:
     return ImportOutcome(
         answer["outcome"], UUID(memory_id) if memory_id else None, answer.get("reason", "")
     )
+
+
+@dataclass(frozen=True)
+class ScopeNotes:
+    """The active memories of one scope, oldest first, with their links where they were asked."""
+
+    scope: str
+    summary: str | None
+    memories: list[Memory]
+    links: dict[UUID, list[NoteLink]]
+    display_name: str
+    """The scope as people read it."""
+
+
+class ScopeNoteStore:
+    """Reads scopes whole, one at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def iterate_scopes(
+        self, principal: Principal, patterns: Sequence[str], with_links: bool = False
+    ) -> AsyncIterator[ScopeNotes]:
+        """Each scope that the key may read, in order, as of one moment."""
+        async with self._db.export_snapshot(principal.tenant) as connection:
+            memories: list[Memory] = []
+            async for memory in _iterate_memories(connection, principal, patterns):
+                if memories and memory.scope != memories[0].scope:
+                    yield await _build_scope_notes(
+                        connection, principal, patterns, memories, with_links
+                    )
+                    memories = []
+                memories.append(memory)
+            if memories:
+                yield await _build_scope_notes(
+                    connection, principal, patterns, memories, with_links
+                )
+
+    async def load_scope(self, principal: Principal, scope: str) -> tuple[list[Memory], str | None]:
+        """The active memories of a scope and its summary."""
+        async with self._db.export_snapshot(principal.tenant) as connection:
+            memories = [
+                memory async for memory in _iterate_memories(connection, principal, [scope])
+            ]
+            return memories, await _load_summary(connection, scope, list(principal.reads))
+
+    async def find_forgotten(
+        self, principal: Principal, scope: str, short: Sequence[str]
+    ) -> set[str]:
+        """Which of the short ids belong to forgotten memories of the scope."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows("scope_note_forgotten_ids", scope, list(short))
+        return {row["short"] for row in found}
+
+
+async def _iterate_memories(
+    connection: TenantConnection, principal: Principal, patterns: Sequence[str]
+) -> AsyncIterator[Memory]:
+    position: tuple[str | None, UUID | None] = (None, None)
+    while page := await connection.fetch_rows(
+        "scope_note_memories", list(principal.reads), list(patterns), *position, PAGE_SIZE
+    ):
+        for row in page:
+            yield row_mapping.parse_memory(row)
+        position = (page[-1]["scope"], page[-1]["id"])
+
+
+async def _build_scope_notes(
+    connection: TenantConnection,
+    principal: Principal,
+    patterns: Sequence[str],
+    memories: list[Memory],
+    with_links: bool,
+) -> ScopeNotes:
+    scope, reads = memories[0].scope, list(principal.reads)
+    summary = await _load_summary(connection, scope, reads)
+    links: dict[UUID, list[NoteLink]] = {}
+    if with_links:
+        links = await _load_links(
+            connection, reads, list(patterns), [memory.id for memory in memories]
+        )
+    names = await load_scope_names(connection, reads, [scope])
+    return ScopeNotes(scope, summary, memories, links, format_scope(scope, names))
+
+
+async def _load_summary(connection: TenantConnection, scope: str, reads: list[str]) -> str | None:
+    """What the summary of a scope says that stands."""
+    summary = await connection.fetch_value("scope_note_summary", scope, reads)
+    outdated = await connection.fetch_rows("summary_outdated_lines", [scope]) if summary else []
+    return remove_lines(summary, [row["content"] for row in outdated]) if summary else None
+
+
+async def _load_links(
+    connection: TenantConnection, reads: list[str], patterns: list[str], ids: list[UUID]
+) -> dict[UUID, list[NoteLink]]:
+    edges = await connection.fetch_rows("scope_note_edges", ids, reads, patterns)
+    target_rows = await connection.fetch_rows(
+        "memories_by_ids", list({row["dst"] for row in edges}), reads
+    )
+    targets = {row["id"]: row_mapping.parse_memory(row) for row in target_rows}
+    links: dict[UUID, list[NoteLink]] = {}
+    for row in edges:
+        if row["dst"] in targets:
+            links.setdefault(row["src"], []).append(NoteLink(row["kind"], targets[row["dst"]]))
+    return links

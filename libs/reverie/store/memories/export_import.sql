@@ -1,5 +1,5 @@
 -- name: export_memory
--- Memories as lines after id $4: of grants $2 within patterns $3; forgotten ones are none. One is
+-- Memories as lines after the key $5: of grants $2 within patterns $3; forgotten ones are none. One is
 -- settled where its slow path is done and all that it links to is exported too.
 select m.id, (to_jsonb(m)
   - '{tenant,doc,words,terms,words_xid,short,hash,enriched_version,imported_version}'::text[]
@@ -12,117 +12,105 @@ select m.id, (to_jsonb(m)
   || export_memory_details($1, m.id))::text as line
 from memory m
 where m.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
-  and ($4::uuid is null or m.id > $4)
-order by m.id limit $5;
+  and ($5::text[] is null or m.id > ($5::text[])[1]::uuid)
+order by m.id limit $4;
 
 -- name: export_memory_version
--- What the exported memories were before their changes, after ($4, $5).
+-- What the exported memories were before their changes, after the key $5.
 select v.memory, v.version,
        (to_jsonb(v) - '{tenant,words}'::text[]
         || jsonb_build_object('type', 'memory_version'))::text as line
 from memory_version v join memory m on m.tenant = $1 and m.id = v.memory
 where v.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
-  and ($4::uuid is null or (v.memory, v.version) > ($4, $5::int))
-order by v.memory, v.version limit $6;
+  and ($5::text[] is null or (v.memory, v.version) > (($5::text[])[1]::uuid, ($5::text[])[2]::int))
+order by v.memory, v.version limit $4;
 
 -- name: export_edge
--- Open and closed edges between exported memories, after id $4.
+-- Open and closed edges between exported memories, after the key $5.
 select e.id, (to_jsonb(e) - 'tenant' || jsonb_build_object('type', 'edge'))::text as line
 from edge e join memory a on a.tenant = $1 and a.id = e.src
             join memory b on b.tenant = $1 and b.id = e.dst
 where e.tenant = $1 and scope_matches($2, a.scope) and scope_matches($3, a.scope) and a.status <> 'deleted'
   and scope_matches($2, b.scope) and scope_matches($3, b.scope) and b.status <> 'deleted'
-  and ($4::uuid is null or e.id > $4)
-order by e.id limit $5;
+  and ($5::text[] is null or e.id > ($5::text[])[1]::uuid)
+order by e.id limit $4;
 
 -- name: export_anchor
--- The paths of exported file nodes, after node $4.
+-- The paths of exported file nodes, after the key $5.
 select n.node, (to_jsonb(n) - 'tenant' || jsonb_build_object('type', 'anchor'))::text as line
 from anchor n join memory m on m.tenant = $1 and m.id = n.node
 where n.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
-  and ($4::uuid is null or n.node > $4)
-order by n.node limit $5;
+  and ($5::text[] is null or n.node > ($5::text[])[1]::uuid)
+order by n.node limit $4;
 
 -- name: export_summary
--- The summaries of scopes, after scope $4.
+-- The summaries of scopes, after the key $5.
 select s.scope, (to_jsonb(s) - 'tenant' || jsonb_build_object('type', 'summary'))::text as line
 from summary s
 where s.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope)
-  and ($4::text is null or s.scope > $4)
-order by s.scope limit $5;
+  and ($5::text[] is null or s.scope > ($5::text[])[1])
+order by s.scope limit $4;
 
 -- name: export_scope_name
--- What people call scopes, after scope $4.
+-- What people call scopes, after the key $5.
 select n.scope, (to_jsonb(n) - 'tenant' || jsonb_build_object('type', 'scope_name'))::text as line
 from scope_name n
 where n.tenant = $1 and scope_matches($2, n.scope) and scope_matches($3, n.scope)
-  and ($4::text is null or n.scope > $4)
-order by n.scope limit $5;
+  and ($5::text[] is null or n.scope > ($5::text[])[1])
+order by n.scope limit $4;
 
 -- name: export_project_setting
--- What projects have set, after ($4, $5).
+-- What projects have set, after the key $5.
 select p.project, p.name,
        (to_jsonb(p) - 'tenant' || jsonb_build_object('type', 'project_setting'))::text as line
 from project_setting p
 where p.tenant = $1 and scope_matches($2, 'project/' || p.project) and scope_matches($3, 'project/' || p.project)
-  and ($4::text is null or (p.project, p.name) > ($4, $5::text))
-order by p.project, p.name limit $6;
+  and ($5::text[] is null or (p.project, p.name) > (($5::text[])[1], ($5::text[])[2]))
+order by p.project, p.name limit $4;
 
 -- name: export_session
--- Sessions of agent $6 (null: any), after id $4.
+-- Sessions of agent $6 (null: any), after the key $5.
 select s.id, (to_jsonb(s) - 'tenant' || jsonb_build_object('type', 'session'))::text as line
 from session s
 where s.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope)
-  and ($6::text is null or s.agent = $6) and ($4::uuid is null or s.id > $4)
-order by s.id limit $5;
+  and ($6::text is null or s.agent = $6) and ($5::text[] is null or s.id > ($5::text[])[1]::uuid)
+order by s.id limit $4;
 
 -- name: export_turn
--- Turns of the exported sessions, after ($4, $5).
+-- Turns of the exported sessions, after the key $5.
 select t.session, t.ord,
        (to_jsonb(t) - '{tenant,doc,terms}'::text[] || jsonb_build_object('type', 'turn'))::text as line
 from turn t join session s on s.tenant = $1 and s.id = t.session
 where t.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope)
-  and ($7::text is null or s.agent = $7)
-  and ($4::uuid is null or (t.session, t.ord) > ($4, $5::int))
-order by t.session, t.ord limit $6;
-
--- name: import_memory
--- Memories of a file ($3) by strategy $4, for $5, whose grants are $6; answers each outcome.
-select * from import_memories($1, $2, $3, $4, $5, $6, $7);
-
--- name: import_successors
--- Successors that a file names by ids which became others here ($2).
-select import_successors($1, $2);
-
--- name: import_edge
--- Edges of a file ($2) by strategy $3 under grants to read $4 and write $5.
-select * from import_edges($1, $2, $3, $4, $5);
-
--- name: import_dependent_rows
--- Versions or anchors ($2 is the table) of a file ($3) under the grants $4.
-select * from import_dependent_rows($1, $2, $3, $4);
-
--- name: import_summary
--- Summaries of a file ($2) by strategy $3.
-select * from import_summaries($1, $2, $3);
-
--- name: import_scope_name
--- Names of scopes of a file ($2); what stands stays.
-select * from import_rows($1, 'scope_name', $2);
-
--- name: import_project_setting
--- What projects have set, of a file ($2), by strategy $3.
-select * from import_project_settings($1, $2, $3);
-
--- name: import_session
--- Sessions of a file ($2); what stands stays.
-select * from import_rows($1, 'session', $2);
-
--- name: import_turn
--- Turns of a file ($2), of agent $3 (null: any), under the grants $4.
-select * from import_turns($1, $2, $3, $4);
+  and ($6::text is null or s.agent = $6)
+  and ($5::text[] is null or (t.session, t.ord) > (($5::text[])[1]::uuid, ($5::text[])[2]::int))
+order by t.session, t.ord limit $4;
 
 -- name: summaries_reset_seen
 -- Summaries of the scopes $2 that have to look at all again: what was imported keeps its times.
 update summary_version set seen = null
 where tenant = $1 and scope = any($2::text[]) and seen is not null;
+
+-- name: scope_note_memories
+-- Active memories after (scope $4, id $5), in that order, as shown; anchors are none.
+select * from memory_view($1) m
+where m.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status = 'active'
+  and m.kind not in ('file', 'entity')
+  and ($4::text is null or (m.scope, m.id) > ($4, $5::uuid))
+order by m.scope, m.id limit $6;
+
+-- name: scope_note_edges
+-- The open edges from memories of a list to active ones that are notes too.
+select e.src, e.dst, e.kind from edge e join memory m on m.tenant = $1 and m.id = e.dst
+where e.tenant = $1 and e.src = any($2::uuid[]) and e.known_to is null and m.status = 'active'
+  and m.kind not in ('file', 'entity') and scope_matches($3, m.scope) and scope_matches($4, m.scope)
+order by e.src, e.kind, e.dst;
+
+-- name: scope_note_summary
+-- The summary of a scope that the grants $3 cover.
+select content from summary where tenant = $1 and scope = $2 and scope_matches($3, scope);
+
+-- name: scope_note_forgotten_ids
+-- Which of the short ids $3 belong to forgotten memories of a scope.
+select short from memory
+where tenant = $1 and scope = $2 and short = any($3::text[]) and status = 'deleted';

@@ -135,15 +135,15 @@ class GraphStore:
         subgraph = SubgraphRecords({root: 0})
         reads = list(principal.reads)
         async with self._db.snapshot(principal.tenant) as connection:
-            if not await _fetch_rows(connection, request, "graph_nodes", [root], reads):
+            if not await connection.fetch_rows("graph_nodes", [root], reads, request.as_of):
                 raise NotFound("memory", str(root))
         await self._traverse(principal, subgraph, request)
         ids, edge_limit = list(subgraph.depths), request.limit * EDGES_PER_NODE
         async with self._db.snapshot(principal.tenant) as connection:
-            subgraph.nodes = await _fetch_rows(connection, request, "graph_nodes", ids, reads)
-            edges = await _fetch_rows(connection, request, "graph_edges", ids, edge_limit + 1)
-            subgraph.follows = await _fetch_rows(
-                connection, request, "graph_follows", ids, reads, request.statuses
+            subgraph.nodes = await connection.fetch_rows("graph_nodes", ids, reads, request.as_of)
+            edges = await connection.fetch_rows("graph_edges", ids, edge_limit + 1, request.as_of)
+            subgraph.follows = await connection.fetch_rows(
+                "graph_follows", ids, reads, request.statuses, request.as_of
             )
         subgraph.edges = edges[:edge_limit]
         if len(edges) > edge_limit:
@@ -176,15 +176,13 @@ class GraphStore:
         remaining_ms = max(1, int((deadline - monotonic()) * 1000))
         async with self._db.snapshot(principal.tenant) as connection:
             await connection.fetch_value("statement_timeout_set", str(remaining_ms))
-            limit = request.fan_out + 1
-            return await _fetch_rows(
-                connection,
-                request,
+            return await connection.fetch_rows(
                 "graph_neighbours",
                 list(frontier),
                 list(principal.reads),
-                limit,
+                request.fan_out + 1,
                 request.statuses,
+                request.as_of,
             )
 
     async def find_file_impact(
@@ -236,15 +234,6 @@ class GraphStore:
         nodes = {(row["kind"], row["status"]): row["many"] for row in counts}
         sizes = count_component_sizes((row["src"], row["dst"]) for row in links)
         return GraphCounts(nodes, dict(sorted(kinds.items())), sizes)
-
-
-async def _fetch_rows(
-    connection: TenantConnection, request: SubgraphRequest, name: str, *args: object
-) -> list[asyncpg.Record]:
-    """The rows of a query, or of its twin that reads as of a moment."""
-    if request.as_of is None:
-        return await connection.fetch_rows(name, *args)
-    return await connection.fetch_rows(f"{name}_as_of", *args, request.as_of)
 
 
 def _add_neighbours(

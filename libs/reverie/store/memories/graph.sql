@@ -3,67 +3,30 @@
 select set_config('statement_timeout', $2, true) where $1::int is not null;
 
 -- name: graph_neighbours
--- One edge on from each memory of $2, the strongest $4, to what the grants $3 cover and is of status $5;
--- the memories before and after in the session are one edge away.
+-- One edge on from each memory of $2 at $6 (null: now), the strongest $4, to what the grants $3 cover
+-- and was of status $5; the memories before and after in the session are one edge away.
 select s.id as near, e.other as far
 from unnest($2::uuid[]) s (id)
 cross join lateral (
   select x.other, max(x.weight) as weight
   from (
-    select o.dst as other, o.weight from edge o
-    where o.tenant = $1 and o.src = s.id and o.known_to is null
+    select o.dst as other, o.weight from edge_as_of($1, $6) o where o.src = s.id
     union all
-    select i.src, i.weight from edge i
-    where i.tenant = $1 and i.dst = s.id and i.known_to is null
+    select i.src, i.weight from edge_as_of($1, $6) i where i.dst = s.id
     union all
     select b.id, 0.5 from memory me cross join lateral (
-      (select p.id from memory p
+      (select p.id from memory p cross join lateral (
+         select from memory_as_of($1, $6) k
+         where k.id = p.id and k.status = any($5::text[]) and k.merged_into is null
+           and scope_matches($3, k.scope) limit 1) k
        where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
-         and p.status = any($5::text[]) and p.merged_into is null and scope_matches($3, p.scope)
        order by p.created desc, p.id desc limit 1)
       union all
-      (select n.id from memory n
+      (select n.id from memory n cross join lateral (
+         select from memory_as_of($1, $6) k
+         where k.id = n.id and k.status = any($5::text[]) and k.merged_into is null
+           and scope_matches($3, k.scope) limit 1) k
        where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
-         and n.status = any($5::text[]) and n.merged_into is null and scope_matches($3, n.scope)
-       order by n.created, n.id limit 1)
-    ) b
-    where me.tenant = $1 and me.id = s.id
-  ) x join memory m on m.tenant = $1 and m.id = x.other
-  where m.status = any($5::text[]) and scope_matches($3, m.scope)
-  group by x.other order by weight desc, x.other limit $4
-) e
-order by e.weight desc, near, far;
-
--- name: graph_neighbours_as_of
--- The same as it was known at $6: edges that stood, memories as they were.
-select s.id as near, e.other as far
-from unnest($2::uuid[]) s (id)
-cross join lateral (
-  select x.other, max(x.weight) as weight
-  from (
-    select o.dst as other, o.weight from edge o
-    where o.tenant = $1 and o.src = s.id and o.known_to is null and o.known_from <= $6
-    union all
-    select i.src, i.weight from edge i
-    where i.tenant = $1 and i.dst = s.id and i.known_to is null and i.known_from <= $6
-    union all
-    select o.dst, o.weight from edge o
-    where o.tenant = $1 and o.src = s.id and o.known_to is not null
-      and o.known_from <= $6 and $6 < o.known_to
-    union all
-    select i.src, i.weight from edge i
-    where i.tenant = $1 and i.dst = s.id and i.known_to is not null
-      and i.known_from <= $6 and $6 < i.known_to
-    union all
-    select b.id, 0.5 from memory me cross join lateral (
-      (select p.id from memory_as_of($1, $6) p
-       where p.session = me.session and (p.created, p.id) < (me.created, me.id)
-         and p.status = any($5::text[]) and p.merged_into is null and scope_matches($3, p.scope)
-       order by p.created desc, p.id desc limit 1)
-      union all
-      (select n.id from memory_as_of($1, $6) n
-       where n.session = me.session and (n.created, n.id) > (me.created, me.id)
-         and n.status = any($5::text[]) and n.merged_into is null and scope_matches($3, n.scope)
        order by n.created, n.id limit 1)
     ) b
     where me.tenant = $1 and me.id = s.id
@@ -76,56 +39,26 @@ cross join lateral (
 order by e.weight desc, near, far;
 
 -- name: graph_nodes
--- The memories of a picture.
-select id, kind, scope, status, key, created,
-       case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
-from memory where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
-
--- name: graph_nodes_as_of
--- The same as they were known at $4.
+-- The memories of a picture as they were known at $4 (null: now).
 select id, kind, scope, status, key, created,
        case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
 from memory_as_of($1, $4) where id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
 
 -- name: graph_edges
--- The open edges among the memories of $2; at most $3.
-select id, src, dst, kind, weight, meta, known_from, known_to, who from edge
-where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_to is null
+-- The edges among the memories of $2 that were open at $4 (null: now); at most $3.
+select id, src, dst, kind, weight, meta, known_from, known_to, who from edge_as_of($1, $4)
+where src = any($2::uuid[]) and dst = any($2::uuid[])
 order by src, dst, kind limit $3;
 
--- name: graph_edges_as_of
--- The same as they were known at $4.
-select o.id, o.src, o.dst, o.kind, o.weight, o.meta, o.known_from, o.known_to, o.who
-from (
-  select * from edge e
-  where e.tenant = $1 and e.src = any($2::uuid[]) and e.known_to is null and e.known_from <= $4
-  union all
-  select * from edge e
-  where e.tenant = $1 and e.src = any($2::uuid[]) and e.known_to is not null
-    and e.known_from <= $4 and $4 < e.known_to
-) o
-where o.dst = any($2::uuid[])
-order by o.src, o.dst, o.kind limit $3;
-
 -- name: graph_follows
--- The backbone of sessions among the memories of $2: who follows whom.
+-- The backbone of sessions among the memories of $2 at $5 (null: now): who follows whom.
 select m.id as src, b.id as dst, m.created as known_from
 from memory m cross join lateral (
-  select p.id from memory p
+  select p.id from memory p cross join lateral (
+    select from memory_as_of($1, $5) k
+    where k.id = p.id and k.status = any($4::text[]) and k.merged_into is null
+      and scope_matches($3, k.scope) limit 1) k
   where p.tenant = $1 and p.session = m.session and (p.created, p.id) < (m.created, m.id)
-    and p.status = any($4::text[]) and p.merged_into is null and scope_matches($3, p.scope)
-  order by p.created desc, p.id desc limit 1
-) b
-where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])
-order by src;
-
--- name: graph_follows_as_of
--- The same as it was known at $5.
-select m.id as src, b.id as dst, m.created as known_from
-from memory m cross join lateral (
-  select p.id from memory_as_of($1, $5) p
-  where p.session = m.session and (p.created, p.id) < (m.created, m.id)
-    and p.status = any($4::text[]) and p.merged_into is null and scope_matches($3, p.scope)
   order by p.created desc, p.id desc limit 1
 ) b
 where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import NotFound
-from reverie.domain.core.ids import parse_id_fragment
 from reverie.domain.core.memory import Memory, was_valid_at
 from reverie.domain.retrieval.candidates import (
     CandidateFacts,
@@ -19,8 +18,6 @@ from reverie.domain.retrieval.candidates import (
 )
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
-from reverie.store.memories.memories import MemoryNeighbour, parse_id
-from reverie.store.memories.short_ids import require_single_match
 from reverie.store.search.search import SearchFilter
 
 
@@ -78,34 +75,10 @@ class HistoryStore:
 
     async def get(self, principal: Principal, memory: UUID, at: datetime) -> Memory:
         """The memory as it was known at `at`. Raises `NotFound`."""
-        async with self._db.snapshot(principal.tenant) as connection:
-            row = await connection.fetch_row("memory_as_of", memory, list(principal.reads), at)
-        if row is None:
+        found = await self.load_memories(principal, [memory], principal.reads, at)
+        if memory not in found:
             raise NotFound("memory", f"{memory} at {at.isoformat()}")
-        return row_mapping.parse_memory(row)
-
-    async def resolve(self, principal: Principal, text: str, at: datetime) -> UUID:
-        """The id that a full or short form meant at `at`: of one merged by then, where it went.
-
-        Raises `NotFound` or `Invalid`.
-        """
-        memory_id = await self.find_id(principal, text, at)
-        async with self._db.snapshot(principal.tenant) as connection:
-            end = await connection.fetch_value(
-                "merge_target_as_of", memory_id, list(principal.reads), at
-            )
-        return UUID(str(end)) if end else memory_id
-
-    async def find_id(self, principal: Principal, text: str, at: datetime) -> UUID:
-        """The id that a full or short form names, also of what was forgotten since `at`."""
-        if (part := parse_id_fragment(text)) is None:
-            return parse_id(text)
-        id_range = (part.digits, part.low, part.high)
-        async with self._db.snapshot(principal.tenant) as connection:
-            found = await connection.fetch_rows(
-                "memory_by_short_id_as_of", *id_range, list(principal.reads), at
-            )
-        return require_single_match("memory", text, found)
+        return found[memory]
 
     async def load_edges_around(
         self,
@@ -121,21 +94,6 @@ class HistoryStore:
                 "edges_around_as_of", list(ids), list(scopes), fan_out, at
             )
         return [NeighbourEdge(row["near"], row["far"], row["kind"], row["weight"]) for row in found]
-
-    async def load_neighbours(
-        self, principal: Principal, memory: UUID, at: datetime, limit: int = 50
-    ) -> list[MemoryNeighbour]:
-        """Memories one edge away at `at`, strongest first."""
-        async with self._db.snapshot(principal.tenant) as connection:
-            found = await connection.fetch_rows(
-                "neighbours_as_of", memory, list(principal.reads), at, limit
-            )
-        return [
-            MemoryNeighbour(
-                row["id"], row["kind"], row["label"], row["type"], row["direction"], row["weight"]
-            )
-            for row in found
-        ]
 
     async def search_words(
         self, principal: Principal, text: str, at: datetime, filters: SearchFilter, limit: int

@@ -1,28 +1,3 @@
--- name: memory_as_of
--- A memory as it was known at $4, also one that was forgotten since.
-select * from memory_as_of($1, $4) where tenant = $1 and id = $2 and scope_matches($3, scope)
-  and status <> 'deleted';
-
--- name: merge_target_as_of
--- Where a memory had gone at $4 that the grants $3 cover; null where it stood for itself.
-select nullif(merge_target_as_of($1, $2, $4), $2) where exists (
-  select from memory m where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope));
-
--- name: neighbours_as_of
--- Memories one edge away from $2 at $4, strongest first.
-select n.id, n.kind, n.scope,
-       case when n.kind in ('file', 'entity') then n.content else coalesce(n.key, left(n.content, 120)) end as label,
-       e.kind as type, e.direction, e.weight
-from (
-  select dst as other, kind, 'out' as direction, weight from edge
-  where tenant = $1 and src = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
-  union all
-  select src, kind, 'in', weight from edge
-  where tenant = $1 and dst = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
-) e join memory_as_of($1, $4) n on n.tenant = $1 and n.id = e.other
-where n.status = any('{active,superseded}') and scope_matches($3, n.scope)
-order by e.weight desc, n.id limit $5;
-
 -- name: edges_around_as_of
 -- As edges_around, of what was known at $5.
 select s.id as near, e.other as far, e.kind, e.weight
@@ -30,13 +5,9 @@ from unnest($2::uuid[]) s (id)
 cross join lateral (
   select x.other, x.kind, x.weight
   from (
-    select dst as other, kind, weight from edge
-    where tenant = $1 and src = s.id and kind <> 'touches'
-      and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
+    select dst as other, kind, weight from edge_as_of($1, $5) where src = s.id and kind <> 'touches'
     union all
-    select src, kind, weight from edge
-    where tenant = $1 and dst = s.id and kind <> 'touches'
-      and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
+    select src, kind, weight from edge_as_of($1, $5) where dst = s.id and kind <> 'touches'
   ) x join memory_as_of($1, $5) m on m.id = x.other
   where m.status = any('{active,superseded}') and scope_matches($3, m.scope)
   order by x.weight desc, x.other, x.kind limit $4
@@ -84,9 +55,8 @@ select * from memory_as_of($1, $4) where tenant = $1 and id = any($2::uuid[]) an
 
 -- name: edges_as_of
 -- The edges between memories of a list that were open at $3.
-select id, src, dst, kind, weight from edge
-where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_from <= $3
-  and coalesce(known_to, 'infinity') > $3
+select id, src, dst, kind, weight from edge_as_of($1, $3)
+where src = any($2::uuid[]) and dst = any($2::uuid[])
 order by src, dst, kind;
 
 -- name: provenance_turns
@@ -118,11 +88,3 @@ select m.id, m.version, m.content, m.created, m.agent, c.step
 from chain c join memory m on m.tenant = $1 and m.id = c.id
 where c.step > 0 and scope_matches($3, m.scope) and m.status <> 'deleted'
 order by c.step, m.id;
-
--- name: memory_by_short_id_as_of
--- The same of what stood at $6, also of what was forgotten since.
-select id, coalesce(key, left(content, 60)) as label from memory
-where tenant = $1 and scope_matches($5, scope) and created <= $6
-  and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
-       or id between $3 and $4)
-order by id desc limit 6;

@@ -15,7 +15,7 @@ from reverie.domain.core.errors import Conflict, InvalidInput, NotFound
 from reverie.domain.core.ids import new_id, short_id
 from reverie.domain.core.kinds import EdgeKind
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.db.idempotent_writes import retry_on_conflict, run_once
+from reverie.store.db.idempotency import retry_on_conflict, run_once
 
 _CYCLE_NAMES = {"cycle": "causal cycle", "ring": "ring of tasks"}
 _HIDDEN_LABEL = "a memory that this key may not read"

@@ -5,10 +5,6 @@ select id, scope,
 from memory
 where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
 
--- name: link_put
--- An edge told by hand, with its event.
-select link_put($1, $2, $3, $4);
-
 -- name: link_open
 -- An open edge both of whose ends the grants $3 cover, with the scopes of its ends.
 select e.id, e.src, e.kind, e.dst, s.scope as src_scope, d.scope as dst_scope
@@ -18,7 +14,3 @@ join memory d on d.tenant = $1 and d.id = e.dst
 where e.tenant = $1 and e.id = $2 and e.known_to is null
   and scope_matches($3, s.scope) and scope_matches($3, d.scope)
   and s.status <> 'deleted' and d.status <> 'deleted';
-
--- name: link_close
--- Closes an open edge, with its event; false where it was closed meanwhile.
-select link_close($1, $2, $3, $4);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal
 from uuid import UUID
@@ -25,7 +25,7 @@ from reverie.domain.graph.clustering import (
 from reverie.domain.graph.promotion import AGENT_RULE_FILES, PROMOTABLE_KINDS, PromotionEvidence
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import call_once
+from reverie.store.db.idempotency import call_once
 from reverie.store.platform.vault import FREQUENT_WRITES
 
 START_ID = UUID(int=0)
@@ -106,7 +106,9 @@ class MaintenanceStore:
         self, every_seconds: float, lease_seconds: float
     ) -> MaintenanceLease | None:
         """A tenant that nobody tended for so long; others are not given it while it is kept."""
-        found = await self._db.fetch_rows("maintenance_claim", every_seconds, lease_seconds)
+        found = await self._db.fetch_rows(
+            "maintenance_claim", timedelta(seconds=every_seconds), timedelta(seconds=lease_seconds)
+        )
         if not found:
             return None
         [row] = found
@@ -117,21 +119,25 @@ class MaintenanceStore:
     async def renew(self, lease: MaintenanceLease, lease_seconds: float) -> bool:
         """Keeps the turn alive; False where another has it."""
         return bool(
-            await self._db.call("maintenance_renew", lease.scope.tenant, lease.epoch, lease_seconds)
+            await self._db.call(
+                "maintenance_renew",
+                lease.scope.tenant,
+                lease.epoch,
+                timedelta(seconds=lease_seconds),
+            )
         )
 
     async def release(self, lease: MaintenanceLease, retry_seconds: float | None) -> bool:
         """Ends a turn: for this time, or until another goes on after so long. False where another
         has it."""
+        retry_in = None if retry_seconds is None else timedelta(seconds=retry_seconds)
         return bool(
-            await self._db.call(
-                "maintenance_release", lease.scope.tenant, lease.epoch, retry_seconds
-            )
+            await self._db.call("maintenance_release", lease.scope.tenant, lease.epoch, retry_in)
         )
 
     async def is_any_due(self, every_seconds: float) -> bool:
         """Whether some tenant is due and nobody is at it."""
-        return bool(await self._db.call("maintenance_is_due", every_seconds))
+        return bool(await self._db.call("maintenance_is_due", timedelta(seconds=every_seconds)))
 
     async def list_fading(
         self, scope: MaintenanceScope, above: UUID, kinds: Sequence[str], days: float, limit: int
@@ -203,7 +209,7 @@ class MaintenanceStore:
     ) -> list[tuple[UUID, str]]:
         """Archives those that nothing touches, unless they are younger than `days`; brings back
         what is touched again. Answers which, and what became of them."""
-        found = await self._db.fetch_rows("maintenance_archive_anchors", tenant, list(nodes), days)
+        found = await self._db.fetch_rows("archive_idle_anchors", tenant, list(nodes), days)
         return [(row["node"], row["outcome"]) for row in found]
 
     async def list_idle_anchors(

@@ -2,32 +2,12 @@
 -- Makes an archived memory active again, or says what is in the way; with the event that tells of it.
 select restore_memory($1, $2, $3, $4, $5, $6, $7, $8) || jsonb_build_object('event', $7::uuid);
 
--- name: maintenance_claim
--- The tenant whose memories are due to be tended, for this worker.
-select * from maintenance_claim(make_interval(secs => $1), make_interval(secs => $2));
-
--- name: maintenance_renew
--- Keeps that lease alive; false where another has it.
-select maintenance_renew($1, $2, make_interval(secs => $3));
-
--- name: maintenance_release
--- Ends it, for this time or until it goes on after $3 seconds.
-select maintenance_release($1, $2, make_interval(secs => $3));
-
--- name: maintenance_is_due
--- Whether some tenant is due to be tended and nobody is at it.
-select maintenance_is_due(make_interval(secs => $1));
-
 -- name: fading_memories
 -- Active memories of kinds $4 above id $3 that are older than $5 days, in scopes $2.
 select * from memory_view($1) m
 where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind = any($4::text[])
   and m.status = 'active' and not m.pinned and m.created < now() - make_interval(secs => $5 * 86400)
 order by m.id limit $6;
-
--- name: archive_memories
--- Archives memories $3 of versions $4 unless something happened to them since $5.
-select * from archive_memories($1, $2, $3, $4, $5, $6, $7);
 
 -- name: promotable_memories
 -- Active memories of kinds $3 above id $6 that $4 sessions said, or whose commit holds a file named in $5;
@@ -109,10 +89,6 @@ where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind in (
   and m.status in ('active', 'archived')
 order by m.id limit $5;
 
--- name: maintenance_archive_anchors
--- Archives the anchors of $2 that nothing touches since $3 days, and brings back what is touched.
-select node, outcome from archive_idle_anchors($1, $2, $3);
-
 -- name: maintenance_memories
 -- Active memories above id $3 in scopes $2, no anchors.
 select m.id from memory m
@@ -148,10 +124,6 @@ where a.tenant = $1 and a.scope = $2 and a.kind in ('file', 'entity') and a.stat
          select from edge x where x.tenant = $1 and x.dst = a.id and x.kind = 'touches'
            and x.known_to is null limit $5 + 1) few) between $3 and $5
 order by a.id;
-
--- name: topics_put
--- Makes $3 the topics of scope $2; answers what changed.
-select node, name, members from topics_put($1, $2, $3);
 
 -- name: maintenance_state_memories
 -- Active memories above id $3 in scopes $2 that may be a number or a JSON object or array.
@@ -190,7 +162,3 @@ select m.id, m.kind, m.content from memory m
 where m.tenant = $1 and m.scope = $2 and m.status = 'active' and not m.metadata ? 'derived'
   and m.kind not in ('file', 'entity', 'session', 'task')
 order by m.id desc limit $3;
-
--- name: maintenance_record
--- Keeps what tending did as a run that is over; $9: how often, by outcome.
-select maintenance_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

@@ -1,4 +1,4 @@
-"""Writes, reads and lists memories with their neighbours, and stores names of scopes."""
+"""Writes, reads and lists memories, stores verified claims and the names of scopes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from reverie.domain.core.memory import Memory, MemoryStatus, NewMemory, WriteRes
 from reverie.domain.redaction.vault_secrets import OutdatedSecrets
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.db.idempotent_writes import build_busy_error, retry_on_conflict
-from reverie.store.memories.short_ids import parse_full_id, require_single_match
+from reverie.store.db.idempotency import build_busy_error, call_once, retry_on_conflict
+from reverie.store.db.short_ids import parse_full_id, require_single_match
 
 
 class ScopeNameStore:
@@ -37,7 +37,7 @@ class ScopeNameStore:
         """
         if not names:
             return
-        taken = await self._db.call("scope_names_put", principal.tenant, dict(names))
+        taken = await self._db.call("put_scope_names", principal.tenant, dict(names))
         if taken:
             raise InvalidInput(
                 "scope", f"{taken[0]} stands for another name: choose one that differs"
@@ -221,32 +221,38 @@ class MemoryStore:
         async with self._db.snapshot(principal.tenant) as connection:
             memory = await _load_memory(connection, principal, memory_id)
             if memory.status is MemoryStatus.SUPERSEDED:
-                end = await connection.fetch_value("merge_target", memory_id, list(principal.reads))
+                end = await connection.fetch_value(
+                    "merge_target", memory_id, list(principal.reads), None
+                )
                 memory = await _load_memory(connection, principal, end) if end else memory
             return memory, await _load_neighbours(connection, principal, memory.id, limit)
 
-    async def resolve(self, principal: Principal, text: str) -> UUID:
+    async def load_neighbours(
+        self, principal: Principal, memory: UUID, at: datetime
+    ) -> list[MemoryNeighbour]:
+        """What lay one edge away from a memory at a moment, the strongest edges first."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            return await _load_neighbours(connection, principal, memory, NEIGHBOUR_LIMIT, at)
+
+    async def resolve(self, principal: Principal, text: str, at: datetime | None = None) -> UUID:
         """The id that a full or short form means: of a merged one, of what it went into.
 
-        Raises `NotFound` or `InvalidInput`.
+        `at`: what it meant at a moment. Raises `NotFound` or `InvalidInput`.
         """
-        memory_id = await self.find_id(principal, text)
-        return await self.find_merge_target(principal, memory_id) or memory_id
-
-    async def find_merge_target(self, principal: Principal, memory: UUID) -> UUID | None:
-        """The memory that this one went into, over all merges; None where it stands for itself."""
+        memory_id = await self.find_id(principal, text, at)
         async with self._db.snapshot(principal.tenant) as connection:
-            end = await connection.fetch_value("merge_target", memory, list(principal.reads))
-        return UUID(str(end)) if end else None
+            end = await connection.fetch_value("merge_target", memory_id, list(principal.reads), at)
+        return UUID(str(end)) if end else memory_id
 
-    async def find_id(self, principal: Principal, text: str) -> UUID:
-        """The id that a full or short form names, merged or not. Raises as `resolve` does."""
+    async def find_id(self, principal: Principal, text: str, at: datetime | None = None) -> UUID:
+        """The id that a full or short form names, merged or not; also of what was forgotten since
+        `at`. Raises as `resolve` does."""
         if (part := parse_id_fragment(text)) is None:
             return parse_id(text)
         id_range = (part.digits, part.low, part.high)
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "memory_by_short_id", *id_range, list(principal.reads)
+                "memory_by_short_id", *id_range, list(principal.reads), at
             )
         return require_single_match("memory", text, found)
 
@@ -307,12 +313,68 @@ async def _load_memory(connection: TenantConnection, principal: Principal, memor
 
 
 async def _load_neighbours(
-    connection: TenantConnection, principal: Principal, memory: UUID, limit: int = NEIGHBOUR_LIMIT
+    connection: TenantConnection,
+    principal: Principal,
+    memory: UUID,
+    limit: int,
+    at: datetime | None = None,
 ) -> list[MemoryNeighbour]:
-    found = await connection.fetch_rows("memory_neighbours", memory, list(principal.reads), limit)
-    return [
-        MemoryNeighbour(
-            row["id"], row["kind"], row["label"], row["type"], row["direction"], row["weight"]
+    reads = list(principal.reads)
+    found = await connection.fetch_rows("memory_neighbours", memory, reads, limit, at)
+    return [MemoryNeighbour(**row) for row in found]
+
+
+class ClaimStore:
+    """The claims of all tenants, each call within one."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._names = ScopeNameStore(database)
+
+    async def learn(
+        self, principal: Principal, new: NewMemory, headers: Mapping[str, str]
+    ) -> WriteResult:
+        """Writes the claim. Raises `Conflict` where a later verification stands."""
+        await self._names.save(principal, new.scope_names)
+        item = row_mapping.encode_memory(new, principal.reads, principal.actor)
+        found: dict[str, Any] = await retry_on_conflict(
+            lambda: call_once(
+                self._db,
+                "claim_put",
+                principal.tenant,
+                "claim_put",
+                principal.tenant_name,
+                item,
+                dict(headers),
+            ),
+            "the claim",
         )
-        for row in found
-    ]
+        if found.get("problem") == "later":
+            raise Conflict(
+                f"this claim was verified on {found['verified']} already",
+                {"id": found["id"], "verified": found["verified"]},
+            )
+        if "problem" in found:
+            raise build_busy_error("the claim")
+        return row_mapping.parse_written(found)
+
+    async def page(
+        self,
+        principal: Principal,
+        below: UUID | None,
+        limit: int,
+        scope: str | None,
+        topic: str | None,
+    ) -> list[Memory]:
+        """Claims newest first, below the id `below`; `topic` is a slug."""
+        key_pattern = None if topic is None else f"learn:{_escape_like(topic)}:%"
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "claim_list", list(principal.reads), below, scope, key_pattern, limit
+            )
+        return [row_mapping.parse_memory(row) for row in found]
+
+
+def _escape_like(text: str) -> str:
+    """A text that stands for itself in a pattern."""
+    return text.replace("\\", "\\\\").replace("_", "\\_").replace("%", "\\%")

@@ -1,17 +1,13 @@
 -- name: merge_target
--- Where a memory that the grants $3 cover went by being merged; no row for what may not be read.
-select merge_target($1, m.id) as id from memory m
-where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and m.merged_into is not null;
+-- Where a memory that the grants $3 cover had gone at $4 (null: now) by being merged; null where it
+-- stood for itself.
+select nullif(merge_target($1, m.id, $4), m.id) from memory m
+where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope);
 
 -- name: merge_targets
 -- For those of a list that were merged: where each went.
-select m.id, merge_target($1, m.id) as into from memory m
+select m.id, merge_target($1, m.id, null) as into from memory m
 where m.tenant = $1 and m.id = any($2::uuid[]) and m.merged_into is not null;
-
--- name: remember
--- Writes validated memories in order ($3, a jsonb array), if the vault's secrets are still of epoch $5
--- (null: whatever they are); answers each outcome. Of the request $6, null for none, the place $7 once.
-select * from remember_all($1, $2, $3, $4, $5, $6, $7);
 
 -- name: memory_get
 -- One memory that the grants $3 cover and that was not forgotten.
@@ -41,23 +37,17 @@ select * from memory_view($1) where tenant = $1 and id = any($2::uuid[]) and sco
   and status <> 'deleted';
 
 -- name: memory_neighbours
--- Memories one open edge away, strongest first.
-select n.id, n.kind, n.scope, 
-       case when n.kind in ('file', 'entity') then n.content else coalesce(n.key, left(n.content, 120)) end as label, e.kind as type,
-       e.direction, e.weight
+-- Memories one edge away from $2 at $5 (null: now), strongest first.
+select n.id, n.kind,
+       case when n.kind in ('file', 'entity') then n.content else coalesce(n.key, left(n.content, 120)) end as label,
+       e.kind as type, e.direction, e.weight
 from (
-  select dst as other, kind, 'out' as direction, weight from edge
-  where tenant = $1 and src = $2 and known_to is null
+  select dst as other, kind, 'out' as direction, weight from edge_as_of($1, $5) where src = $2
   union all
-  select src, kind, 'in', weight from edge
-  where tenant = $1 and dst = $2 and known_to is null
-) e join memory n on n.tenant = $1 and n.id = e.other
+  select src, kind, 'in', weight from edge_as_of($1, $5) where dst = $2
+) e join memory_as_of($1, $5) n on n.id = e.other
 where n.status = any('{active,superseded}') and scope_matches($3, n.scope)
 order by e.weight desc, n.id limit $4;
-
--- name: scope_names_put
--- Keeps what people call scopes ({scope: name}); answers the scopes with another name already.
-select put_scope_names($1, $2);
 
 -- name: scope_names
 -- What people call the scopes of a list $3, and those above them, that the grants $2 cover.
@@ -65,9 +55,21 @@ select n.scope, n.name from scope_name n
 where n.tenant = $1 and scope_matches($2, n.scope) and n.scope = any($3::text[]);
 
 -- name: memory_by_short_id
--- The memories whose id ends as $2, or lies between $3 and $4: six are enough to tell several.
+-- The memories whose id ends as $2, or lies between $3 and $4: six are enough to tell several. Of those
+-- that stood at $6 (null: now) also what was forgotten since.
 select id, coalesce(key, left(content, 60)) as label from memory
-where tenant = $1 and scope_matches($5, scope) and status <> 'deleted'
+where tenant = $1 and scope_matches($5, scope)
+  and case when $6::timestamptz is null then status <> 'deleted' else created <= $6 end
   and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
        or id between $3 and $4)
 order by id desc limit 6;
+
+-- name: claim_list
+-- Active claims newest first below $3, of scope $4 and of keys like $5; null for all.
+select * from memory_view($1) m
+where m.tenant = $1 and scope_matches($2, m.scope) and m.status = 'active'
+  and m.key like 'learn:%' and m.metadata ? 'learned'
+  and ($3::uuid is null or m.id < $3)
+  and ($4::text is null or m.scope = $4)
+  and ($5::text is null or m.key like $5)
+order by m.id desc limit $6;

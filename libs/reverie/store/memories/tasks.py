@@ -16,7 +16,7 @@ from reverie.domain.core.errors import Conflict, Forbidden, InvalidInput, NotFou
 from reverie.domain.core.memory import Memory
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import call_once
+from reverie.store.db.idempotency import call_once
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,7 @@ class TaskStore:
     ) -> TaskStatus | None:
         """Where a task stands, or stood `at` a moment; None where the memory is none."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
-            if at is None:
-                row = await connection.fetch_row("task_get", memory, list(principal.reads))
-            else:
-                row = await connection.fetch_row(
-                    "task_get_as_of", memory, list(principal.reads), at
-                )
+            row = await connection.fetch_row("task_get", memory, list(principal.reads), at)
         return _parse_status(row) if row else None
 
     async def page(

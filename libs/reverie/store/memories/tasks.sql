@@ -1,27 +1,16 @@
--- name: task_move
--- Claims, releases or moves a task; answers its version or a problem.
-select task_move($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
-
 -- name: task_get
--- Where one task stands; of what it waits for, those that the grants $3 cover.
+-- Where one task stood at $4 (null: now); of what it waited for, those that the grants $3 cover.
 select s.state, s.claimed_by, s.claimed_until, s.claimable,
        array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
              where scope_matches($3, w.scope)) as waits_for
-from task_view($1) s where s.memory = $2;
-
--- name: task_get_as_of
--- The same as it was known at $4.
-select s.state, s.claimed_by, s.claimed_until, s.claimable,
-       array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
-             where scope_matches($3, w.scope)) as waits_for
-from task_as_of($1, $2, $4) s;
+from task_as_of($1, $2, coalesce($4, 'infinity')) s;
 
 -- name: task_list
 -- Tasks newest first below $3, of scope $4, in states $5, that may be claimed or not $6; null for all.
 select m.*, s.state, s.claimed_by, s.claimed_until, s.claimable,
        array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
              where scope_matches($2, w.scope)) as waits_for
-from memory_view($1) m join task_view($1) s on s.memory = m.id
+from memory_view($1) m cross join lateral task_as_of($1, m.id, 'infinity') s
 where m.tenant = $1 and scope_matches($2, m.scope) and m.kind = 'task' and m.status = 'active'
   and ($3::uuid is null or m.id < $3)
   and ($4::text is null or m.scope = $4)

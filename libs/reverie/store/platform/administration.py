@@ -16,7 +16,7 @@ from reverie.domain.access.scopes import scope_matches
 from reverie.domain.core.errors import Conflict, NotFound
 from reverie.domain.core.ids import new_id
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.db.idempotent_writes import run_once
+from reverie.store.db.idempotency import run_once
 from reverie.store.platform.api_keys import NewApiKey, generate_key_text, normalize_key
 from reverie.store.platform.event_visibility import CursorCipher, load_cursor_cipher
 

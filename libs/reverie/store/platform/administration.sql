@@ -93,10 +93,6 @@ update api_key set
   writes = case when id = $2 then $3 else writes end
 where tenant = $1;
 
--- name: tenant_delete_batch
--- Deletes a batch of a tenant's rows from one table; answers how many.
-select tenant_delete_batch($1, $2, $3);
-
 -- name: tenant_end
 -- Ends a tenant; answers the number of the transaction.
 select tenant_delete($1)::text;

@@ -295,7 +295,7 @@ class ApiKeyStore:
 
     async def find(self, key_hash: bytes) -> Principal | None:
         """The holder of the key with this SHA-256, unless it is revoked or expired."""
-        found = await self._db.fetch_rows("key_find", key_hash)
+        found = await self._db.fetch_rows("find_key", key_hash)
         if not found:
             return None
         row = found[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from reverie.domain.access.audit import AuditEntry
@@ -55,8 +55,7 @@ class AuditTable:
 
     async def sweep(self, seconds: float) -> int:
         """Forgets notes older than that, of all tenants; says how many."""
-        found = await self._db.fetch_rows("audit_sweep", seconds)
-        return int(found[0][0])
+        return int(await self._db.call("delete_old_rows", "audit", timedelta(seconds=seconds)))
 
 
 def _encode_entry(entry: AuditEntry) -> tuple[object, ...]:

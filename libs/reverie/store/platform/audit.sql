@@ -15,7 +15,3 @@ where tenant = $1 and ($2::uuid is null or id < $2)
   and ($6::boolean is null or changes = $6)
   and ($7::timestamptz is null or at >= $7) and ($8::timestamptz is null or at < $8)
 order by id desc limit $9;
-
--- name: audit_sweep
--- Forgets old notes of all tenants.
-select audit_sweep(make_interval(secs => $1));

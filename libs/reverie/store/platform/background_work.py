@@ -11,7 +11,7 @@ import asyncpg
 
 from reverie.contracts.events import OutgoingEvent
 from reverie.store.db.database import Database
-from reverie.store.db.queries import get_query
+from reverie.store.db.queries import get_query, get_sql
 
 
 class OutboxClaim:
@@ -25,7 +25,7 @@ class OutboxClaim:
 
     async def done(self, ids: Sequence[UUID]) -> None:
         """Removes rows that were published."""
-        await self._connection.execute(get_query("outbox_done").sql, list(ids))
+        await self._connection.execute(get_sql("outbox_done", 1), list(ids))
 
 
 class OutboxTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from reverie.domain.access.principals import Principal
@@ -110,7 +110,9 @@ class RedactionBackfillStore:
         """Puts clean texts in their place; whether none of the rows changed since it was read."""
         if run.table == ANSWER_TABLE:
             async with self._db.tenant_transaction(run.tenant) as connection:
-                await connection.fetch_rows("redaction_answers_delete", [row.place for row in rows])
+                await connection.fetch_rows(
+                    "idempotency_forget_answers", [row.place for row in rows]
+                )
             return True
         return all([await self._put_row(run, row) for row in rows])
 
@@ -129,20 +131,22 @@ class RedactionBackfillStore:
     ) -> bool:
         """Notes where the passage stands; False where another goes on with it."""
         is_current = await self._db.call(
-            "redaction_position_put",
+            "redaction_save_progress",
             run.tenant,
             run.started,
             run.table,
             run.position,
             looked,
             scrubbed,
-            lease_seconds,
+            timedelta(seconds=lease_seconds),
         )
         return bool(is_current)
 
     async def finish(self, run: BackfillRun, grace_seconds: float) -> None:
         """Ends a passage; another follows where it began before the grace was over."""
-        await self._db.call("redaction_finish", run.tenant, run.started, grace_seconds)
+        await self._db.call(
+            "redaction_finish", run.tenant, run.started, timedelta(seconds=grace_seconds)
+        )
 
     async def load_state(self, principal: Principal) -> BackfillState | None:
         """How far it is; None where the tenant never put a secret."""

@@ -7,30 +7,10 @@ from redaction_claim(make_interval(secs => $1));
 -- Rows of a table after a place, with their texts.
 select row_key as place, texts, seen from redaction_page($1, $2, $3, $4);
 
--- name: redaction_put_memory
--- Puts the clean texts of a memory in their place.
-select redaction_put_memory($1, $2, $3, $4);
-
--- name: redaction_put_row
--- Puts the clean texts of a row in their place.
-select redaction_put_row($1, $2, $3);
-
 -- name: redaction_answers
 -- Kept answers after a key, in order.
 select key, body from idempotency where tenant = $1 and key > $2 and body is not null
 order by key limit $3;
-
--- name: redaction_answers_delete
--- Forgets kept answers; what their requests did is still known.
-select idempotency_forget_answers($1, $2);
-
--- name: redaction_position_put
--- Notes how far a passage came; false where another has it.
-select redaction_save_progress($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
-
--- name: redaction_finish
--- Ends a passage.
-select redaction_finish($1, $2, make_interval(secs => $3));
 
 -- name: redaction_state
 -- How far the texts of the tenant were gone through since a secret was last put.

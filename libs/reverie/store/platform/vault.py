@@ -16,7 +16,7 @@ from reverie.domain.core.memory import is_state
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret, collect_secret_texts
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import run_once
+from reverie.store.db.idempotency import run_once
 from reverie.store.platform.encryption import SecretCipher, SecretLocation
 
 log = structlog.get_logger()
@@ -187,7 +187,7 @@ class VaultStore:
 
     async def load_redactor(self, tenant: int) -> Redactor:
         """Redacts the tenant's secrets; they are read again only when one of them changed."""
-        epoch = int(await self._db.call("vault_epoch", tenant))
+        epoch = int(await self._db.call("vault_epoch_of", tenant))
         cached = self._redactors.get(tenant)
         if cached and cached.secrets.epoch == epoch:
             return cached

@@ -1,7 +1,3 @@
--- name: vault_epoch
--- How often the secrets of a tenant changed.
-select vault_epoch_of($1);
-
 -- name: vault_put
 -- Writes an entry; no row where its version is not the one expected ($9; 0: it must be new).
 insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, who)

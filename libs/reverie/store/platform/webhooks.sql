@@ -1,11 +1,3 @@
--- name: project_exists
--- Whether anything is known of a project.
-select project_exists($1, $2);
-
--- name: webhook_find
--- The sealed secret of a webhook, by the names in its address.
-select tenant, sealed, key_id from webhook_find($1, $2, $3);
-
 -- name: webhook_put
 -- Sets the secret of a project's webhook; says when it was first set.
 insert into webhook as h (tenant, project, kind, sealed, key_id, who)

@@ -229,13 +229,18 @@ begin
                where s.tenant = p_tenant and s.name <> n.value order by s.scope);
 end $$;
 
--- Deletes old audit rows of all tenants.
-create function audit_sweep(p_age interval) returns bigint
+-- Deletes old rows of all tenants from one of the tables that hold rows for a limited time.
+create function delete_old_rows(p_table text, p_age interval) returns bigint
 language plpgsql volatile security definer as $$
 declare n bigint;
 begin
-  delete from audit where at < clock_timestamp() - p_age;
+  if p_table not in ('audit', 'idempotency', 'recall_trace', 'dream_decision') then
+    raise undefined_table using message = p_table;
+  end if;
+  execute format('delete from %I where %I < $1', p_table,
+                 case p_table when 'dream_decision' then 'created' else 'at' end)
+  using clock_timestamp() - p_age;
   get diagnostics n = row_count;
   return n;
 end $$;
-call run_across_tenants('audit_sweep(interval)');
+call run_across_tenants('delete_old_rows(text, interval)');

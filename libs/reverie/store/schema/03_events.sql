@@ -91,17 +91,6 @@ begin atomic
 end;
 call run_across_tenants('outbox_age()');
 
--- Deletes old idempotency keys of all tenants.
-create function idempotency_sweep(p_age interval) returns bigint
-language plpgsql volatile security definer as $$
-declare n bigint;
-begin
-  delete from idempotency where at < clock_timestamp() - p_age;
-  get diagnostics n = row_count;
-  return n;
-end $$;
-call run_across_tenants('idempotency_sweep(interval)');
-
 -- Deletes the kept answers of some requests, but not the record of what they wrote: a request that
 -- is sent again still writes nothing twice.
 create function idempotency_forget_answers(p_tenant int, p_keys text[]) returns void

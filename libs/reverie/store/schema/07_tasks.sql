@@ -14,53 +14,61 @@ create table task (
 call partition_by_tenant('task');
 call protect_tenant_table('task');
 
--- The unfinished tasks that a task waits for: what it depends on, or what superseded that. A
--- forgotten task holds nothing up.
-create function task_open_dependencies(p_tenant int, p_memory uuid) returns table (id uuid, scope text)
+-- The row of a task as it was at a moment (`infinity`: now); before its first move it was to do.
+create function task_row_as_of(p_tenant int, p_memory uuid, p_at timestamptz)
+returns table (id uuid, scope text, status text, successor uuid, state text, claimed_by text,
+               claimed_until timestamptz)
 language sql stable
 begin atomic
-  with recursive needed (id, scope, status, next) as (
-    select m.id, m.scope, m.status, m.superseded_by
-    from edge e join memory m on m.tenant = p_tenant and m.id = e.dst and m.kind = 'task'
-    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'depends_on' and e.known_to is null
-    union
-    select m.id, m.scope, m.status, m.superseded_by
-    from needed n join memory m on m.tenant = p_tenant and m.id = n.next and m.kind = 'task'
-    where n.status = 'superseded'
-  )
-  select n.id, n.scope from needed n
-  left join task t on t.tenant = p_tenant and t.memory = n.id
-  where n.status in ('active', 'archived') and n.id <> p_memory
-    and coalesce(t.state, 'todo') <> 'done'
-  order by n.id;
+  select m.id, m.scope, m.status, m.superseded_by, coalesce(t.state, 'todo'), t.claimed_by,
+         t.claimed_until
+  from memory m left join task t on t.tenant = p_tenant and t.memory = m.id
+  where m.tenant = p_tenant and m.id = p_memory and m.kind = 'task'
+    and m.known_from <= p_at and m.created <= p_at
+  union all
+  select m.id, coalesce(v.state ->> 'scope', m.scope), v.status,
+         (v.state ->> 'superseded_by')::uuid, coalesce(v.state -> 'task' ->> 'state', 'todo'),
+         v.state -> 'task' ->> 'claimed_by', (v.state -> 'task' ->> 'claimed_until')::timestamptz
+  from memory_version v join memory m on m.tenant = p_tenant and m.id = v.memory
+  where v.tenant = p_tenant and v.memory = p_memory and v.known_from <= p_at and p_at < v.known_to
+    and coalesce(v.state ->> 'kind', m.kind) = 'task';
 end;
 
--- Tasks as they are shown: one that waits for others is blocked, one whose claim expired is to do
--- again.
-create function task_view(p_tenant int)
+-- A task as it was shown at a moment (`infinity`: now). One that waits for others is blocked, one
+-- whose claim expired is to do again. It waits for unfinished tasks: for what it depends on, or what
+-- superseded that; a forgotten task holds nothing up.
+create function task_as_of(p_tenant int, p_memory uuid, p_at timestamptz)
 returns table (memory uuid, state text, claimed_by text, claimed_until timestamptz,
                waits_for uuid[], waits_in text[], claimable boolean)
 language sql stable
 begin atomic
-  select s.memory, s.state, s.holder, s.held_until, s.waits_for, s.waits_in,
-         s.state in ('todo', 'doing') and s.holder is null and s.active
-  from (
-    select m.id as memory, m.status = 'active' as active, u.waits_for, u.waits_in,
-           case when coalesce(t.state, 'todo') = 'done' then 'done'
-                when t.state = 'blocked' or u.waits_for <> '{}' then 'blocked'
-                when t.claimed_until <= clock_timestamp() then 'todo'
-                else coalesce(t.state, 'todo') end as state,
-           case when t.claimed_until > clock_timestamp() then t.claimed_by end as holder,
-           case when t.claimed_until > clock_timestamp() then t.claimed_until end as held_until
-    from memory m
-    left join task t on t.tenant = p_tenant and t.memory = m.id
-    cross join lateral (
-      select coalesce(array_agg(d.id order by d.id), '{}') as waits_for,
-             coalesce(array_agg(d.scope order by d.id), '{}') as waits_in
-      from task_open_dependencies(p_tenant, m.id) d
-    ) u
-    where m.tenant = p_tenant and m.kind = 'task'
-  ) s;
+  with recursive needed (id, scope, status, next, state) as (
+    select k.id, k.scope, k.status, k.successor, k.state
+    from edge e cross join lateral task_row_as_of(p_tenant, e.dst, p_at) k
+    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'depends_on'
+      and e.known_from <= p_at and (e.known_to is null or p_at < e.known_to)
+    union
+    select k.id, k.scope, k.status, k.successor, k.state
+    from needed n cross join lateral task_row_as_of(p_tenant, n.next, p_at) k
+    where n.status = 'superseded'
+  ), waited as (
+    select coalesce(array_agg(n.id order by n.id), '{}') as ids,
+           coalesce(array_agg(n.scope order by n.id), '{}') as scopes
+    from needed n
+    where n.status in ('active', 'archived') and n.id <> p_memory and n.state <> 'done'
+  ), shown as (
+    select k.id, k.status, w.ids, w.scopes,
+           k.claimed_until > least(p_at, clock_timestamp()) as held, k.claimed_by, k.claimed_until,
+           case when k.state = 'done' then 'done'
+                when k.state = 'blocked' or w.ids <> '{}' then 'blocked'
+                when k.claimed_until <= least(p_at, clock_timestamp()) then 'todo'
+                else k.state end as state
+    from task_row_as_of(p_tenant, p_memory, p_at) k cross join waited w
+  )
+  select s.id, s.state, case when s.held then s.claimed_by end,
+         case when s.held then s.claimed_until end, s.ids, s.scopes,
+         s.state in ('todo', 'doing') and s.held is not true and s.status = 'active'
+  from shown s;
 end;
 
 -- The tasks from one that waits to one that it waits for, over others; null where it does not wait
@@ -129,6 +137,7 @@ create function task_move(
 ) returns jsonb
 language plpgsql as $$
 declare
+  v_problem jsonb;
   v_memory memory;
   v_task task;
   v_holder text;
@@ -138,14 +147,9 @@ declare
   v_event uuid := gen_random_uuid();
 begin
   perform set_tenant(p_tenant);
-  select m.* into v_memory from memory m
-  where m.tenant = p_tenant and m.id = p_memory and m.status <> 'deleted'
-    and scope_matches(p_reads, m.scope)
-  for update;
-  if not found then return jsonb_build_object('problem', 'not_found'); end if;
-  if not scope_matches(p_writes, v_memory.scope) then
-    return jsonb_build_object('problem', 'forbidden', 'scope', v_memory.scope);
-  end if;
+  v_problem := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  if v_problem is not null then return v_problem; end if;
+  select m.* into v_memory from memory m where m.tenant = p_tenant and m.id = p_memory;
   if v_memory.kind <> 'task' then
     return jsonb_build_object('problem', 'no_task', 'kind', v_memory.kind);
   end if;
@@ -166,10 +170,11 @@ begin
     return jsonb_build_object('problem', v_task.state);
   end if;
   if v_state in ('doing', 'done') and (p_seconds is not null or v_state <> v_task.state) then
-    select array_agg(u.id) filter (where scope_matches(p_reads, u.scope)) into v_waits
-    from task_open_dependencies(p_tenant, p_memory) u having count(*) > 0;
+    select array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
+                 where scope_matches(p_reads, w.scope)) into v_waits
+    from task_as_of(p_tenant, p_memory, 'infinity') s where s.waits_for <> '{}';
     if found then
-      return jsonb_build_object('problem', 'waits', 'for', coalesce(to_jsonb(v_waits), '[]'));
+      return jsonb_build_object('problem', 'waits', 'for', v_waits);
     end if;
   end if;
   if p_seconds is null and v_state = v_task.state and (v_state = 'doing' or v_task.claimed_by is null)

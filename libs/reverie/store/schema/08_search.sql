@@ -279,14 +279,3 @@ create index recall_trace_at on recall_trace (at);
 call partition_by_tenant('recall_trace');
 call protect_tenant_table('recall_trace');
 call open_to_system('recall_trace', 'select, update, delete');
-
--- Deletes old traces of all tenants.
-create function recall_trace_sweep(p_age interval) returns bigint
-language plpgsql volatile security definer as $$
-declare n bigint;
-begin
-  delete from recall_trace where at < clock_timestamp() - p_age;
-  get diagnostics n = row_count;
-  return n;
-end $$;
-call run_across_tenants('recall_trace_sweep(interval)');

@@ -32,6 +32,43 @@ begin
   where m.tenant = p_tenant and m.id = p_old.id;
 end $$;
 
+-- Links a memory that was superseded to the one that took its place, and writes its event. Returns
+-- {id, version, event}.
+create function announce_superseded(
+  p_tenant int, p_tenant_name text, p_old memory, p_by uuid, p_why text, p_soft boolean, p_headers jsonb
+) returns jsonb
+language plpgsql as $$
+declare
+  v_event uuid := gen_random_uuid();
+begin
+  insert into edge (tenant, id, src, kind, dst, meta)
+  values (p_tenant, gen_random_uuid(), p_by, 'supersedes', p_old.id,
+          jsonb_build_object('reason', p_why, 'soft', p_soft))
+  on conflict do nothing;
+  perform enqueue_memory_event(p_tenant, p_tenant_name, 'superseded', p_old.id, p_old.version + 1,
+                               p_headers, v_event);
+  return jsonb_build_object('id', p_old.id, 'version', p_old.version + 1, 'event', v_event);
+end $$;
+
+-- Locks a memory for a change by a user. Returns {problem: not_found|forbidden, ...}, or null where
+-- the grants allow the change.
+create function lock_for_change(p_tenant int, p_memory uuid, p_reads text[], p_writes text[])
+returns jsonb
+language plpgsql as $$
+declare
+  v_scope text;
+begin
+  select m.scope into v_scope from memory m
+  where m.tenant = p_tenant and m.id = p_memory and m.status <> 'deleted'
+    and scope_matches(p_reads, m.scope)
+  for update;
+  if not found then return jsonb_build_object('problem', 'not_found'); end if;
+  if not scope_matches(p_writes, v_scope) then
+    return jsonb_build_object('problem', 'forbidden', 'scope', v_scope);
+  end if;
+  return null;
+end $$;
+
 -- Archives a memory, with its event; saves the version that it was.
 create function archive_memory(p_tenant int, p_tenant_name text, p_old memory, p_actor text, p_why text,
                                p_headers jsonb)
@@ -98,7 +135,7 @@ end $$;
 
 -- Writes one validated item. Returns {id, outcome, version, event, superseded?}, or {problem:
 -- conflict|missing_edge|cycle|busy, ...}, and then nothing was written.
-create function remember(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
+create function remember_item(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
 returns jsonb
 language plpgsql as $$
 declare
@@ -170,13 +207,8 @@ begin
   perform index_words(p_tenant, v_doc, v_words, v_len);
   perform add_memory_details(p_tenant, v_id, p_item);
   if v_old.id is not null then
-    insert into edge (tenant, id, src, kind, dst, meta)
-    values (p_tenant, gen_random_uuid(), v_id, 'supersedes', v_old.id,
-            jsonb_build_object('reason', v_reason, 'soft', v_soft));
-    v_superseded := jsonb_build_object('id', v_old.id, 'version', v_old.version + 1,
-                                 'event', gen_random_uuid());
-    perform enqueue_event(p_tenant, (v_superseded ->> 'event')::uuid,
-                          'memory.' || p_tenant_name || '.superseded', v_superseded - 'event', p_headers);
+    v_superseded := announce_superseded(p_tenant, p_tenant_name, v_old, v_id, v_reason, v_soft,
+                                        p_headers);
   end if;
   perform link_item_edges(p_tenant, v_id, p_item);
   perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', v_id, 1, p_headers,
@@ -189,7 +221,7 @@ end $$;
 -- Writes items in order and returns each outcome. Raises RV002 where the secrets that the caller
 -- redacted by have changed. Of an idempotent request (p_request), each p_place is written once. Its
 -- plans are cached, because planning took half of the time; no cached plan may read a whole table.
-create function remember_all(p_tenant int, p_tenant_name text, p_items jsonb, p_headers jsonb,
+create function remember(p_tenant int, p_tenant_name text, p_items jsonb, p_headers jsonb,
                              p_epoch bigint, p_request text, p_place text)
 returns setof jsonb
 language plpgsql
@@ -211,7 +243,7 @@ begin
     perform lock_identities(p_tenant, p_items);
     v_results := '[]';
     for v_item in select * from jsonb_array_elements(p_items) loop
-      v_results := v_results || remember(p_tenant, p_tenant_name, v_item, p_headers);
+      v_results := v_results || remember_item(p_tenant, p_tenant_name, v_item, p_headers);
     end loop;
     -- A request that changed nothing may be tried again.
     if p_request is not null and jsonb_path_exists(v_results, '$[*] ? (!exists(@.problem))') then
@@ -245,5 +277,5 @@ begin
   if (v_old.metadata -> 'learned') - array['claim', 'topic'] = v_tag - array['claim', 'topic'] then
     v_item := v_item || jsonb_build_object('hash', encode(v_old.hash, 'hex'));
   end if;
-  return remember(p_tenant, p_tenant_name, v_item, p_headers);
+  return remember_item(p_tenant, p_tenant_name, v_item, p_headers);
 end $$;

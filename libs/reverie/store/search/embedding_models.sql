@@ -32,10 +32,6 @@ select pg_advisory_xact_lock(hashtext('reverie.model'), $1);
 -- A tenant that was never moved goes by that model from now on.
 update tenant t set model = $2 where t.id = $1 and t.model is null and t.models ? $2;
 
--- name: models_in_use
--- The models that most tenants were moved to.
-select model from models_in_use($1);
-
 -- name: model_texts
 -- How the memories that came last begin: $2 of them, $3 characters of each.
 select left(m.content, $3) as text from memory m

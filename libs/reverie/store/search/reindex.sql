@@ -32,14 +32,6 @@ select id, role, content from turn where tenant = $1 and id > $2 order by id lim
 -- How many turns a rebuilding goes through.
 select count(*) from turn where tenant = $1;
 
--- name: reindex_words
--- Puts the words of memories and their postings in their place.
-select reindex_words($1, $2);
-
--- name: reindex_turns
--- Puts the postings of turns in their place.
-select reindex_turns($1, $2);
-
 -- name: reindex_sweep_postings
 -- Removes postings that no word of a memory that stands gives.
 delete from posting p where p.tenant = $1 and not exists (

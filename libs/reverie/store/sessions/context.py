@@ -16,7 +16,7 @@ from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.context.text_rendering import render_staleness_warning
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
 from reverie.store.db import row_mapping
-from reverie.store.db.database import Database, TenantConnection
+from reverie.store.db.database import Database, TenantConnection, update_setting
 from reverie.store.sessions.summaries import remove_outdated_lines
 
 INJECTED_KINDS = tuple(kind.value for kind, how in KIND_POLICIES.items() if how.in_session_context)
@@ -30,9 +30,11 @@ MEMORIES_PER_KIND = 50
 FILE_MEMORY_LIMIT = 20
 """How many memories the open files may call for."""
 
-
 CAUSE_LIMIT = 3
 """How many files are named that made memories doubtful."""
+
+_SETTING = "context"
+"""Under which name a project sets its budgets."""
 
 
 class ContextStore:
@@ -71,7 +73,7 @@ class ContextStore:
                 else []
             )
             sessions = await connection.fetch_rows("context_sessions", list(scopes), 1)
-            summaries = await connection.fetch_rows("context_summaries", list(scopes))
+            summaries = await connection.fetch_rows("summary_list", list(scopes), None, None, None)
             outdated = (
                 await connection.fetch_rows("summary_outdated_lines", list(scopes))
                 if summaries
@@ -120,14 +122,8 @@ class ContextStore:
         Raises `Invalid` naming what does not fit.
         """
         async with self._db.tenant_transaction(principal.tenant) as connection:
-            await connection.fetch_rows("settings_lock")
-            if changes is None:
-                await connection.fetch_value("context_budgets_reset", project)
-                return DEFAULT_BUDGETS
-            values = {**(await connection.fetch_value("context_budgets", project) or {}), **changes}
-            budgets = DEFAULT_BUDGETS.with_changes(values)
-            await connection.fetch_value("context_budgets_set", project, values)
-        return budgets
+            values = await update_setting(connection, project, _SETTING, changes)
+            return DEFAULT_BUDGETS.with_changes(values)
 
 
 def _format_cause(row: asyncpg.Record) -> str:
@@ -136,7 +132,7 @@ def _format_cause(row: asyncpg.Record) -> str:
 
 
 async def _load_budgets(connection: TenantConnection, project: str | None) -> ContextBudgets:
-    values = await connection.fetch_value("context_budgets", project) if project else None
+    values = await connection.fetch_value("setting_get", project, _SETTING) if project else None
     return DEFAULT_BUDGETS.with_changes(values) if values else DEFAULT_BUDGETS
 
 

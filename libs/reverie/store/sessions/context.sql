@@ -81,25 +81,7 @@ where m.status = 'active' and scope_matches($2, m.scope)
 order by n.named desc, m.pinned desc, coalesce(m.valid_from, m.created) desc, m.id desc, n.path
 limit $6;
 
--- name: context_budgets
--- The budgets that a project has set for the block at session start.
-select b.value from project_setting b
-where b.tenant = $1 and b.project = $2 and b.name = 'context';
-
--- name: context_budgets_set
--- Sets them anew; nulls and what is not named go back to the default.
-insert into project_setting (tenant, project, name, value) values ($1, $2, 'context', $3)
-on conflict (tenant, project, name) do update set value = excluded.value, updated = now();
-
--- name: context_budgets_reset
--- Takes them away.
-delete from project_setting where tenant = $1 and project = $2 and name = 'context';
-
--- name: context_summaries
--- The summaries of scopes that the patterns cover.
-select scope, version, content, tokens, updated from summary
-where tenant = $1 and scope_matches($2, scope) order by scope;
-
 -- name: task_states
 -- The states of the tasks in a list of memories.
-select s.memory, s.state from task_view($1) s where s.memory = any($2::uuid[]);
+select s.memory, s.state
+from unnest($2::uuid[]) m (id) cross join lateral task_as_of($1, m.id, 'infinity') s;

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import NotFound
 from reverie.domain.extraction.dream_runs import DreamThresholds
-from reverie.store.db.database import Database
+from reverie.store.db.database import Database, update_setting
 
 ALL_PROJECTS = "*"
 """What is set for this project holds for all scopes of the tenant."""
@@ -107,7 +106,9 @@ class DreamRunStore:
     ) -> tuple[DreamRunRecord, list[DigestedSession]]:
         """A run, and what went into it. Raises `NotFound`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
-            row = await connection.fetch_row("dream_run", run, list(principal.reads))
+            row = await connection.fetch_row(
+                "dream_runs", list(principal.reads), None, None, 1, run
+            )
             if row is None:
                 raise NotFound("dream", str(run))
             session_rows = await connection.fetch_rows(
@@ -123,13 +124,14 @@ class DreamRunStore:
         """Runs over readable scopes, newest first below the id `below`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "dream_runs", list(principal.reads), below, scope, limit
+                "dream_runs", list(principal.reads), below, scope, limit, None
             )
         return [DreamRunRecord(**row) for row in found]
 
     async def delete_old_decisions(self, age_seconds: float) -> int:
         """Deletes why runs so long ago decided what they did; the runs stay."""
-        return int(await self._db.call("dream_decisions_delete_old", age_seconds))
+        age = timedelta(seconds=age_seconds)
+        return int(await self._db.call("delete_old_rows", "dream_decision", age))
 
     async def get_tenant_name(self, tenant: int) -> str | None:
         """The name of a tenant; None where there is none of that number."""
@@ -165,23 +167,15 @@ class DreamLimitStore:
     async def load(self, tenant: int, project: str) -> dict[str, float]:
         """What is set for a project; what is not is left out."""
         async with self._db.tenant_transaction(tenant) as connection:
-            return await connection.fetch_value("dream_limits_get", project) or {}
+            return await connection.fetch_value("setting_get", project, "dream") or {}
 
     async def update(
         self, tenant: int, project: str, changes: Mapping[str, float] | None, base: DreamThresholds
     ) -> dict[str, float]:
         """Sets some anew; None takes all back. Raises `Invalid` naming what does not fit."""
         async with self._db.tenant_transaction(tenant) as connection:
-            await connection.fetch_rows("settings_lock")
-            if changes is None:
-                await connection.fetch_value("dream_limits_reset", project)
-                return {}
-            values: dict[str, Any] = {
-                **(await connection.fetch_value("dream_limits_get", project) or {}),
-                **changes,
-            }
+            values = await update_setting(connection, project, "dream", changes)
             base.with_changes(values)
-            await connection.fetch_value("dream_limits_put", project, values)
         return values
 
 

@@ -1,9 +1,3 @@
--- name: dream_run
--- One run over a scope that the grants cover.
-select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
-       reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
-from dream_run where tenant = $1 and id = $2 and scope_matches($3, scope);
-
 -- name: dream_digested_sessions
 -- How much of each session a run digested.
 select session, count(*) as turns, sum(length(content)) as chars, min(ord) as first,
@@ -20,33 +14,11 @@ left join memory m on m.tenant = $1 and m.id = d.memory and m.status <> 'deleted
 where d.tenant = $1 and d.run = $2 and scope_matches($3, d.scope) and d.no > $4
 order by d.no limit $5;
 
--- name: dream_pending_scopes
--- What waits in scopes that the grants cover, and what is asked for.
-select * from dream_pending_scopes($1, $2, $3, $4, $5);
-
--- name: dream_limits_get
--- What a project, or with * the tenant, has set for its dreams.
-select s.value from project_setting s
-where s.tenant = $1 and s.project = $2 and s.name = 'dream';
-
--- name: dream_limits_put
--- Sets it anew.
-insert into project_setting (tenant, project, name, value) values ($1, $2, 'dream', $3)
-on conflict (tenant, project, name) do update set value = excluded.value, updated = now();
-
--- name: dream_limits_reset
--- Takes it away.
-delete from project_setting where tenant = $1 and project = $2 and name = 'dream';
-
--- name: dream_decisions_delete_old
--- Deletes the decisions of runs long ago.
-select dream_decisions_sweep(make_interval(secs => $1));
-
 -- name: dream_runs
--- Runs over scopes that the grants cover, newest first below the cursor.
+-- Runs over scopes that the grants cover, newest first below the cursor; or the one run $6.
 select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
        reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
 from dream_run
 where tenant = $1 and scope_matches($2, scope) and ($3::uuid is null or id < $3)
-  and ($4::text is null or scope = $4)
+  and ($4::text is null or scope = $4) and ($6::uuid is null or id = $6)
 order by id desc limit $5;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from reverie.domain.graph.duplicate_detection import ComparedMemory
 from reverie.domain.text.turns import TurnText
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import retry_on_conflict
+from reverie.store.db.idempotency import retry_on_conflict
 
 START_ID = UUID(int=0)
 REASON_REQUESTED = "asked"
@@ -121,14 +121,15 @@ class DreamStore:
         Sessions that were silent for `silent_seconds` have no open topic; none has, where somebody
         asked.
         """
-        silent = 0.0 if reason == REASON_REQUESTED else silent_seconds
+        if reason == REASON_REQUESTED:
+            silent_seconds = 0.0
         ticket = _build_ticket(tenant, tenant_name, scope, headers)
         status = await self._db.call(
             "dream_request",
             tenant,
             scope,
             reason,
-            silent,
+            None if silent_seconds is None else timedelta(seconds=silent_seconds),
             ticket.id,
             ticket.subject,
             dict(headers),
@@ -137,14 +138,18 @@ class DreamStore:
 
     async def claim(self, worker: str, lease_seconds: float) -> DreamLease | None:
         """The fairest due job of all tenants, or None."""
-        found = await self._db.fetch_rows("dream_claim", worker, lease_seconds)
+        found = await self._db.fetch_rows("dream_claim", worker, timedelta(seconds=lease_seconds))
         return DreamLease(**found[0]) if found else None
 
     async def renew(self, lease: DreamLease, lease_seconds: float) -> bool:
         """Keeps the lease alive; False where another has it."""
         return bool(
             await self._db.call(
-                "dream_renew", lease.tenant, lease.scope, lease.epoch, lease_seconds
+                "dream_renew",
+                lease.tenant,
+                lease.scope,
+                lease.epoch,
+                timedelta(seconds=lease_seconds),
             )
         )
 
@@ -207,30 +212,19 @@ class DreamStore:
         `matches`: what stands to a new memory, by its id. What cites turns of another session or
         scope is refused.
         """
-        effective_record = record or DreamRunLog()
+        record = record or DreamRunLog()
         payload = [
             row_mapping.encode_memory(new, ["*"])
-            | {"why": effective_record.reasons.get(new.id)}
+            | {"why": record.reasons.get(new.id)}
             | ({"like": matches[new.id].encode()} if matches and new.id in matches else {})
             for new in items
         ]
-        args = (
-            lease.epoch,
-            run,
-            session,
-            payload,
-            list(turns),
-            dict(headers),
-            effective_record.to_json(),
+        job = lease.tenant, lease.tenant_name, lease.scope, lease.epoch
+        changes = payload, list(turns), dict(headers), record.to_json()
+        found: list[dict[str, Any]] | None = await retry_on_conflict(
+            lambda: self._db.call("dream_commit", *job, run, session, *changes), "the scope"
         )
-
-        async def once() -> list[dict[str, Any]] | None:
-            found: list[dict[str, Any]] | None = await self._db.call(
-                "dream_commit", lease.tenant, lease.tenant_name, lease.scope, *args
-            )
-            return found
-
-        return await retry_on_conflict(once, "the scope")
+        return found
 
     async def promote(
         self, lease: DreamLease, run: UUID, limit: int, headers: Mapping[str, str]
@@ -279,10 +273,8 @@ class DreamStore:
 
         Also answers what to publish.
         """
-        ticket, event_id = (
-            _build_ticket(lease.tenant, lease.tenant_name, lease.scope, headers),
-            new_id(),
-        )
+        ticket = _build_ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
+        event_id = new_id()
         found = await self._db.call(
             "dream_finish",
             lease.tenant,
@@ -324,7 +316,7 @@ class DreamStore:
             run,
             error,
             max_attempts,
-            pause_seconds,
+            timedelta(seconds=pause_seconds),
             {"id": str(message.id), "subject": message.subject, "headers": message.headers},
             event_id,
         )
@@ -350,7 +342,7 @@ class DreamStore:
 
     async def list_overdue(self, age_seconds: float, limit: int = 100) -> list[OutgoingEvent]:
         """Tickets of jobs whose own may be lost: due so long, and nobody works on them."""
-        found = await self._db.fetch_rows("dreams_overdue", age_seconds, limit)
+        found = await self._db.fetch_rows("dreams_overdue", timedelta(seconds=age_seconds), limit)
         return [_build_ticket(row["tenant"], row["tenant_name"], row["scope"], {}) for row in found]
 
     async def list_due_scopes(self, limits: DreamThresholds, limit: int = 100) -> list[DueScope]:

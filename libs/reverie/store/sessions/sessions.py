@@ -12,7 +12,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Conflict, NotFound
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.store.db.database import Database
-from reverie.store.db.idempotent_writes import run_once
+from reverie.store.db.idempotency import run_once
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class SessionStore:
         `limits` say when a scope dreams, where tenant and project have set nothing else.
         """
         found = await self._db.call(
-            "turns_append",
+            "append_turns",
             principal.tenant,
             session,
             [_encode_turn(turn) for turn in turns],

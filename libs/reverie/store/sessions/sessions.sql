@@ -35,10 +35,6 @@ set ended = coalesce(ended, least(greatest(coalesce($4, now()), started), now())
 where tenant = $1 and id = $2
 returning scope, pending;
 
--- name: turns_append
--- Appends turns in order, known external ids left out; answers the counts, and why the scope is due.
-select append_turns($1, $2, $3, $4);
-
 -- name: turns_list
 -- The turns of a session in order after $3.
 select id, session, ord, role, content, at, tool, external_id, run is not null as digested

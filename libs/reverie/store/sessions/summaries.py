@@ -104,7 +104,7 @@ class SummaryStore:
         }
         return bool(
             await self._db.call(
-                "summary_put", lease.tenant, lease.scope, lease.epoch, content, tokens, rests_on
+                "put_summary", lease.tenant, lease.scope, lease.epoch, content, tokens, rests_on
             )
         )
 

@@ -49,10 +49,6 @@ where id = any(array(
     and e.kind not in ('file', 'entity')))
 order by id;
 
--- name: summary_put
--- Puts a scope's summary, and what it rests on.
-select put_summary($1, $2, $3, $4, $5, $6);
-
 -- name: summary_list
 -- The summaries of scopes that the grants $2 cover, of one scope $3 or all, by scope after $4.
 select scope, version, content, tokens, updated from summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -60,7 +60,7 @@ class GitChangeStore:
         subject = git_subject(principal.tenant_name, project)
         event_id = new_id()
         found = await self._db.call(
-            "change_add",
+            "git_event_add",
             principal.tenant,
             new_id(),
             project,
@@ -90,7 +90,9 @@ class GitChangeStore:
         self, age_seconds: float, limit: int = 100
     ) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, change) of changes whose event may be lost."""
-        found = await self._db.fetch_rows("changes_unprocessed", age_seconds, limit)
+        found = await self._db.fetch_rows(
+            "changes_unprocessed", timedelta(seconds=age_seconds), limit
+        )
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
     async def list_stale(

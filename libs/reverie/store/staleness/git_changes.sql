@@ -1,14 +1,6 @@
--- name: change_add
--- Stores a change once and announces it.
-select git_event_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
-
 -- name: change_get
 -- A stored change; `told` tells what it says now from what it will.
 select id, project, branch, body, processed, md5(body::text) as told from git_event where tenant = $1 and id = $2;
-
--- name: changes_unprocessed
--- Changes whose event may be lost.
-select * from changes_unprocessed(make_interval(secs => $1), $2);
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.

@@ -15,7 +15,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import MemoryStatus
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.db.idempotent_writes import retry_on_conflict, run_once
+from reverie.store.db.idempotency import retry_on_conflict, run_once
 from reverie.store.memories.edits import MemoryChange, build_content_fields, change_in_transaction
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.staleness.stale_marks import confirm_in_transaction
@@ -113,7 +113,7 @@ class ReviewStore:
         """Reviews in a state, the newest first."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "review_list", list(principal.reads), state, below, limit
+                "review_list", list(principal.reads), state, below, limit, None
             )
         return [MemoryReview(**row) for row in found]
 
@@ -154,7 +154,7 @@ async def _decide(
     connection: TenantConnection, principal: Principal, review_id: UUID, state: str
 ) -> MemoryReview:
     """The review, of which somebody decides that it is in this state now."""
-    row = await connection.fetch_row("review_get", review_id, list(principal.reads))
+    row = await connection.fetch_row("review_list", list(principal.reads), None, None, 1, review_id)
     if row is None:
         raise NotFound("review", str(review_id))
     found = MemoryReview(**row)

@@ -32,20 +32,14 @@ insert into review (tenant, id, memory, version, verdict, content, why, author, 
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, case $5 when 'unsure' then 'refused' else 'open' end);
 
 -- name: review_list
--- Reviews in state $3 of memories that the grants $2 cover, the newest first, below cursor $4.
+-- Reviews in state $3 of memories that the grants $2 cover, the newest first, below cursor $4; or the one
+-- review $6, whatever its state.
 select r.id, r.memory, r.version, r.verdict, r.content, r.why, r.author as made_by, r.state, r.created as made, r.decided,
        r.who, m.scope, m.content as told, m.version as standing
 from review r join memory m on m.tenant = $1 and m.id = r.memory
-where r.tenant = $1 and r.state = $3 and scope_matches($2, m.scope) and m.status <> 'deleted'
-  and ($4::uuid is null or r.id < $4)
+where r.tenant = $1 and ($3::text is null or r.state = $3) and scope_matches($2, m.scope) and m.status <> 'deleted'
+  and ($4::uuid is null or r.id < $4) and ($6::uuid is null or r.id = $6)
 order by r.id desc limit $5;
-
--- name: review_get
--- One review of a memory that the grants $3 cover.
-select r.id, r.memory, r.version, r.verdict, r.content, r.why, r.author as made_by, r.state, r.created as made, r.decided,
-       r.who, m.scope, m.content as told, m.version as standing
-from review r join memory m on m.tenant = $1 and m.id = r.memory
-where r.tenant = $1 and r.id = $2 and scope_matches($3, m.scope) and m.status <> 'deleted';
 
 -- name: review_decide
 -- Ends an open review; its id, or no row where it is open no more.

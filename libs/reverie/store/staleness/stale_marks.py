@@ -24,7 +24,7 @@ from reverie.domain.core.memory import hash_content
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.staleness.propagation import DependencyEdge, PropagationTarget
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.db.idempotent_writes import call_once
+from reverie.store.db.idempotency import call_once
 from reverie.store.staleness.git_changes import StoredGitChange
 
 
@@ -176,7 +176,7 @@ class LockedProject:
         """The node of a file, made where it is missing; None where its key is taken."""
         path_hash = bytes.fromhex(hash_content(path))
         found = await self._connection.fetch_value(
-            "file_node_ensure", self._project, path, _file_name(path), new_id(), path_hash
+            "ensure_file_node", self._project, path, _file_name(path), new_id(), path_hash
         )
         return None if found is None else UUID(str(found))
 
@@ -187,7 +187,7 @@ class LockedProject:
         path_hash = bytes.fromhex(hash_content(path))
         renamed = bool(
             await self._connection.fetch_value(
-                "anchor_rename", node, path, _file_name(path), path_hash
+                "rename_file", node, path, _file_name(path), path_hash
             )
         )
         if renamed:
@@ -200,9 +200,7 @@ class LockedProject:
         """Moves the edges of a file node to the node of its new path."""
         target = await self.ensure_file_node(path)
         if target is not None and target != node:
-            await self._connection.fetch_rows(
-                "anchor_move_memories", node, target, sorted(memories)
-            )
+            await self._connection.fetch_rows("move_touches", node, target, sorted(memories))
             await self._add_earlier_paths(target, earlier_paths)
 
     async def _add_earlier_paths(self, node: UUID, paths: Sequence[str]) -> None:
@@ -242,7 +240,7 @@ class LockedProject:
             # One commit may touch a file in several of its steps: the gravest stands for it.
             latest_marks[mark["memory"], mark["commit"], mark["path"], mark["origin"]] = mark
         found = await self._connection.fetch_rows(
-            "marks_replace",
+            "replace_marks",
             list(origins),
             list(nodes),
             event_id,
@@ -275,10 +273,8 @@ class LockedProject:
             for scope, ticket in tickets.items()
         ]
         args = (self._project, event_id, list(branches), ticket_records, dict(headers))
-        return [
-            tickets[row["scope"]]
-            for row in await self._connection.fetch_rows("branches_merged", *args)
-        ]
+        requested = await self._connection.fetch_rows("request_branch_promotion", *args)
+        return [tickets[row[0]] for row in requested]
 
     async def archive_branch(self, branch: str, limit: int, headers: Mapping[str, str]) -> int:
         """Archives up to `limit` memories of a deleted branch; answers how many there were."""

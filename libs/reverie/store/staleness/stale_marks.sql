@@ -73,18 +73,6 @@ cross join lateral (
 ) e
 order by near, far, e.kind;
 
--- name: marks_replace
--- Marks that memories leave by files, in place of those that stood; answers whose doubt is new or gone.
-select memory, version, open from replace_marks($1, $2, $3, $4, $5);
-
--- name: anchor_rename
--- A file that got another name keeps its node, where no node has that name: says whether.
-select rename_file($1, $2, $3, $4, $5);
-
--- name: anchor_move_memories
--- Memories that touched a node touch another one.
-select move_touches($1, $2, $3, $4);
-
 -- name: file_rename_add
 -- Names that a file had before.
 insert into file_rename (tenant, node, project, path, name)
@@ -110,26 +98,10 @@ select id, version from memory
 where tenant = $1 and id = any($2::uuid[]) and status = 'active' and scope_matches($3, scope)
   and scope_matches($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
 
--- name: branches_merged
--- Notes what a change brought in, and asks for the dreams that promote it; answers their scopes.
-select scope from request_branch_promotion($1, $2, $3, $4, $5, $6) s (scope);
-
--- name: branch_archive
--- Archives memories of a deleted branch; answers how many.
-select branch_archive($1, $2, $3, $4, $5, $6);
-
--- name: memory_confirm
--- Notes that a memory holds.
-select memory_confirm($1, $2, $3, $4, $5, $6);
-
 -- name: outbox_add
 -- Events of one subject, for the outbox.
 select enqueue_event($1, e.id, $2, e.payload, $4)
 from jsonb_to_recordset($3) e (id uuid, payload jsonb);
-
--- name: file_node_ensure
--- The node of a file in a project, made where it is missing.
-select ensure_file_node($1, $2, $3, $4, $5, $6);
 
 -- name: edge_put
 -- An open edge that cannot close a causal cycle: touches or relates_to.

@@ -18,7 +18,7 @@ from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.observability.tracing import current_trace_id
-from reverie.store.platform.recall_traces import RecallTraceRecord
+from reverie.store.search.recall_traces import RecallTraceRecord
 from reverie_services.recall.dependencies import RecallPipelineDependencies
 from reverie_services.recall.pipeline.recall import recall
 from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult, RecallState

@@ -20,7 +20,7 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.streaming import StreamingReply
 from reverie.runtime.http.validation import QueryParams
-from reverie.store.memories.scope_notes import ScopeNotes
+from reverie.store.memories.export_import import ScopeNotes
 from reverie_services.recall.dependencies import ExportDependencies
 
 ExportedFiles = Iterator[tuple[str, str]]

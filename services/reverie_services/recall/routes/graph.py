@@ -126,10 +126,7 @@ async def get_subgraph(
 ) -> SubgraphResponse:
     """`GET /v1/memories/{id}/subgraph`."""
     principal, query = call.principal, call.query
-    if query.as_of:
-        root = await deps.history.resolve(principal, call.path["id"], query.as_of)
-    else:
-        root = await deps.memories.resolve(principal, call.path["id"])
+    root = await deps.memories.resolve(principal, call.path["id"], query.as_of)
     request = SubgraphRequest(
         query.depth,
         query.fan_out,

@@ -106,12 +106,10 @@ async def _get_memory_as_of(
     deps: MemoryDependencies, principal: Principal, id_text: str, at: datetime
 ) -> Reply:
     """A memory as it was known at `at`; it has no ETag, for the past cannot be edited."""
-    history = deps.history
-    requested_id = await history.find_id(principal, id_text, at)
-    memory = await history.get(
-        principal, await history.resolve(principal, str(requested_id), at), at
-    )
-    neighbours = await history.load_neighbours(principal, memory.id, at)
+    requested_id = await deps.memories.find_id(principal, id_text, at)
+    memory_id = await deps.memories.resolve(principal, str(requested_id), at)
+    memory = await deps.history.get(principal, memory_id, at)
+    neighbours = await deps.memories.load_neighbours(principal, memory.id, at)
     task_status = None
     if memory.kind is Kind.TASK:
         task_status = await deps.tasks.get_status(principal, memory.id, at)

@@ -13,7 +13,7 @@ from reverie.domain.core.memory import Memory
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
-from reverie.store.platform.recall_traces import RecallTraceRecord
+from reverie.store.search.recall_traces import RecallTraceRecord
 from reverie_services.recall.dependencies import TraceDependencies
 from reverie_services.recall.pipeline.recall_trace import decode_trace
 

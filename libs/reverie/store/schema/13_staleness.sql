@@ -139,19 +139,15 @@ create function memory_confirm(
 ) returns jsonb
 language plpgsql as $$
 declare
+  v_problem jsonb;
   v_old memory;
   v_marks int;
   v_event uuid;
 begin
   perform set_tenant(p_tenant);
-  select m.* into v_old from memory m
-  where m.tenant = p_tenant and m.id = p_memory and m.status <> 'deleted'
-    and scope_matches(p_reads, m.scope)
-  for update;
-  if not found then return jsonb_build_object('problem', 'not_found'); end if;
-  if not scope_matches(p_writes, v_old.scope) then
-    return jsonb_build_object('problem', 'forbidden', 'scope', v_old.scope);
-  end if;
+  v_problem := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  if v_problem is not null then return v_problem; end if;
+  select m.* into v_old from memory m where m.tenant = p_tenant and m.id = p_memory;
   if v_old.kind in ('file', 'entity') then return jsonb_build_object('problem', 'made'); end if;
   update memory m set checked = now(), confirmed = now()
   where m.tenant = p_tenant and m.id = p_memory;

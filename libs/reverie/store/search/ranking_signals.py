@@ -113,7 +113,7 @@ class UsageStore:
             dict.fromkeys((use.used_by, memory) for use in uses for memory in use.memories)
         )
         found = await self._db.call(
-            "memory_uses_record",
+            "record_memory_uses",
             tenant,
             [used_by for used_by, _ in pairs],
             [memory for _, memory in pairs],

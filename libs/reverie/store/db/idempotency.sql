@@ -1,7 +1,3 @@
--- name: idempotency_sweep
--- Forgets old answers.
-select idempotency_sweep(make_interval(secs => $1));
-
 -- name: idempotency_begin
 -- Takes a key, or one whose taker has been silent for $5 seconds; no row where it is taken, or where
 -- another request has written something under it.
@@ -33,3 +29,13 @@ delete from idempotency where tenant = $1 and key = $2 and status is null and ef
 -- Frees a key under which something was written, though its taker does not know: who comes next finds it.
 update idempotency set at = now() - interval '1 hour'
 where tenant = $1 and key = $2 and status is null and effect is not null;
+
+-- name: effect_get
+-- What the request $2 did in one place; nobody else finds or notes any of it meanwhile.
+select i.effect -> $3::text from idempotency i where i.tenant = $1 and i.key = $2 for update;
+
+-- name: effect_put
+-- Notes what the request $2 did in one place.
+update idempotency
+set effect = coalesce(effect, '{}') || jsonb_build_object($3::text, $4::jsonb)
+where tenant = $1 and key = $2;

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -78,8 +78,8 @@ class RecallTraceStore:
 
     async def sweep(self, seconds: float) -> int:
         """Forgets traces older than that, of all tenants; says how many."""
-        found = await self._db.fetch_rows("recall_trace_sweep", seconds)
-        return int(found[0][0])
+        age = timedelta(seconds=seconds)
+        return int(await self._db.call("delete_old_rows", "recall_trace", age))
 
 
 def _encode_trace(trace: RecallTraceRecord) -> tuple[Any, ...]:

@@ -86,79 +86,44 @@ begin
   end loop;
 end $$;
 
--- Imports rows that never change what exists: sessions and names of scopes.
-create function import_rows(p_tenant int, p_table text, p_rows jsonb) returns setof jsonb
+-- Imports rows of a table. Sessions and names of scopes never change what exists; of summaries and
+-- settings of projects, the strategy decides where one exists.
+create function import_rows(p_tenant int, p_table text, p_rows jsonb, p_strategy text)
+returns setof jsonb
 language plpgsql as $$
 declare
   v_row jsonb;
+  v_updated boolean;
 begin
   perform set_tenant(p_tenant);
-  if p_table not in ('session', 'scope_name') then
+  if p_table not in ('session', 'scope_name', 'summary', 'project_setting') then
     raise exception 'rows of % are not imported this way', p_table;
   end if;
   for v_row in select r || jsonb_build_object('tenant', p_tenant) from jsonb_array_elements(p_rows) r
   loop
-    return next jsonb_build_object('outcome',
-      case when import_row(p_table::regclass, v_row) then 'created' else 'skipped' end);
-  end loop;
-end $$;
-
--- Imports summaries; the strategy decides where one exists.
-create function import_summaries(p_tenant int, p_rows jsonb, p_strategy text) returns setof jsonb
-language plpgsql as $$
-declare
-  v_row jsonb;
-  v_old summary;
-  v_new summary;
-begin
-  perform set_tenant(p_tenant);
-  for v_row in select * from jsonb_array_elements(p_rows) loop
-    if import_row('summary', v_row || jsonb_build_object('tenant', p_tenant)) then
+    if import_row(p_table::regclass, v_row) then
       return next jsonb_build_object('outcome', 'created');
       continue;
     end if;
-    select s.* into v_old from summary s
-    where s.tenant = p_tenant and s.scope = v_row ->> 'scope' for update;
-    v_new := jsonb_populate_record(v_old, v_row);
-    if p_strategy = 'skip' or v_new.content = v_old.content
-       or p_strategy = 'merge' and v_new.updated <= v_old.updated then
-      return next jsonb_build_object('outcome', 'skipped');
-      continue;
+    v_updated := false;
+    if p_strategy <> 'skip' and p_table = 'summary' then
+      update summary s
+      set content = n.content, tokens = n.tokens, updated = n.updated,
+          version = greatest(s.version + 1, n.version)
+      from summary o cross join lateral jsonb_populate_record(o, v_row) n
+      where o.tenant = p_tenant and o.scope = v_row ->> 'scope'
+        and s.tenant = p_tenant and s.scope = o.scope and s.content <> n.content
+        and (p_strategy <> 'merge' or n.updated > s.updated);
+      v_updated := found;
+    elsif p_strategy <> 'skip' and p_table = 'project_setting' then
+      update project_setting s set value = n.value, updated = n.updated
+      from project_setting o cross join lateral jsonb_populate_record(o, v_row) n
+      where o.tenant = p_tenant and o.project = v_row ->> 'project' and o.name = v_row ->> 'name'
+        and s.tenant = p_tenant and s.project = o.project and s.name = o.name
+        and s.value <> n.value and (p_strategy <> 'merge' or n.updated > s.updated);
+      v_updated := found;
     end if;
-    update summary s
-    set content = v_new.content, tokens = v_new.tokens, updated = v_new.updated,
-        version = greatest(v_old.version + 1, v_new.version)
-    where s.tenant = p_tenant and s.scope = v_old.scope;
-    return next jsonb_build_object('outcome', 'updated');
-  end loop;
-end $$;
-
--- Imports settings of projects, by the same rules as summaries.
-create function import_project_settings(p_tenant int, p_rows jsonb, p_strategy text) returns setof jsonb
-language plpgsql as $$
-declare
-  v_row jsonb;
-  v_old project_setting;
-  v_new project_setting;
-begin
-  perform set_tenant(p_tenant);
-  for v_row in select * from jsonb_array_elements(p_rows) loop
-    if import_row('project_setting', v_row || jsonb_build_object('tenant', p_tenant)) then
-      return next jsonb_build_object('outcome', 'created');
-      continue;
-    end if;
-    select s.* into v_old from project_setting s
-    where s.tenant = p_tenant and s.project = v_row ->> 'project' and s.name = v_row ->> 'name'
-    for update;
-    v_new := jsonb_populate_record(v_old, v_row);
-    if p_strategy = 'skip' or v_new.value = v_old.value
-       or p_strategy = 'merge' and v_new.updated <= v_old.updated then
-      return next jsonb_build_object('outcome', 'skipped');
-      continue;
-    end if;
-    update project_setting s set value = v_new.value, updated = v_new.updated
-    where s.tenant = p_tenant and s.project = v_old.project and s.name = v_old.name;
-    return next jsonb_build_object('outcome', 'updated');
+    return next jsonb_build_object('outcome', case when v_updated then 'updated' else 'skipped' end);
   end loop;
 end $$;
 

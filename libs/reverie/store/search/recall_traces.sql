@@ -23,7 +23,3 @@ where tenant = $1 and scopes_match_all($2, scopes)
   and ($3::text is null or agent = $3 or starts_with(agent, $3 || '/'))
   and ($4::uuid is null or id < $4) and ($5::uuid is null or session = $5)
 order by id desc limit $6;
-
--- name: recall_trace_sweep
--- Forgets old traces of all tenants.
-select recall_trace_sweep(make_interval(secs => $1));

@@ -148,7 +148,7 @@ end $$;
 
 -- Writes one item of a digest. `like` is the existing memory that it resembles: {id, version,
 -- verdict, why}. `same` reinforces that memory, `refined` supersedes it, `contradicting` links it
--- and lowers its confidence; where it has changed since, the item is new. Returns what remember()
+-- and lowers its confidence; where it has changed since, the item is new. Returns what remember_item()
 -- does, or {problem: beyond} for an item of another scope or with turns of another session.
 create function dream_write_item(
   p_tenant int, p_tenant_name text, p_scope text, p_session uuid, p_item jsonb, p_headers jsonb
@@ -170,29 +170,26 @@ begin
     if found and v_old.hash <> decode(p_item ->> 'hash', 'hex') then
       return rewrite_session_memory(p_tenant, p_tenant_name, v_old, p_item, p_headers);
     end if;
-    return remember(p_tenant, p_tenant_name, p_item, p_headers);
+    return remember_item(p_tenant, p_tenant_name, p_item, p_headers);
   end if;
   select m.* into v_old from memory m
   where m.tenant = p_tenant and m.id = (v_match ->> 'id')::uuid and m.scope = p_scope
     and m.version = (v_match ->> 'version')::int and m.status = 'active' for update;
   if v_old.id is null then
-    return remember(p_tenant, p_tenant_name, p_item, p_headers);
+    return remember_item(p_tenant, p_tenant_name, p_item, p_headers);
   end if;
   if v_match ->> 'verdict' = 'same' then
     return reinforce_memory(p_tenant, p_tenant_name, v_old, p_item, p_headers)
            || jsonb_build_object('why', v_match ->> 'why');
   end if;
-  v_result := remember(p_tenant, p_tenant_name, p_item, p_headers);
+  v_result := remember_item(p_tenant, p_tenant_name, p_item, p_headers);
   if v_result ->> 'outcome' <> 'created' then
     return v_result;
   end if;
   if v_match ->> 'verdict' = 'refined' and not v_old.pinned and v_old.key is null then
     perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'who', v_match ->> 'why');
-    insert into edge (tenant, id, src, kind, dst, meta)
-    values (p_tenant, gen_random_uuid(), (v_result ->> 'id')::uuid, 'supersedes', v_old.id,
-            jsonb_build_object('reason', v_match ->> 'why', 'soft', false));
-    perform enqueue_memory_event(p_tenant, p_tenant_name, 'superseded', v_old.id,
-                                 v_old.version + 1, p_headers);
+    perform announce_superseded(p_tenant, p_tenant_name, v_old, (v_result ->> 'id')::uuid,
+                                v_match ->> 'why', false, p_headers);
     return v_result || jsonb_build_object('outcome', 'superseded', 'why', v_match ->> 'why');
   end if;
   v_pair := jsonb_build_object('older', v_old.id, 'older_version', v_old.version,

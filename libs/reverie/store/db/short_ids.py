@@ -11,11 +11,19 @@ import asyncpg
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.domain.core.ids import parse_id_fragment
-from reverie.store.db.database import Database, TenantConnection
+from reverie.store.db.database import Database
 
 IdKind = Literal["session", "dream", "trace", "review", "link", "key"]
 LISTED_MATCHES = 5
 """So many are named where a short id means several; a query reads one more."""
+_QUERIES: dict[IdKind, str] = {
+    "session": "session_by_short_id",
+    "dream": "dream_by_short_id",
+    "trace": "trace_by_short_id",
+    "review": "review_by_short_id",
+    "link": "link_by_short_id",
+    "key": "key_by_short_id",
+}
 _AGENT_KINDS = frozenset({"session", "trace"})
 """What belongs to an agent, so that a key of another does not see it."""
 
@@ -40,28 +48,10 @@ class ShortIdResolver:
         agent_args = (principal.agent,) if kind in _AGENT_KINDS else ()
         name_args = (text,) if kind == "session" else ()
         async with self._db.snapshot(principal.tenant) as connection:
-            found = await _find_matches(
-                connection, kind, (*id_range, list(principal.reads), *agent_args, *name_args)
+            found = await connection.fetch_rows(
+                _QUERIES[kind], *id_range, list(principal.reads), *agent_args, *name_args
             )
         return require_single_match(kind, text, found)
-
-
-async def _find_matches(
-    connection: TenantConnection, kind: IdKind, args: tuple[object, ...]
-) -> list[asyncpg.Record]:
-    match kind:
-        case "session":
-            return await connection.fetch_rows("session_by_short_id", *args)
-        case "dream":
-            return await connection.fetch_rows("dream_by_short_id", *args)
-        case "trace":
-            return await connection.fetch_rows("trace_by_short_id", *args)
-        case "review":
-            return await connection.fetch_rows("review_by_short_id", *args)
-        case "link":
-            return await connection.fetch_rows("link_by_short_id", *args)
-        case "key":
-            return await connection.fetch_rows("key_by_short_id", *args)
 
 
 def parse_full_id(text: str) -> UUID | None:

@@ -1,4 +1,4 @@
--- Memories and tasks as they are read, now or as of a moment.
+-- Memories and edges as they are read, now or as of a moment.
 
 -- Memories as the services show them: with tags, turns, staleness (noisy-or of the marks, each
 -- change of a file once) and use. A function instead of a view: it is inlined, and the tenant's
@@ -54,8 +54,8 @@ begin atomic
   where m.tenant = p_tenant;
 end;
 
--- Memories as they were known at a moment, with the columns of memory_view() except use. Staleness
--- has no history.
+-- Memories as they were known at a moment (null: now), with the columns of memory_view() except use.
+-- Staleness has no history.
 create function memory_as_of(p_tenant int, p_at timestamptz)
 returns table (
   tenant int, id uuid, doc bigint, scope text, kind text, tier text, status text, key text,
@@ -78,9 +78,10 @@ begin atomic
            m.metadata, m.valid_from, m.valid_to, m.superseded_by, m.created, m.updated,
            array(select t.tag from memory_tag t
                  where t.tenant = p_tenant and t.memory = m.id order by t.tag) as tags, m.words,
-           m.merged_into, case when m.confirmed <= p_at then m.confirmed end as confirmed
+           m.merged_into, case when m.confirmed <= coalesce(p_at, 'infinity') then m.confirmed end as confirmed
     from memory m
-    where m.tenant = p_tenant and m.known_from <= p_at and m.created <= p_at
+    where m.tenant = p_tenant and m.known_from <= coalesce(p_at, 'infinity')
+      and m.created <= coalesce(p_at, 'infinity')
     union all
     select m.tenant, m.id, m.doc, coalesce(v.state ->> 'scope', m.scope),
            coalesce(v.state ->> 'kind', m.kind), coalesce(v.state ->> 'tier', m.tier), v.status,
@@ -98,9 +99,20 @@ begin atomic
   ) k;
 end;
 
--- Where a memory was at a moment after any number of merges; its own id where it was not merged
--- yet.
-create function merge_target_as_of(p_tenant int, p_memory uuid, p_at timestamptz) returns uuid
+-- Edges that were open at a moment (null: now).
+create function edge_as_of(p_tenant int, p_at timestamptz) returns setof edge
+language sql stable
+begin atomic
+  select e.* from edge e
+  where e.tenant = p_tenant and e.known_to is null and e.known_from <= coalesce(p_at, 'infinity')
+  union all
+  select e.* from edge e
+  where e.tenant = p_tenant and e.known_to is not null and e.known_from <= p_at and p_at < e.known_to;
+end;
+
+-- Where a memory was at a moment (null: now) after any number of merges; its own id where it was not
+-- merged yet.
+create function merge_target(p_tenant int, p_memory uuid, p_at timestamptz) returns uuid
 language sql stable
 begin atomic
   with recursive chain (id, hops) as (
@@ -111,61 +123,6 @@ begin atomic
     where k.merged_into is not null and c.hops < 1000
   )
   select c.id from chain c order by c.hops desc limit 1;
-end;
-
--- The row of a task as it was at a moment; before its first move it was to do.
-create function task_row_as_of(p_tenant int, p_memory uuid, p_at timestamptz)
-returns table (id uuid, scope text, status text, successor uuid, state text, claimed_by text,
-               claimed_until timestamptz)
-language sql stable
-begin atomic
-  select m.id, m.scope, m.status, m.superseded_by, coalesce(t.state, 'todo'), t.claimed_by,
-         t.claimed_until
-  from memory m left join task t on t.tenant = p_tenant and t.memory = m.id
-  where m.tenant = p_tenant and m.id = p_memory and m.kind = 'task'
-    and m.known_from <= p_at and m.created <= p_at
-  union all
-  select m.id, coalesce(v.state ->> 'scope', m.scope), v.status,
-         (v.state ->> 'superseded_by')::uuid, coalesce(v.state -> 'task' ->> 'state', 'todo'),
-         v.state -> 'task' ->> 'claimed_by', (v.state -> 'task' ->> 'claimed_until')::timestamptz
-  from memory_version v join memory m on m.tenant = p_tenant and m.id = v.memory
-  where v.tenant = p_tenant and v.memory = p_memory and v.known_from <= p_at and p_at < v.known_to
-    and coalesce(v.state ->> 'kind', m.kind) = 'task';
-end;
-
--- A task as it was shown at a moment (as task_view), with what it waited for then.
-create function task_as_of(p_tenant int, p_memory uuid, p_at timestamptz)
-returns table (memory uuid, state text, claimed_by text, claimed_until timestamptz,
-               waits_for uuid[], waits_in text[], claimable boolean)
-language sql stable
-begin atomic
-  with recursive needed (id, scope, status, next, state) as (
-    select k.id, k.scope, k.status, k.successor, k.state
-    from edge e cross join lateral task_row_as_of(p_tenant, e.dst, p_at) k
-    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'depends_on'
-      and e.known_from <= p_at and p_at < coalesce(e.known_to, 'infinity')
-    union
-    select k.id, k.scope, k.status, k.successor, k.state
-    from needed n cross join lateral task_row_as_of(p_tenant, n.next, p_at) k
-    where n.status = 'superseded'
-  ), waited as (
-    select coalesce(array_agg(n.id order by n.id), '{}') as ids,
-           coalesce(array_agg(n.scope order by n.id), '{}') as scopes
-    from needed n
-    where n.status in ('active', 'archived') and n.id <> p_memory and n.state <> 'done'
-  ), shown as (
-    select k.id, k.status, w.ids, w.scopes,
-           k.claimed_until > p_at as held, k.claimed_by, k.claimed_until,
-           case when k.state = 'done' then 'done'
-                when k.state = 'blocked' or w.ids <> '{}' then 'blocked'
-                when k.claimed_until <= p_at then 'todo'
-                else k.state end as state
-    from task_row_as_of(p_tenant, p_memory, p_at) k cross join waited w
-  )
-  select s.id, s.state, case when s.held then s.claimed_by end,
-         case when s.held then s.claimed_until end, s.ids, s.scopes,
-         s.state in ('todo', 'doing') and s.held is not true and s.status = 'active'
-  from shown s;
 end;
 
 -- Whether a memory passes the filter of a recall, beside scope, kind and status: a tier of `tiers`,

@@ -1,11 +1,3 @@
--- name: memory_uses_record
--- Counts the use of each memory of $3 by the one beside it in $2, once; boosts them and their neighbours.
-select record_memory_uses($1, $2, $3, $4, $5, $6, $7);
-
--- name: ranks_due
--- Tenants whose edges changed since their ranks were computed.
-select tenant, tenant_name from ranks_due($1);
-
 -- name: rank_changes
 -- What was told of changed edges so far.
 select no from edge_change where tenant = $1;
