@@ -3,7 +3,7 @@
 select s.state, s.claimed_by, s.claimed_until, s.claimable,
        array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
              where scope_matches($3, w.scope)) as waits_for
-from task_as_of($1, $2, coalesce($4, 'infinity')) s;
+from task_as_of($1, $2, coalesce($4::timestamptz, 'infinity')) s;
 
 -- name: task_list
 -- Tasks newest first below $3, of scope $4, in states $5, that may be claimed or not $6; null for all.
