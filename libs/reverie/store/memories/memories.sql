@@ -45,8 +45,10 @@ from (
   select dst as other, kind, 'out' as direction, weight from edge_as_of($1, $5) where src = $2
   union all
   select src, kind, 'in', weight from edge_as_of($1, $5) where dst = $2
-) e join memory_as_of($1, $5) n on n.id = e.other
-where n.status = any('{active,superseded}') and scope_matches($3, n.scope)
+) e cross join lateral (
+  select k.* from memory_as_of($1, $5) k
+  where k.id = e.other and k.status = any('{active,superseded}') and scope_matches($3, k.scope)
+  limit 1) n
 order by e.weight desc, n.id limit $4;
 
 -- name: scope_names
