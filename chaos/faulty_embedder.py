@@ -48,7 +48,7 @@ class Embeddings:
     def settings(self) -> dict[str, Any]:
         """Those of a service that embeds by it."""
         return {
-            "model": MODEL,
+            "embedding_model": MODEL,
             "embedding_url": self.url,
             "embedding_dims": DIMS,
             "recall_sparse": "off",
