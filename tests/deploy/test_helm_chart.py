@@ -150,7 +150,7 @@ def missing(given: Any, known: Any, path: str = "") -> list[str]:
             "production",
             {
                 *("reverie-ingest", "reverie-ingest-derive", "reverie-recall"),
-                *("reverie-dream", "reverie-dream-door", "reverie-staleness"),
+                *("reverie-dream", "reverie-dream-api", "reverie-staleness"),
             },
         ),
     ],
@@ -298,16 +298,14 @@ def test_workers_scale_by_the_consumer_that_the_migration_creates() -> None:
     [trigger] = other["spec"]["triggers"]
     assert {"serverAddress", "query", "threshold"} <= trigger["metadata"].keys()
     assert trigger["authenticationRef"] == {"name": "prometheus-token"}
-    readings = (ROOT / "services/reverie_services/ingest/gauges.py").read_text()
+    known_metrics = (ROOT / "docs/reference/metrics.md").read_text()
     for metric in re.findall(r"reverie_\w+", trigger["metadata"]["query"]):
-        assert f'"{metric}"' in readings
-    # While there is no worker, the door answers calls about dreams, and digests nothing itself.
+        assert f"`{metric}`" in known_metrics
+    # While there is no worker, this process answers calls about dreams, and digests nothing itself.
     [service] = [s for n, s in of_kind("production", "Service").items() if n.endswith("-dream")]
-    assert service["spec"]["selector"]["app.kubernetes.io/component"] == "dream-door"
-    door = of_kind("production", "Deployment")["reverie-dream-door"]["spec"]["template"]["spec"]
-    assert {"name": "REVERIE_DREAM_WORKER_ENABLED", "value": "false"} in door["containers"][0][
-        "env"
-    ]
+    assert service["spec"]["selector"]["app.kubernetes.io/component"] == "dream-api"
+    api = of_kind("production", "Deployment")["reverie-dream-api"]["spec"]["template"]["spec"]
+    assert {"name": "REVERIE_DREAM_WORKER_ENABLED", "value": "false"} in api["containers"][0]["env"]
 
 
 def test_where_some_ingest_pods_only_answer_others_derive() -> None:

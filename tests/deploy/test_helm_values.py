@@ -20,7 +20,7 @@ from tests.deploy.test_helm_chart import CHART
         ("image.digest=latest", "digest"),
         ("dream.keda.trigger=cpu", "trigger"),
         ("secret.name=", "name"),
-        ("dream.keda.enabled=true", "dream.door.enabled"),
+        ("dream.keda.enabled=true", "dream.api.enabled"),
         ("recall.port=70000", "port"),
         ("oidc.issuer=https://login.example.com", "audience"),
         ("limits.speed=3", "speed"),

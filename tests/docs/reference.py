@@ -197,6 +197,7 @@ def build_metrics_page() -> str:
     for path in sorted([*ROOT.glob("libs/**/*.py"), *ROOT.glob("services/**/*.py")]):
         for name, text in _metrics_of(ast.parse(path.read_text())):
             package = path.relative_to(ROOT).parts[2]
+            package = "services" if package.endswith(".py") else package
             found.setdefault(name, (text, set()))[1].add(package)
     rows = [
         (f"`{name}`", ", ".join(sorted(packages)), text)

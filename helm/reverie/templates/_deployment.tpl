@@ -15,7 +15,7 @@
 {{- end -}}
 {{- end -}}
 {{- range $name, $value := $root.Values.oidc -}}
-{{- $_ := set $addresses (printf "oidc_%s" $name) $value -}}
+{{- $_ := set $addresses (printf "oidc_%s" $name) (ternary ($value | toJson) $value (kindIs "map" $value)) -}}
 {{- end -}}
 {{- if $recall -}}
 {{- $_ := set $addresses "grpc_port" $own.grpcPort -}}
