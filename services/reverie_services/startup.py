@@ -137,5 +137,7 @@ def build_dream_queue_gauges(dreams: DreamStore) -> list[PolledGauge]:
     return [
         PolledGauge("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
         PolledGauge("reverie_dreams_running", "Scopes that a worker digests.", running),
-        PolledGauge("reverie_dreams_oldest_seconds", "Age of the oldest request.", oldest),
+        PolledGauge(
+            "reverie_dreams_oldest_seconds", "Age of the oldest dream request, in seconds.", oldest
+        ),
     ]

@@ -26,7 +26,7 @@ class BusMetrics:
         )
         self._publish_seconds = Histogram(
             "reverie_bus_publish_seconds",
-            "Seconds until the server had stored a message.",
+            "Seconds until NATS confirmed a message.",
             ["stream"],
             buckets=_DURATION_BUCKETS,
             registry=registry,
@@ -46,7 +46,7 @@ class BusMetrics:
         )
         self._connected = Gauge(
             "reverie_bus_connected",
-            "Whether the server of the bus is reached: 1, or 0.",
+            "1 if NATS is connected, else 0.",
             registry=registry,
         )
 

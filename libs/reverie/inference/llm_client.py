@@ -68,7 +68,7 @@ class LanguageMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = Counter(
             "reverie_llm_calls",
-            "Calls of language models, by task and whether they were answered.",
+            "Calls of language models, by task and outcome.",
             ["task", "outcome"],
             registry=registry,
         )
@@ -81,7 +81,7 @@ class LanguageMetrics:
 
         self._seconds = Histogram(
             "reverie_llm_call_seconds",
-            "Seconds that language models took to answer, by task and whether they did.",
+            "Seconds per call of a language model, by task and outcome.",
             ["task", "outcome"],
             buckets=_LATENCY_BUCKETS,
             registry=registry,

@@ -27,33 +27,33 @@ class ModelMetrics:
         self._texts = by_model(
             Histogram,
             "reverie_model_batch_texts",
-            "Texts that a batch held.",
+            "Texts per batch.",
             buckets=(1, 2, 4, 8, 16, 32, 64),
         )
         self._seconds = by_model(
             Histogram,
             "reverie_model_batch_seconds",
-            "Seconds that a batch took.",
+            "Seconds per batch.",
             buckets=_SECONDS_BUCKETS,
         )
         self._calls = by_model(
             Gauge,
             "reverie_model_calls",
-            "Calls of the model under way: one is worked on, the others take turns with it.",
+            "Running calls of the model.",
         )
         self._limit = by_model(
-            Gauge, "reverie_model_calls_limit", "Calls above which the model refuses more."
+            Gauge, "reverie_model_calls_limit", "Limit of concurrent calls of the model."
         )
         self._refused = by_model(
-            Counter, "reverie_model_calls_refused", "Calls that were too many."
+            Counter, "reverie_model_calls_refused", "Calls refused because the limit was reached."
         )
         self._cached = by_model(
-            Counter, "reverie_model_texts_known", "Texts whose vector was kept from before."
+            Counter, "reverie_model_texts_known", "Texts whose vector came from the cache."
         )
         self._loaded = by_model(
             Gauge,
             "reverie_model_loaded",
-            "Whether the model is there: 1, or 0 while it is missing.",
+            "1 if the model is loaded, 0 if it is missing.",
         )
 
     def set_loaded(self, model: str, is_loaded: bool) -> None:

@@ -108,7 +108,7 @@ async def open_service(
             return float((await dreams.load_queue_lengths()).parked)
 
         parked = PolledGauge(
-            "reverie_dreams_parked", "Scopes given up after their last attempt.", count_parked
+            "reverie_dreams_parked", "Scopes given up after the last attempt.", count_parked
         )
         yield replace(
             resources.create_service(settings.dream_port),

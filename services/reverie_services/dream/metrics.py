@@ -17,7 +17,7 @@ class DreamMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
             "reverie_dream_seconds",
-            "Seconds that a dream took, by how it ended.",
+            "Seconds per dream, by outcome.",
             ["outcome"],
             buckets=_DURATION_BUCKETS,
             registry=registry,
@@ -27,7 +27,7 @@ class DreamMetrics:
         )
         self._turns = Counter("reverie_dream_turns", "Turns digested.", registry=registry)
         self._tokens = Counter(
-            "reverie_dream_llm_tokens", "Tokens that language models took.", registry=registry
+            "reverie_dream_llm_tokens", "Tokens of language models.", registry=registry
         )
         self._calls = Counter(
             "reverie_dream_llm_calls", "Calls of language models.", registry=registry

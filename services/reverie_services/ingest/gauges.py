@@ -40,7 +40,7 @@ def build_gauges(
         *(
             PolledGauge(
                 "reverie_bus_lag",
-                "Messages that a consumer has not acknowledged: waiting and in work.",
+                "Messages that a consumer has not acknowledged, waiting and in progress.",
                 partial(lag, spec),
                 {"consumer": spec.name},
             )
@@ -48,10 +48,14 @@ def build_gauges(
         ),
         PolledGauge("reverie_dead_letters", "Messages among the dead letters.", dead_letters),
         PolledGauge("reverie_outbox_waiting", "Events not yet on the bus.", waiting),
-        PolledGauge("reverie_outbox_oldest_seconds", "Age of the oldest of them.", oldest),
+        PolledGauge(
+            "reverie_outbox_oldest_seconds",
+            "Age of the oldest event not yet on the bus, in seconds.",
+            oldest,
+        ),
         *build_dream_queue_gauges(dreams),
         PolledGauge(
-            "reverie_memories_unenriched", "Memories the slow path has not reached.", unenriched
+            "reverie_memories_unenriched", "Memories that wait for enrichment.", unenriched
         ),
     ]
 
@@ -62,5 +66,5 @@ def build_derivation_gauges(queue: ModelSelectionQueue) -> list[PolledGauge]:
     async def unread() -> float:
         return float(len(queue.unreadable))
 
-    description = "Tenants whose memories their embedding model does not read."
+    description = "Tenants whose embedding model does not support the script of their memories."
     return [PolledGauge("reverie_tenants_unread", description, unread)]

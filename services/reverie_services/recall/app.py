@@ -265,7 +265,7 @@ def _build_replica_options(
         return None
     reads = Counter(
         "reverie_replica_reads",
-        "Reads by the server that answered: the replica, or the primary in its place.",
+        "Reads by the server that answered: replica or primary.",
         ["server"],
         registry=registry,
     )

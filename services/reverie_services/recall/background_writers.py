@@ -45,7 +45,7 @@ class TraceWriter:
         self.run, self.flush = self._writer.run, self._writer.flush
         self._dropped = Counter(
             "reverie_recall_traces_dropped",
-            "Traces of recalls that were not kept: too many at once, or the store was away.",
+            "Recall traces dropped, because of load or because Postgres failed.",
             registry=registry,
         )
 

@@ -31,7 +31,7 @@ class RecallMetrics:
         self._degraded = cache(
             Counter(
                 "reverie_reads_degraded",
-                "Reads answered without what one of their parts would have said.",
+                "Reads that were degraded, by kind.",
                 ["kind"],
                 registry=registry,
             ).labels
@@ -39,7 +39,7 @@ class RecallMetrics:
         self._missing = cache(
             Counter(
                 "reverie_reads_missing",
-                "Parts of reads that could not answer, by name.",
+                "Parts that were missing in reads, by name.",
                 ["part"],
                 registry=registry,
             ).labels
@@ -57,18 +57,18 @@ class RecallMetrics:
         )
         self._rejections = Counter(
             "reverie_recalls_refused",
-            "Recalls refused, for too many waited or one waited too long.",
+            "Recalls refused because the queue was full or they waited too long.",
             registry=registry,
         )
-        running = "Recalls that are carried out."
+        running = "Running recalls."
         Gauge("reverie_recalls_running", running, registry=registry).set_function(
             lambda: concurrency_limit.running
         )
-        waiting = "Recalls that wait for their turn."
+        waiting = "Waiting recalls."
         Gauge("reverie_recalls_waiting", waiting, registry=registry).set_function(
             lambda: concurrency_limit.waiting
         )
-        parallel = "Recalls that may be carried out at once."
+        parallel = "Limit of concurrent recalls."
         Gauge("reverie_recalls_parallel", parallel, registry=registry).set(
             concurrency_limit.max_running
         )

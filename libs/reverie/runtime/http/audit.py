@@ -45,7 +45,7 @@ class Auditor:
         self.run_writer = self._writer.run
         self._lost_counter = Counter(
             "reverie_audit_lost",
-            "Calls that the audit log should hold and does not: it was away, or behind.",
+            "Calls missing from the audit log, because it failed or fell behind.",
             registry=registry,
         )
 

@@ -32,16 +32,16 @@ class ConcurrencyMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.limit = Gauge(
             "reverie_requests_limit",
-            "Requests that may run at once.",
+            "Limit of concurrent requests.",
             ["target"],
             registry=registry,
         )
         self.in_progress = Gauge(
-            "reverie_requests_in_progress", "Requests that run.", ["target"], registry=registry
+            "reverie_requests_in_progress", "Running requests.", ["target"], registry=registry
         )
         self.queued = Gauge(
             "reverie_requests_queued",
-            "Requests that wait for a slot.",
+            "Waiting requests.",
             ["target"],
             registry=registry,
         )

@@ -44,7 +44,7 @@ class CallMetrics:
         )
         self._open = Gauge(
             f"reverie_{transport}_calls_open",
-            f"Calls over {transport} under way, streams among them.",
+            f"Calls over {transport} in progress, including streams.",
             ["call"],
             registry=registry,
         )

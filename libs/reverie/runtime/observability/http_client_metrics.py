@@ -22,20 +22,20 @@ class HttpClientMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "reverie_http_client_requests",
-            "Requests sent to other services, by the class of their status or why there was none.",
+            "Requests to other services, by status class or error.",
             ["peer", "outcome"],
             registry=registry,
         )
         self._seconds = Histogram(
             "reverie_http_client_seconds",
-            "Seconds until the head of the answer was there.",
+            "Seconds until the response headers arrived.",
             ["peer"],
             buckets=LATENCY_BUCKETS,
             registry=registry,
         )
         self._in_flight = Gauge(
             "reverie_http_client_in_flight",
-            "Requests sent whose answer has not begun.",
+            "Requests whose response has not begun.",
             ["peer"],
             registry=registry,
         )

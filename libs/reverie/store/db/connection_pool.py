@@ -56,7 +56,7 @@ class PoolMetrics(Collector):
         )
         self._failed = Counter(
             "reverie_postgres_failures",
-            "Times that Postgres was away, or gave no connection in time.",
+            "Failed attempts to get a connection to Postgres.",
             ["pool"],
             registry=registry,
         )
