@@ -63,6 +63,12 @@ def test_every_page_that_code_and_configuration_name_exists() -> None:
     assert lost == set()
 
 
+@pytest.mark.parametrize("picture", sorted(ROOT.glob("docs/pictures/*.svg")), ids=lambda p: p.name)
+def test_a_picture_needs_no_style_sheet(picture: Path) -> None:
+    """Renderers other than browsers ignore style sheets, and draw everything black."""
+    assert re.findall(r"<style|class=|var\(", picture.read_text()) == []
+
+
 def test_a_broken_link_is_detected() -> None:
     assert not leads_somewhere("docs/nowhere.md", ROOT)
     assert not leads_somewhere("docs/concepts.md#nothing", ROOT)
@@ -79,6 +85,28 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         links = (link.partition("#")[0] for link in LINK.findall(page.read_text()))
         waiting += [(page.parent / link).resolve() for link in links if link and "://" not in link]
     assert set(PAGES) - reached == {ROOT / "CHANGELOG.md"} - reached
+
+
+MAX_SENTENCE_WORDS = 30
+
+
+def sentences(page: str) -> list[str]:
+    """The sentences of a page; a line of a list and a cell of a table count as their own."""
+    text = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"`[^`]*`", "X", text)
+    parts = re.split(r"\n\n|\n(?=[-|#\d])|\|", text)
+    return [one for part in parts for one in re.split(r"(?<=[.:;?!])\s+(?=[A-Z*])", part)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent.name != "reference"],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_no_sentence_has_more_than_thirty_words(page: Path) -> None:
+    found = sentences(page.read_text())
+    assert [one for one in found if len(one.split()) > MAX_SENTENCE_WORDS] == []
 
 
 def commands_named(page: Path) -> set[str]:

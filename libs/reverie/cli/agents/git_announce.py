@@ -88,6 +88,8 @@ def announce_changes(
 
     outcomes = asyncio.run(_with_sender(options.settings(), work))
     _print_outcomes(options, outcomes)
+    if not outcomes and not options.json:
+        err().print("Nothing new to announce; later commits will be announced.", markup=False)
     if any(outcome.state == "queued" for outcome in outcomes):
         raise click.exceptions.Exit(NOT_RUNNING)
 
