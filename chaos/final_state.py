@@ -37,7 +37,7 @@ async def read_state(
         ),
         _marks(lines),
         changes,
-        Counter(m for old in lines["memory_version"] for m in markers_in(old["why"] or "")),
+        Counter(m for old in lines["memory_version"] for m in markers_in(old["reason"] or "")),
         Counter(session["user_name"] for session in lines["session"]),
         {key: await _vault_entry(http, gateway, auth, key) for key in _vault_keys(calls)},
     )

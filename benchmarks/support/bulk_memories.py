@@ -50,7 +50,7 @@ order by 2, 3
 """
 _CHUNKS = """
 with c as (
-  insert into chunk (tenant, memory, ord, start, stop, hash)
+  insert into chunk (tenant, memory, ordinal, start, stop, hash)
   select $1, n.id, 0, 0, length(n.content), sha256(n.content::bytea) from made n
   returning no, memory
 )

@@ -53,7 +53,9 @@ async def _check_told(walk: Walk) -> None:
     # What waits may be told of meanwhile, so that it is looked at first.
     found = await walk.bus.read_page(MEMORY_STREAM, "memory.*.digested", 0, 10_000)
     told |= {json.loads(one.data)["run"] for one in found}
-    ended = walk.rows("select id::text from dream_run where status = 'done' and reason <> 'tend'")
+    ended = walk.rows(
+        "select id::text from dream_run where status = 'done' and reason <> 'maintenance'"
+    )
     assert {run for (run,) in ended} <= told
 
     async def no_ticket() -> bool:

@@ -79,7 +79,7 @@ async def test_a_writer_killed_between_commit_and_publish_loses_nothing(
         await eventually(lambda: _nothing_waits(world))
     assert await _announced(world, "remembered") == 1
     assert value(admin, "select count(*) from memory where kind <> 'file'") == 1
-    assert rows(admin, "select ord, start from chunk where memory = %s", made["id"]) == [(0, 0)]
+    assert rows(admin, "select ordinal, start from chunk where memory = %s", made["id"]) == [(0, 0)]
     assert value(admin, "select count(*) from edge where src = %s", made["id"]) == 1
 
 
@@ -104,7 +104,7 @@ async def test_a_writer_killed_during_enrichment_leaves_the_memory_to_another(
     async with served(world, "ingest"):
         await eventually(lambda: _enriched(world, made["id"]), 40)
         await eventually(lambda: _nothing_waits(world))
-    assert rows(admin, "select ord, start from chunk where memory = %s", made["id"]) == [(0, 0)]
+    assert rows(admin, "select ordinal, start from chunk where memory = %s", made["id"]) == [(0, 0)]
     vectors = "select count(*) from vec_bge_small_en_v1_5"
     assert value(admin, vectors) == 1
     assert value(admin, "select count(*) from edge where src = %s", made["id"]) == 1

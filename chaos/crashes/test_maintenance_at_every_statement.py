@@ -83,7 +83,7 @@ async def _anchor(walk: Walk, who: Principal, memories: list[Any]) -> None:
 
 
 TOLD = """
-select d.outcome, d.why, count(distinct d.memory) from dream_decision d
+select d.outcome, d.reason, count(distinct d.memory) from dream_decision d
 where d.tenant = %s group by 1, 2 order by 1, 2
 """
 LEFT = "select count(*) from dream_run where status = 'running'"

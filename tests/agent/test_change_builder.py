@@ -105,7 +105,7 @@ def test_each_kind_of_file_change_is_described_with_its_lines(clone: Clone) -> N
         "code",
         "def step(self, n):",
     )
-    assert (hunk.symbols, hunk.words) == (["step"], ["STEP"])
+    assert (hunk.symbols, hunk.identifiers) == (["step"], ["STEP"])
     assert [h.line_ranges for h in files["there.txt"].hunks] == [(7, 1, 7, 1)]
     assert [h.line_ranges for h in files["gone.txt"].hunks] == [(1, 3, 0, 0)]
     assert files["there.txt"].similarity == pytest.approx(0.9, abs=0.1)
@@ -147,8 +147,8 @@ def test_commits_are_described_in_order_and_a_merge_names_the_commits_it_brought
     commits = {one.sha: one for one in change.commits}
     assert commits[last].reverts == second
     assert commits[merge].parents == [second, inner]
-    assert commits[inner].reached_at == commits[merge].committed_at > commits[inner].committed_at
-    assert commits[first].reached_at is None
+    assert commits[inner].merged_at == commits[merge].committed_at > commits[inner].committed_at
+    assert commits[first].merged_at is None
     assert (change.merge, change.merged, change.default_branch) == (True, ["feat/x"], "main")
     quick = told(clone, f"{begin}..{merge}")
     clone.git("branch", "-q", "-m", "feat/x", "renamed")
@@ -268,7 +268,7 @@ def test_a_long_range_is_described_as_one_comparison_with_the_commits_to_blame(
     size = len(change.model_dump_json(exclude_defaults=True))
     monkeypatch.setattr("reverie.agent.git.change_builder.MAX_CHANGE_BYTES", size - 1)
     short = build_git_change(clone.repo, "shop", CommitRange("main", begin, clone.repo.head_commit))
-    assert [(f.path, f.cut) for f in short.files] == [
+    assert [(f.path, f.truncated) for f in short.files] == [
         ("a.txt", True), ("b.txt", True), ("c.txt", False),
     ]  # fmt: skip
     monkeypatch.setattr("reverie.agent.git.change_builder.MAX_CHANGE_BYTES", 100)

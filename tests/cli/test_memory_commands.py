@@ -109,7 +109,7 @@ async def test_memories_are_written_found_changed_and_forgotten_from_the_termina
     assert "not pinned" in await shell.said("unpin", deploys)
     assert "confirmed" in await shell.said("confirm", deploys)
     would = await shell.json("gc")
-    assert (would["archived"], would["looked"] > 0) == (0, True)
+    assert (would["archived"], would["examined"] > 0) == (0, True)
     assert "would be: 0 archived" in await shell.said("gc")
     assert "0 archived" in await shell.said("gc", "--yes")
     assert "was forgotten" in await shell.said("forget", cause)

@@ -41,7 +41,7 @@ async def _run(
         if command != "import":
             for name in files or find_blocks(root):
                 await run.export_block(name)
-    code = any(one.action in {"conflict", "refused"} for one in run.steps)
+    code = any(one.action in {"conflict", "rejected"} for one in run.steps)
     return int(code), [(one.action, one.subject) for one in run.steps]
 
 
@@ -166,5 +166,5 @@ async def test_a_new_project_can_import_the_rules_of_its_files(
     for remembered in (2, 0):
         code, said = await _command(stack, root, "init", "--import-files", "--json")
         told = json.loads(said)
-        assert (code, told["remembered"], told["refused"]) == (0, remembered, [])
+        assert (code, told["remembered"], told["rejected"]) == (0, remembered, [])
     assert "Rules > Deploys\n\nOnly on Thursdays." in await _memories(stack)

@@ -49,7 +49,7 @@ async def test_conversations_of_every_program_are_imported_once_with_their_times
     assert code == 0, err
     report = json.loads(told)
     assert (report["files"], report["sessions"], report["accepted"]) == (4, 7, 15)
-    assert (report["unreadable"], report["redactions"], report["refused"]) == (1, 1, 0)
+    assert (report["unreadable"], report["redactions"], report["rejected"]) == (1, 1, 0)
     assert report["notes"] == [f"{folder}/shop/s-1.jsonl:8: cannot be read, skipped"]
     sessions = await _sessions(stack)
     assert {one["project"] for one in sessions.values()} == {"shop"}

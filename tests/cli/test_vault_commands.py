@@ -68,7 +68,7 @@ async def test_entries_can_be_set_shown_listed_removed_and_rotated(
         ("project/shop", "token"),
     ]
     assert "seven tulips" not in await run("list")
-    assert json.loads(await run("redaction-status", "--json"))["wanted_at"]
+    assert json.loads(await run("redaction-status", "--json"))["requested_at"]
     assert await run("suggestions") == "No results.\n"
     assert json.loads(await run("rotate", "--json"))["rotated"] == 1
     assert (await run("rotate")).startswith("encrypted 0 values")

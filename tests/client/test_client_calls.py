@@ -92,7 +92,7 @@ async def _memories(reverie: AsyncReverie) -> None:
     with pytest.raises(ApiError, match="archive"):
         await reverie.restore(made.id)
     skill = await reverie.remember("Light {place}", kind="skill", steps=["Go to {place}"])
-    assert [one.places async for one in reverie.list_skills()] == [["place"]]
+    assert [one.placeholders async for one in reverie.list_skills()] == [["place"]]
     assert "the pier" in (await reverie.replay_skill(skill.id, {"place": "the pier"})).text
     edge = await reverie.link(made.id, other, "relates_to", weight=0.5)
     assert {one.id for one in (await reverie.get_subgraph(made.id)).nodes} >= {made.id, other}
@@ -127,7 +127,7 @@ async def _work(reverie: AsyncReverie) -> None:
     assert [one.id async for one in reverie.list_tasks(scope="project/pier")] == [task.id]
     assert (await reverie.claim_task(task.id, agent="clerk", seconds=60)).task.claimed_by == "clerk"
     assert (await reverie.release_task(task.id, agent="clerk")).task.claimed_by is None
-    assert (await reverie.move_task(task.id, "done", agent="clerk")).task.state == "done"
+    assert (await reverie.update_task(task.id, "done", agent="clerk")).task.state == "done"
     day = date(2026, 1, 2)
     learned = await reverie.add_fact("rope", "Hemp shrinks when wet.", "high", day)
     assert [one.id async for one in reverie.list_facts(topic="rope")] == [learned.id]
@@ -139,7 +139,7 @@ async def _work(reverie: AsyncReverie) -> None:
     assert (await reverie.get_dream(first.id)).id == first.id
     assert [one async for one in reverie.list_summaries(scope="project/none")] == []
     assert [one async for one in reverie.list_summary_versions("project/none")] == []
-    assert (await reverie.run_maintenance(only=["archive"], dry_run=True)).archived == 0
+    assert (await reverie.run_maintenance(steps=["archive"], dry_run=True)).archived == 0
     await reverie.run_maintenance()
     change = {
         "project": "pier",
@@ -182,15 +182,15 @@ async def _administration(reverie: AsyncReverie) -> None:
     assert (await reverie.vault_get("berth")).value == 7
     assert [one.key async for one in reverie.list_vault()] == ["berth"]
     assert (await reverie.vault_delete("berth")).deleted
-    assert [one async for one in reverie.list_vault_advice()] == []
+    assert [one async for one in reverie.list_vault_suggestions()] == []
     assert (await reverie.list_models()).models[0].state == "ready"
-    assert (await reverie.get_vault_scrub()).state == "none"
+    assert (await reverie.get_redaction_status()).state == "none"
     for kind in ("github", "gitlab"):
-        for asked in (reverie.set_webhook(kind, "pier"), reverie.remove_webhook(kind, "pier")):
+        for asked in (reverie.set_webhook(kind, "pier"), reverie.delete_webhook(kind, "pier")):
             with pytest.raises(ApiError):
                 await asked
     assert [one async for one in reverie.list_webhooks()] == []
-    assert (await reverie.delete_scope("topic/none", below=True)).done
+    assert (await reverie.delete_scope("topic/none", include_descendants=True)).done
     assert (await reverie.delete_project("pier")).done
     with pytest.raises(ApiError) as kept:
         await reverie.delete_tenant("another")
@@ -221,7 +221,7 @@ def _walk(url: str, key: str) -> None:
         file = b"".join(reverie.export_memories())
         assert file.count(b'"type": "memory"') == 120 or file.count(b'"type":"memory"') == 120
         taken = reverie.import_memories(BytesIO(file), dry_run=True)
-        assert (taken.created, taken.refused) == (0, 0)
+        assert (taken.created, taken.rejected) == (0, 0)
         with pytest.raises(ApiError, match="line 1"):
             reverie.import_memories(b"no export")
     with pytest.raises(RuntimeError, match="closed"):

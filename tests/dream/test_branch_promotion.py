@@ -80,7 +80,9 @@ async def test_a_merge_promotes_the_memories_of_its_branch_and_records_it(
         own,
         newer,
     }
-    assert all("feat/x" in one["why"] for one in run["decisions"] if one["outcome"] == "promoted")
+    assert all(
+        "feat/x" in one["reason"] for one in run["decisions"] if one["outcome"] == "promoted"
+    )
     page = await idle.get("/v1/memories?scope=project/shop&limit=100")
     dreamt = [one for one in page["items"] if "ring the bell" in one["content"]]
     assert [one["metadata"]["promoted"]["commit"] for one in dreamt] == [merge]

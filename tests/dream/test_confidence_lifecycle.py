@@ -92,14 +92,14 @@ async def test_fresh_and_pinned_memories_survive_and_archived_ones_are_returned_
         await _age(weekly, memory, 300)
     before = await weekly.get(f"/v1/memories/{faded}")
 
-    done = await weekly.post("/v1/dream/tend", {})
+    done = await weekly.post("/v1/maintenance/run", {})
     assert done["archived"] == 1
     assert {await _status(weekly, one) for one in (pinned, lesson, near, *fresh)} == {"active"}
     after = await weekly.get(f"/v1/memories/{faded}")
     assert (after["status"], after["version"]) == ("archived", before["version"] + 1)
-    kept = value(weekly.admin_url, "select why from memory_version where memory = %s", faded)
+    kept = value(weekly.admin_url, "select reason from memory_version where memory = %s", faded)
     assert kept == "its confidence fell to 0.1"
-    assert (await weekly.post("/v1/dream/tend", {}))["archived"] == 0
+    assert (await weekly.post("/v1/maintenance/run", {}))["archived"] == 0
 
     query = {"query": "staging server ostrich", "limit": 50}
     found = await weekly.post("/v1/recall", query)
@@ -124,14 +124,14 @@ async def test_fresh_and_pinned_memories_survive_and_archived_ones_are_returned_
     reader = weekly.key_of(tenant="default", role=KeyRole.READER)
     denied = await weekly.call("POST", f"/v1/memories/{faded}/restore", {}, key=reader)
     assert denied.status in {403, 404}
-    assert (await weekly.call("POST", "/v1/dream/tend", {}, key=reader)).status == 403
+    assert (await weekly.call("POST", "/v1/maintenance/run", {}, key=reader)).status == 403
 
     restored = await weekly.post(f"/v1/memories/{faded}/restore", {})
     assert restored["version"] == after["version"] + 1
     shown = await weekly.get(f"/v1/memories/{faded}")
     assert shown["status"] == "active"
     assert shown["confidence"] >= 0.8
-    assert (await weekly.post("/v1/dream/tend", {}))["archived"] == 0
+    assert (await weekly.post("/v1/maintenance/run", {}))["archived"] == 0
     again = await weekly.call("POST", f"/v1/memories/{faded}/restore", {})
     assert again.status == 409
 
@@ -179,7 +179,7 @@ async def test_a_statement_from_three_sessions_becomes_a_convention_beside_the_o
     for _ in range(2):
         await _remember(stack, "Said often in one session", session=sessions[0])
         await _remember(stack, "My own habit", scope="agent/ann", session=sessions[0])
-    assert (await stack.post("/v1/dream/tend", {}))["promoted"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}))["promoted"] == 0
     await _remember(stack, text, session=sessions[2])
     committed = await _remember(
         stack, "Every file begins with a docstring",
@@ -187,8 +187,8 @@ async def test_a_statement_from_three_sessions_becomes_a_convention_beside_the_o
     )  # fmt: skip
     for one in sessions:
         await _remember(stack, "A private habit", scope="agent/ann", session=one)
-    assert (await stack.post("/v1/dream/tend", {}))["promoted"] == 2
-    assert (await stack.post("/v1/dream/tend", {}))["promoted"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}))["promoted"] == 2
+    assert (await stack.post("/v1/maintenance/run", {}))["promoted"] == 0
 
     listed = (await stack.get("/v1/memories?kind=convention"))["items"]
     made = {one["content"]: one for one in listed}
@@ -218,7 +218,7 @@ async def test_concurrent_maintenance_workers_archive_and_promote_each_memory_on
     git = {"commit": "abcdef1234", "files": ["CLAUDE.md"]}
     for rule in rules:
         await _remember(tended, rule, git=git)
-    await gather(*(tended.post("/v1/dream/tend", {}) for _ in range(4)))
+    await gather(*(tended.post("/v1/maintenance/run", {}) for _ in range(4)))
 
     async def promoted() -> Any:
         listed = (await tended.get("/v1/memories?kind=convention"))["items"]

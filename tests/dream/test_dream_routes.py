@@ -81,13 +81,13 @@ async def test_a_scope_dreams_at_its_limits_and_reports_what_it_did_and_why(
     assert (waits["scope"], waits["state"], waits["turns"], waits["segments"]) == (
         SCOPE, "waiting", 2, 1,
     )  # fmt: skip
-    assert waits["fresh_turns"] == 2
+    assert waits["new_turns"] == 2
 
     told = await _limits(stack)
     await _say(stack, session, ("user", "Never log card numbers; mask them in src/log.py."))
     run = (await eventually(lambda: _runs(stack)))[0]
     assert run["reason"] == "segments"
-    assert told["set"] == ["segments"]
+    assert told["overrides"] == ["segments"]
 
     await stack.post(f"/v1/sessions/{session}/end", {})
     runs = await eventually(lambda: _digested(stack, 3))
@@ -112,8 +112,8 @@ async def _limits(stack: Stack) -> Any:
     over = await stack.call("PATCH", path, {"dream": {"segments": 5}})
     assert (over.body["dream"]["segments"], over.body["dream"]["turns"]) == (5, 1000)
     back = (await stack.call("PATCH", path, {"dream": None})).body["dream"]
-    assert (back["segments"], back["set"]) == (2, [])
-    return (await stack.get("/v1/admin/settings"))["dream"] | {"set": ["segments"]}
+    assert (back["segments"], back["overrides"]) == (2, [])
+    return (await stack.get("/v1/admin/settings"))["dream"] | {"overrides": ["segments"]}
 
 
 async def _digested(stack: Stack, turns: int) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ async def _explained(stack: Stack, runs: list[dict[str, Any]]) -> None:
     assert {"distil", "slice", "write"} <= set(full["seconds"])
     assert (full["llm_calls"], full["llm_tokens"], full["degraded"]) == (0, 0, [])
     one = next(one for one in full["decisions"] if one["outcome"] == "created")
-    assert one["why"]
+    assert one["reason"]
     assert one["turns"]
     assert one["content"]
     path = f"/v1/dreams/{made[0]['id']}?limit=1"
@@ -139,7 +139,7 @@ async def _explained(stack: Stack, runs: list[dict[str, Any]]) -> None:
     while page["next"]:
         page = await stack.get(f"{path}&cursor={page['next']}")
         pages += page["decisions"]
-    assert [one["no"] for one in pages] == [one["no"] for one in full["decisions"]]
+    assert [one["number"] for one in pages] == [one["number"] for one in full["decisions"]]
     stranger = stack.key_of(role=KeyRole.READER, reads=["project/other"], writes=[])
     hidden = await stack.call("GET", f"/v1/dreams/{made[0]['id']}", key=stranger)
     assert hidden.status == 404

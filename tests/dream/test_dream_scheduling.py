@@ -85,14 +85,14 @@ async def test_an_open_topic_left_for_later_is_not_due_again_until_more_is_said(
     store: Store,
 ) -> None:
     parts = dream_parts(store)
-    limits = DreamThresholds(segments=2, every_minutes=2**-20)
+    limits = DreamThresholds(segments=2, interval_minutes=2**-20)
     session, scope = await SessionStore(store.db).start(
         store.me, new_id(), "global", {"agent": "ann"}
     )
     assert (await _say(store, parts, session, limits, *["the mail queue stalls"] * 2)).due
     assert await _dreamt(store, parts, limits, "segments") == "done"
     [waits] = await parts.dream_runs.list_pending(store.me, scope, None, 9)
-    assert (waits.turns, waits.segments, waits.fresh_turns, waits.state) == (2, 2, 0, "waiting")
+    assert (waits.turns, waits.segments, waits.new_turns, waits.state) == (2, 2, 0, "waiting")
     assert await parts.dreams.list_due_scopes(limits) == []
     assert (await _say(store, parts, session, limits, "and again")).due is None
     assert [one.reason for one in await parts.dreams.list_due_scopes(limits)] == ["time"]

@@ -59,7 +59,7 @@ def _memory(content: str, kind: str, *turns: int, **more: Any) -> dict[str, Any]
 def _made(store: Store) -> dict[str, tuple[Any, ...]]:
     found = admin_rows(
         store.admin_url,
-        "select content, kind, scope, confidence, pinned, metadata ->> 'made_by' from memory"
+        "select content, kind, scope, confidence, pinned, metadata ->> 'generated_by' from memory"
         " where source = 'dream' and kind <> 'session' order by id",
     )
     return {row[0]: row[1:] for row in found}

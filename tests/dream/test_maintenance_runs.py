@@ -106,14 +106,14 @@ async def test_a_run_that_hits_its_time_limit_resumes_there_and_reports_its_work
     assert {run["status"] for run in runs} == {"done"}
     told = {name: sum(run["outcomes"].get(name, 0) for run in runs) for name in done}
     assert told == done
-    assert runs[0]["outcomes"]["looked"] >= 2
+    assert runs[0]["outcomes"]["examined"] >= 2
     assert runs[0]["seconds"].keys() >= {"promote", "archive", "collect", "liken"}
-    why = admin_rows(store.admin_url, "select why from dream_decision where outcome = 'merged'")
+    why = admin_rows(store.admin_url, "select reason from dream_decision where outcome = 'merged'")
     assert "content words" in why[0][0]
 
 
 async def test_a_tenant_with_nothing_to_do_leaves_no_record(store: Store) -> None:
-    assert await _tend(store, maintenance_parts(store)) == {"looked": 0}
+    assert await _tend(store, maintenance_parts(store)) == {"examined": 0}
     assert _runs(store) == []
 
 

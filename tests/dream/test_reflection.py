@@ -81,7 +81,7 @@ async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evi
             assert "Elsewhere" not in stub.asked[0].text
             [(content, kind, scope, metadata, lesson)] = _derived(store)
             assert (content, kind, scope) == (SEEN, "lesson", SHOP)
-            assert metadata["made_by"] == "reflect/1 stub"
+            assert metadata["generated_by"] == "reflect/1 stub"
             assert sorted(metadata["evidence"]) == sorted(str(one) for one in ids[:2])
             edges = admin_rows(
                 store.admin_url, "select src from edge where dst = %s and kind = 'led_to'", lesson
@@ -117,7 +117,7 @@ async def test_without_a_model_only_state_memories_are_proposed_for_the_vault(
         asked = replace(parts, settings=replace(parts.settings, reflection_enabled=True))
         assert (await run_maintenance(asked, garden)).counts["proposed"] == 2
         told = admin_rows(
-            store.admin_url, "select memory, why from dream_decision where outcome = 'proposed'"
+            store.admin_url, "select memory, reason from dream_decision where outcome = 'proposed'"
         )
         assert {row[0] for row in told} == {count, blob}
         assert all("PUT /v1/vault" in row[1] for row in told)

@@ -103,7 +103,7 @@ async def test_a_summary_is_versioned_and_removed_memories_are_left_out(store: S
     one = await _dream(store, parts)
     assert one is not None
     assert one.content == "## Conventions\n- Run the linter\n\n## Decisions\n- Use NATS"
-    assert [(rest.memory, rest.stands) for rest in one.rests_on] == [
+    assert [(rest.memory, rest.current) for rest in one.sources] == [
         (second.id, True),
         (first.id, True),
     ]
@@ -111,7 +111,7 @@ async def test_a_summary_is_versioned_and_removed_memories_are_left_out(store: S
     await _forget(store, first.id)
     assert await _injected(store) == "## Conventions\n- Run the linter"
     [now] = await parts.summaries.page(store.me, None, None, 9)
-    assert (now.content, now.rests_on[1].stands) == ("## Conventions\n- Run the linter", False)
+    assert (now.content, now.sources[1].current) == ("## Conventions\n- Run the linter", False)
     notes = await ScopeNoteStore(store.db).load_scope(store.me, "global")
     assert notes[1] == "## Conventions\n- Run the linter"
     newer = new("Use ruff", kind=Kind.CONVENTION)
@@ -129,7 +129,7 @@ async def test_a_summary_is_versioned_and_removed_memories_are_left_out(store: S
         await _forget(store, each.id)
     three = await _dream(store, parts)
     assert three is not None
-    assert (three.version, three.content, three.rests_on) == (3, "", ())
+    assert (three.version, three.content, three.sources) == (3, "", ())
 
 
 async def test_a_truncated_summary_stays_within_its_cap_and_is_refilled(

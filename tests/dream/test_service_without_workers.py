@@ -37,7 +37,7 @@ async def test_a_service_without_workers_answers_calls_and_sessions_wait(
         [one] = (await door.get("/v1/dream?scope=project/shop"))["items"]
         assert one["scope"] == "project/shop"
         # Tending is the door's, for there may be no worker to do it.
-        assert (await door.post("/v1/dream/tend", {}))["unfinished"] == []
+        assert (await door.post("/v1/maintenance/run", {}))["unfinished"] == []
         assert await waiting(door) == 1
     async with running_stack(database, nats_url, home, scheduler_interval=0.2) as worked:
 

@@ -67,7 +67,7 @@ def _talk(topic: str) -> list[tuple[str, str]]:
 
 
 def undigested(store: Store) -> list[UUID]:
-    found = admin_rows(store.admin_url, "select id from turn where run is null order by ord")
+    found = admin_rows(store.admin_url, "select id from turn where run is null order by ordinal")
     return [row[0] for row in found]
 
 

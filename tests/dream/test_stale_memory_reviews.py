@@ -51,7 +51,7 @@ async def _doubted(store: Store, *contents: str) -> list[Any]:
     )
     admin_rows(
         store.admin_url,
-        "insert into git_file (tenant, event, ord, project, branch, main, name, at, known_at,"
+        "insert into git_file (tenant, event, ordinal, project, branch, main, name, at, known_at,"
         " facts) values (%s, %s, 1, 'shop', 'main', true, 'auth.ts', now(), now(), %s)",
         *(tenant, event, facts),
     )
@@ -106,8 +106,8 @@ async def test_a_models_review_of_a_stale_memory_waits_for_approval(
                 held: "holds", changed: "changed", gone: "gone"
             }  # fmt: skip
             assert page[changed].content == NOW
-            assert page[changed].made_by == "review/1 stub"
-            closed = await parts.reviews.page(store.me, "refused", None, 10)
+            assert page[changed].generated_by == "review/1 stub"
+            closed = await parts.reviews.page(store.me, "rejected", None, 10)
             assert {one.memory for one in closed} == {unsure, hostile}
             for one in (held, changed, gone):
                 await parts.reviews.accept(store.me, page[one].id, {})
@@ -134,7 +134,7 @@ async def test_with_automatic_reviews_a_verdict_is_applied_at_once(database: Dat
             )
             assert (content, version) == (NOW, 2)
             [(why,)] = admin_rows(
-                store.admin_url, "select why from memory_version where memory = %s", changed
+                store.admin_url, "select reason from memory_version where memory = %s", changed
             )
             assert why == "review/1 stub looked it over: jose is imported"
             assert await _tended(store, parts) == 0

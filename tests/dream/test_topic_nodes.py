@@ -53,7 +53,7 @@ async def _cut(stack: Stack, trace: str, node: str) -> tuple[str, str]:
     """Why a node that a recall came over is not in its answer, and along what it came there."""
     told = await stack.get(f"/v1/traces/{trace}")
     [one] = [one for one in told["candidates"] if one["id"] == node]
-    return one["cut"], one["hops"][0]["type"]
+    return one["rejection_reason"], one["hops"][0]["type"]
 
 
 async def _topics(stack: Stack) -> list[Any]:
@@ -70,7 +70,7 @@ async def test_a_subject_of_three_sessions_is_a_topic_until_its_memories_are_gon
     stack: Stack,
 ) -> None:
     memories = await _learned(stack)
-    first = await stack.post("/v1/dream/tend", {})
+    first = await stack.post("/v1/maintenance/run", {})
     assert first["topics"] == 1
     [(topic, key, name, status, _)] = await _topics(stack)
     assert (name, status) == ("src/pool.py", "active")
@@ -78,7 +78,7 @@ async def test_a_subject_of_three_sessions_is_a_topic_until_its_memories_are_gon
     assert len(edges) == 4
 
     # Nothing new: nothing changes.
-    assert (await stack.post("/v1/dream/tend", {}))["topics"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}))["topics"] == 0
     assert await to_thread(rows, stack.admin_url, EDGES, stack.number()) == edges
 
     around = await stack.get(f"/v1/memories/{memories[0]}/subgraph?depth=1")
@@ -106,25 +106,25 @@ async def test_a_subject_of_three_sessions_is_a_topic_until_its_memories_are_gon
     # Another tenant that takes a file of it all has the same topic, and nothing to change in it.
     two = stack.apart()
     other = two.key
-    assert (await _carried(stack, other))["refused"] == 0
+    assert (await _carried(stack, other))["rejected"] == 0
     await _rest(two)
-    assert (await stack.post("/v1/dream/tend", {}, key=other))["topics"] == 0
+    assert (await stack.post("/v1/maintenance/run", {}, key=other))["topics"] == 0
     assert (await stack.get(f"/v1/memories/{topic}", key=other))["key"] == key
 
     # One of four is forgotten: three are no topic. Another says it again: the same node is back.
     assert (await stack.call("DELETE", f"/v1/memories/{memories[3]}")).status < 300
-    assert (await stack.post("/v1/dream/tend", {}))["topics"] == 1
+    assert (await stack.post("/v1/maintenance/run", {}))["topics"] == 1
     [(_, _, _, status, version)] = await _topics(stack)
     assert status == "archived"
     assert all(
         closed for _, closed in await to_thread(rows, stack.admin_url, EDGES, stack.number())
     )
-    again = await stack.post("/v1/dream/tend", {})
+    again = await stack.post("/v1/maintenance/run", {})
     assert (again["topics"], again["restored"]) == (0, 0)
     more = {"content": "`src/pool.py` logs who waits longest", "scope": "project/shop"}
     await stack.post("/v1/remember", more)
     await _rest(stack)
-    assert (await stack.post("/v1/dream/tend", {}))["topics"] == 1
+    assert (await stack.post("/v1/maintenance/run", {}))["topics"] == 1
     [(same, _, _, status, later)] = await _topics(stack)
     assert (same, status) == (topic, "active")
     assert later > version

@@ -261,13 +261,13 @@ async def _named_at_every_door(stack: Stack, scope: str, named: str, one: str) -
     assert (await stack.post("/v1/remember", same))["id"] == one
     assert (await stack.post("/v1/remember/batch", {"items": [same]}))["items"][0]["id"] == one
     assert await _found(stack, "numbat form", scopes=[named]) == {one}
-    for door in ("/v1/memories", "/v1/tasks", "/v1/claims", "/v1/stale"):
+    for door in ("/v1/memories", "/v1/tasks", "/v1/facts", "/v1/stale"):
         await stack.get(door, params={"scope": named})
     assert [m["id"] for m in (await stack.get("/v1/memories", params={"scope": named}))["items"]]
     assert "numbat" in (await stack.get("/v1/context", params={"scope": named}))["markdown"]
     assert (await stack.get("/v1/graph/stats", params={"scope": named}))["memories"] == 1
-    claim = {"topic": "t", "claim": "c", "confidence": "high", "verified": "2026-01-01"}
-    claimed = await stack.post("/v1/claims", {**claim, "scope": named})
+    claim = {"topic": "t", "statement": "c", "confidence": "high", "verified": "2026-01-01"}
+    claimed = await stack.post("/v1/facts", {**claim, "scope": named})
     assert (await stack.get(f"/v1/memories/{claimed['id']}"))["scope"] == scope
     put = await stack.call("PUT", "/v1/vault/port", {"value": 1}, params={"scope": named})
     assert put.body["scope"] == scope
@@ -302,7 +302,7 @@ async def _name_goes_where_its_scope_goes(stack: Stack, scope: str) -> None:
         assert b"feat/login.v2" in data
         head = {**auth, "Content-Type": kind}
         async with stack.http.post(f"{stack.url}/v1/import", data=data, headers=head) as answer:
-            assert (await answer.json())["refused"] == 0, await answer.text()
+            assert (await answer.json())["rejected"] == 0, await answer.text()
         carried = (await stack.get("/v1/admin/scopes", key=other))["items"]
         assert (scope, "feat/login.v2") in {(one["scope"], one["name"]) for one in carried}
         gone = await stack.call(

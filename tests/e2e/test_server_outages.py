@@ -71,7 +71,7 @@ async def _all_took_effect_once(stack: Stack, nats_url: str, memories: list[str]
     by_meaning = await stack.post("/v1/recall", {"query": "feline resting near glass"})
     found = [hit["id"] for hit in by_meaning["memories"] if "meaning" in hit["arms"]]
     assert memories[1] in found
-    per_memory = "select memory, count(*) filter (where ord = 0) from chunk group by memory"
+    per_memory = "select memory, count(*) filter (where ordinal = 0) from chunk group by memory"
     assert {count for _, count in rows(stack.admin_url, per_memory)} == {1}
     assert value(stack.admin_url, "select count(*) from memory m where kind <> 'file' and"
                  " not exists (select from chunk c where c.memory = m.id)") == 0  # fmt: skip
@@ -138,7 +138,7 @@ async def test_a_bus_that_is_killed_repeatedly_loses_nothing(
         "select count(*) from memory where enriched_version = version and id = any(%s::uuid[])"
     )
     assert value(stack.admin_url, enriched, ids) == len(ids)
-    firsts = "select count(*) from chunk where ord = 0 and memory = any(%s::uuid[])"
+    firsts = "select count(*) from chunk where ordinal = 0 and memory = any(%s::uuid[])"
     assert value(stack.admin_url, firsts, ids) == len(ids)
 
 

@@ -64,13 +64,13 @@ async def test_the_models_are_listed_with_their_state_and_without_secrets(
         assert models is not None
         active = models["bge-small-en-v1.5"]
         assert (active["role"], active["state"], active["active"]) == ("embedding", "ready", True)
-        assert (active["dims"], active["max_tokens"], active["place"]) == (384, 512, "local")
+        assert (active["dims"], active["max_tokens"], active["location"]) == (384, 512, "local")
         wide = models["wide"]
         assert (wide["active"], wide["state"], wide["dims"]) == (False, "missing", 8)
-        assert (wide["filled"], wide["chunks"]) == (0, 1)
+        assert (wide["embedded"], wide["chunks"]) == (0, 1)
         assert models.get(SPARSE_MODEL, {}).get("role", "sparse") == "sparse"
         assert models["large"]["used_for"] == ["dream", "recall"]
-        assert (models["order"]["role"], models["order"]["place"]) == ("reranker", "endpoint")
+        assert (models["order"]["role"], models["order"]["location"]) == ("reranker", "endpoint")
         assert KEY not in json.dumps(models)
         stranger = stack.key_of(tenant="strangers")
         theirs = await stack.get("/v1/models", key=stranger)

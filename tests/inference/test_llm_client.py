@@ -164,14 +164,14 @@ async def test_a_spent_budget_stops_only_its_tenant_and_failures_count(
         assert not await LlmUsageStore(store.db, 0, 100).reserve_call(store.me.tenant)
         roomy = LlmUsageStore(store.db, 100, 10_000)
         for own, allowed in (
-            ({"calls_a_day": 0}, False),
-            ({"calls_a_day": 10**6}, True),
+            ({"calls_per_day": 0}, False),
+            ({"calls_per_day": 10**6}, True),
             (None, True),
         ):
             await roomy.update_limits(store.me.tenant, own)
             assert await roomy.reserve_call(store.me.tenant) is allowed
             assert (await roomy.load_limits(store.me.tenant))[0] == (100 if allowed else 0)
-        await roomy.update_limits(store.me.tenant, {"tokens_a_day": 0})
+        await roomy.update_limits(store.me.tenant, {"tokens_per_day": 0})
         assert not await roomy.reserve_call(store.me.tenant)
         assert await roomy.reserve_call(store.other.tenant)
 

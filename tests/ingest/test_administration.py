@@ -205,7 +205,7 @@ async def test_rows_written_during_a_deletion_are_deleted_too(
     [tenant] = add_tenants(database.admin_url, "one")
     admin_rows(
         database.admin_url,
-        "insert into vault (tenant, scope, key, sealed, secret, key_id, who)"
+        "insert into vault (tenant, scope, key, sealed, secret, key_id, actor)"
         " values (%s, 'global', 'k', 'x', true, 'k', 'w')",
         tenant,
     )

@@ -100,17 +100,17 @@ async def test_a_watcher_that_reconnects_misses_nothing_and_sees_nothing_twice(
     assert sorted(seen) == sorted(made)
     async with _watching(stack, f"?event=remembered&after={place}") as watcher:
         assert (await watcher.event())["id"] == made[-1]
-    began, place = (await stack.get("/v1/events/page"))["place"], first
+    began, place = (await stack.get("/v1/events/page"))["next"], first
     paged: list[Any] = []
     more = True
     while more:
         told = await stack.get(f"/v1/events/page?event=remembered&limit=3&after={place}")
-        paged, place, more = [*paged, *told["items"]], told["place"], told["more"]
+        paged, place, more = [*paged, *told["items"]], told["next"], told["has_more"]
     assert [one["data"]["id"] for one in paged] == seen
     assert {one["event"] for one in paged} == {"remembered"}
     for late in (place, began):
         told = await stack.get(f"/v1/events/page?event=remembered&after={late}")
-        assert (told["items"], told["more"], told["gap"]) == ([], False, False)
+        assert (told["items"], told["has_more"], told["gap"]) == ([], False, False)
     for wrong in ("0", "abc", "é", "1" * 30, "A" * 48, place[:-1] + "~", place[::-1]):
         head = {"Last-Event-ID": wrong}
         for refused in (

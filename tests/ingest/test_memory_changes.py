@@ -62,10 +62,10 @@ async def test_an_edit_is_versioned_and_a_rollback_restores_content_hash_and_wor
     assert value(stack.admin_url, terms, one, parquet) == 0
     history = (await stack.get(f"/v1/memories/{one}/history"))["items"]
     assert [v["version"] for v in history] == [3, 2, 1]
-    assert [v["why"] for v in history] == ["rolled back to version 1", "wrong", "remembered"]
+    assert [v["reason"] for v in history] == ["rolled back to version 1", "wrong", "remembered"]
     assert history[1]["content"] == "The importer streams parquet"
-    assert len({v["who"] for v in history}) == 1
-    assert history[0]["who"].startswith("key ")
+    assert len({v["actor"] for v in history}) == 1
+    assert history[0]["actor"].startswith("key ")
     assert history[0]["known_to"] is None
     assert history[2]["known_to"] == history[1]["known_from"]
 
@@ -265,7 +265,7 @@ async def test_a_soft_supersede_needs_no_reason_and_keeps_confidence(stack: Stac
     origin = await stack.get(f"/v1/memories/{new['id']}/provenance")
     assert [one["id"] for one in origin["replaced"]] == [old]
     past = await stack.get(f"/v1/memories/{old}/history")
-    assert [(v["why"], v["who"][:4]) for v in past["items"]] == [
+    assert [(v["reason"], v["actor"][:4]) for v in past["items"]] == [
         ("minor correction", "key "),
         ("remembered", "key "),
     ]

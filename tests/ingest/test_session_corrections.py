@@ -20,7 +20,7 @@ async def _remember(stack: Stack, content: str, **fields: Any) -> str:
 async def _adjust(stack: Stack, said: str, role: str = "user", session: str = "") -> Any:
     at = session or await _session(stack)
     body = {"messages": [{"role": role, "content": said}]}
-    return await stack.post(f"/v1/sessions/{at}/adjust", body)
+    return await stack.post(f"/v1/sessions/{at}/correct", body)
 
 
 async def _session(stack: Stack) -> str:
@@ -39,7 +39,7 @@ async def test_a_spoken_correction_supersedes_the_old_preference(
 
     session = await _session(stack)
     done = await _adjust(stack, "Good. No longer npm, use pnpm.", session=session)
-    [one] = done["adjusted"]
+    [one] = done["corrections"]
     assert one["old"] == plain
     new = await stack.get(f"/v1/memories/{one['new']}")
     assert new["content"] == "Packages are installed by pnpm (no longer npm)"
@@ -50,23 +50,23 @@ async def test_a_spoken_correction_supersedes_the_old_preference(
     assert (new["id"], "supersedes") in {(near["id"], near["type"]) for near in old["neighbours"]}
 
     again = await _adjust(stack, "Good. No longer npm, use pnpm.", session=session)
-    assert (again["skipped"], again["adjusted"]) == ("seen", [])
+    assert (again["skipped"], again["corrections"]) == ("seen", [])
     soon = await _adjust(stack, "Use spaces instead of tabs", session=session)
-    assert (soon["skipped"], soon["adjusted"]) == ("cooldown", [])
-    [spaces] = (await _adjust(stack, "Use spaces instead of tabs"))["adjusted"]
+    assert (soon["skipped"], soon["corrections"]) == ("cooldown", [])
+    [spaces] = (await _adjust(stack, "Use spaces instead of tabs"))["corrections"]
     assert spaces["old"] == keyed
     shown = await stack.get(f"/v1/memories/{spaces['new']}")
     assert (shown["key"], shown["kind"]) == ("style.indent", "convention")
-    [zap] = (await _adjust(stack, "不要再用logrus了，改用zap"))["adjusted"]
+    [zap] = (await _adjust(stack, "不要再用logrus了，改用zap"))["corrections"]
     assert zap["old"] == chinese
-    [fresh] = (await _adjust(stack, "From now on don't use Redis, use Valkey"))["adjusted"]
+    [fresh] = (await _adjust(stack, "From now on don't use Redis, use Valkey"))["corrections"]
     assert fresh["old"] is None
 
     assert (await _adjust(stack, "Replace axios with fetch in cart.ts"))["skipped"] == "nothing"
     assert (await _adjust(stack, "No longer axios, use fetch", role="tool"))["skipped"] == "nothing"
     for standing in (foreign, task):
         assert (await stack.get(f"/v1/memories/{standing}"))["status"] == "active"
-    refused = await stack.call("POST", f"/v1/sessions/{session}/adjust", {})
+    refused = await stack.call("POST", f"/v1/sessions/{session}/correct", {})
     assert (refused.status, "messages" in str(refused.body)) == (422, True)
 
 
@@ -87,27 +87,30 @@ async def test_a_model_reads_what_rules_cannot_and_rules_take_over_where_it_fail
                 good | {"memory": None, "content": "Deploy on Fridays by hand", "new": "Fridays"},
             ]
             stub.answer = lambda _: {"corrections": [*hostile, good]}
-            [one] = (await _adjust(stack, said))["adjusted"]
+            [one] = (await _adjust(stack, said))["corrections"]
             assert one["old"] == old
             new = await stack.get(f"/v1/memories/{one['new']}")
             assert new["content"] == "Commit messages are written in German"
-            assert new["metadata"]["made_by"] == "adjust/1 stub"
+            assert new["metadata"]["generated_by"] == "adjust/1 stub"
             stub.answer = lambda _: {"corrections": []}
-            [missed] = (await _adjust(stack, "No longer German, use Dutch"))["adjusted"]
+            [missed] = (await _adjust(stack, "No longer German, use Dutch"))["corrections"]
             assert missed["old"] == new["id"]
             new = await stack.get(f"/v1/memories/{missed['new']}")
             stub.faults = ["401"]
             done = await _adjust(stack, "No longer Dutch, use French")
             assert done["degraded"] == ["llm: the key or the account is refused"]
-            [back] = done["adjusted"]
+            [back] = done["corrections"]
             assert back["old"] == new["id"]
 
             shown = (await stack.get("/v1/admin/settings"))["llm"]
-            assert (shown["calls"], shown["failed"], shown["set"]) == (3, 1, [])
-            off = await stack.call("PATCH", "/v1/admin/settings", {"llm": {"calls_a_day": 0}})
-            assert (off.body["llm"]["calls_a_day"], off.body["llm"]["set"]) == (0, ["calls_a_day"])
+            assert (shown["calls"], shown["failed"], shown["overrides"]) == (3, 1, [])
+            off = await stack.call("PATCH", "/v1/admin/settings", {"llm": {"calls_per_day": 0}})
+            assert (off.body["llm"]["calls_per_day"], off.body["llm"]["overrides"]) == (
+                0,
+                ["calls_per_day"],
+            )
             done = await _adjust(stack, "No longer French, use Greek")
             assert done["degraded"] == ["llm: the budget of the day is spent"]
             assert len(stub.asked) == 3
             back_on = await stack.call("PATCH", "/v1/admin/settings", {"llm": None})
-            assert back_on.body["llm"]["calls_a_day"] == 500
+            assert back_on.body["llm"]["calls_per_day"] == 500

@@ -76,7 +76,7 @@ async def test_a_task_waits_for_its_dependencies_and_finished_ones_leave_the_con
     )
     detail = await stack.get(f"/v1/memories/{then}")
     assert detail["task"]["state"] == "blocked"
-    assert detail["task"]["waits_for"] == [first]
+    assert detail["task"]["depends_on"] == [first]
     refused = await _claim(stack, then, "ann")
     assert refused.status == 409
     assert first in refused.body["detail"]
@@ -91,7 +91,9 @@ async def test_a_task_waits_for_its_dependencies_and_finished_ones_leave_the_con
     assert "Design the table" not in block
     assert "→ Build the page" in block
     kept = admin_rows(
-        stack.admin_url, "select why from memory_version where memory = %s order by version", then
+        stack.admin_url,
+        "select reason from memory_version where memory = %s order by version",
+        then,
     )
     assert kept == [("task: todo to doing, claimed by ann",)]
     body = {"agent": "ann"}
@@ -100,7 +102,7 @@ async def test_a_task_waits_for_its_dependencies_and_finished_ones_leave_the_con
         "state": "todo",
         "claimed_by": None,
         "claimed_until": None,
-        "waits_for": [],
+        "depends_on": [],
         "claimable": True,
     }
     again = await stack.post(f"/v1/tasks/{then}/release", body)
@@ -169,7 +171,7 @@ async def test_a_skill_is_replayed_as_its_steps_with_parameters_filled(stack: St
     newest = await stack.post("/v1/remember", other)
     first, second = await stack.walked("/v1/skills")
     assert (first["id"], second["id"]) == (newest["id"], made["id"])
-    assert (second["steps"], second["places"]) == (4, ["branch", "tag"])
+    assert (second["steps"], second["placeholders"]) == (4, ["branch", "tag"])
     narrow = await stack.get("/v1/skills?scope=project/shop")
     assert [one["title"] for one in narrow["items"]] == ["Say hello"]
     assert replayed["title"] == "Release the shop"
@@ -188,35 +190,35 @@ async def test_a_skill_is_replayed_as_its_steps_with_parameters_filled(stack: St
 async def test_a_claim_verified_again_supersedes_the_earlier_one(stack: Stack) -> None:
     claim: dict[str, Any] = {
         "topic": "nats",
-        "claim": "A work queue stream deletes a message once it is acknowledged",
+        "statement": "A work queue stream deletes a message once it is acknowledged",
         "confidence": "medium",
         "domains": ["docs.nats.io", "https://nats.io/blog/a", "example.co.uk"],
         "verified": "2026-01-10",
     }
-    made = await stack.post("/v1/claims", claim)
+    made = await stack.post("/v1/facts", claim)
     assert made["status"] == "created"
     assert made["key"].startswith("learn:nats:")
-    assert made["learned"]["corroborated"] == 2
-    assert made["learned"]["domains"] == ["example.co.uk", "nats.io"]
-    same = await stack.post("/v1/claims", {**claim, "claim": claim["claim"] + "."})
-    again = await stack.post("/v1/claims", claim)
+    assert made["fact"]["corroborations"] == 2
+    assert made["fact"]["domains"] == ["example.co.uk", "nats.io"]
+    same = await stack.post("/v1/facts", {**claim, "statement": claim["statement"] + "."})
+    again = await stack.post("/v1/facts", claim)
     assert [one["status"] for one in (same, again)] == ["duplicate"] * 2
     assert {one["id"] for one in (same, again)} == {made["id"]}
     surer = {**claim, "confidence": "high", "verified": "2026-02-01"}
-    newer = await stack.post("/v1/claims", surer)
+    newer = await stack.post("/v1/facts", surer)
     assert newer["status"] == "superseded"
     shown = await stack.get(f"/v1/memories/{newer['id']}")
     assert (shown["kind"], shown["confidence"]) == ("lesson", 0.9)
     assert [one["type"] for one in shown["neighbours"]] == ["supersedes"]
-    late = await stack.call("POST", "/v1/claims", claim)
+    late = await stack.call("POST", "/v1/facts", claim)
     assert (late.status, late.body["current"]["id"]) == (409, newer["id"])
-    other = {**claim, "topic": "postgres", "claim": "Vacuum never shrinks a table"}
-    await stack.post("/v1/claims", other)
-    page = await stack.get("/v1/claims?topic=nats")
+    other = {**claim, "topic": "postgres", "statement": "Vacuum never shrinks a table"}
+    await stack.post("/v1/facts", other)
+    page = await stack.get("/v1/facts?topic=nats")
     assert [one["id"] for one in page["items"]] == [newer["id"]]
-    assert page["items"][0]["learned"]["verified"] == "2026-02-01"
-    assert len((await stack.get("/v1/claims"))["items"]) == 2
-    wrong = await stack.call("POST", "/v1/claims", {**claim, "domains": ["nats.io", "not one"]})
+    assert page["items"][0]["fact"]["verified"] == "2026-02-01"
+    assert len((await stack.get("/v1/facts"))["items"]) == 2
+    wrong = await stack.call("POST", "/v1/facts", {**claim, "domains": ["nats.io", "not one"]})
     assert (wrong.status, wrong.body["field"]) == (422, "domains.1")
 
 

@@ -118,7 +118,7 @@ async def test_a_credential_not_marked_secret_is_refused_by_value_and_by_key(
         ("/v1/vault/x", {"note": f"use {token}"}, "value"),
         ("/v1/vault/db_password", "hunter" + "2hunter", "value"),
         (f"/v1/vault/{token}", 1, "key"),
-        ("/v1/vault/advice", 1, "key"),
+        ("/v1/vault/suggestions", 1, "key"),
         ("/v1/vault/none", None, "value"),
     ):
         reply = await vault.call("PUT", path, {"value": value})
@@ -183,12 +183,12 @@ async def test_counters_blobs_and_often_rewritten_keys_get_a_hint_to_the_vault(
     items = [{"content": "one more", "key": "step", "supersede_reason": "on"}, {"content": "new"}]
     many = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
     assert [[h for h in one["hints"] if "vault" in h][:1] != [] for one in many] == [True, False]
-    busy, *states = (await stack.get("/v1/vault/advice"))["items"]
+    busy, *states = (await stack.get("/v1/vault/suggestions"))["items"]
     assert (busy["key"], busy["scope"], busy["versions"] > 100) == ("step", "global", True)
     assert len(states) == 3
     assert all(one["memory"] for one in states)
     for limit in (1, 2, 3):
-        assert await stack.walked("/v1/vault/advice", limit) == [busy, *states]
+        assert await stack.walked("/v1/vault/suggestions", limit) == [busy, *states]
 
 
 async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault: Stack) -> None:
@@ -216,17 +216,17 @@ async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault:
     await vault.post(f"/v1/sessions/{session}/end", {"summary": f"we found {PLAIN}"})
     other = vault.key_of(tenant="other")
     theirs = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
-    assert (await vault.get("/v1/vault/scrub"))["state"] == "none"
+    assert (await vault.get("/v1/vault/redaction-status"))["state"] == "none"
 
     sent = {"value": {"door": PLAIN, "n": 7041993, "user": "agreed"}, "secret": True}
     put = await vault.call("PUT", "/v1/vault/gate", sent)
-    assert "/v1/vault/scrub" in put.body["hints"][0]
+    assert "/v1/vault/redaction-status" in put.body["hints"][0]
 
     async def searched() -> bool:
-        return bool((await vault.get("/v1/vault/scrub"))["passages"])
+        return bool((await vault.get("/v1/vault/redaction-status"))["passes"])
 
     await eventually(searched)
-    assert (await vault.get("/v1/vault/scrub"))["scrubbed"] >= 10
+    assert (await vault.get("/v1/vault/redaction-status"))["redacted"] >= 10
     kept = everything(vault.admin_url).splitlines()
     assert [row for row in kept if PLAIN in row and theirs["id"] not in row] == []
     assert "7041993" not in "\n".join(kept)
@@ -259,7 +259,7 @@ async def test_a_session_whose_start_contained_a_later_secret_is_found_when_rest
     await vault.call("PUT", "/v1/vault/gate", {"value": PLAIN, "secret": True})
 
     async def searched() -> bool:
-        return bool((await vault.get("/v1/vault/scrub"))["passages"])
+        return bool((await vault.get("/v1/vault/redaction-status"))["passes"])
 
     await eventually(searched)
     again = await vault.call("POST", "/v1/sessions/start", start, headers=once)
@@ -271,7 +271,7 @@ async def test_numbers_can_be_secrets_and_too_short_secrets_are_reported(
     vault: Stack,
 ) -> None:
     put = await vault.call("PUT", "/v1/vault/pin", {"value": 8150273, "secret": True})
-    assert "/v1/vault/scrub" in put.body["hints"][0]
+    assert "/v1/vault/redaction-status" in put.body["hints"][0]
     for value in (True, 41, "abc"):
         short = await vault.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
         assert "too short" in short.body["hints"][0]

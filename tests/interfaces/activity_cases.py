@@ -40,12 +40,17 @@ async def _reviews(world: World) -> Fields:
 async def _claim(world: World) -> Fields:
     day = datetime.now(UTC).date().isoformat()
     claim = f"Hemp rope {world.words()} shrinks when wet."
-    return {"topic": f"rope{world.number()}", "claim": claim, "confidence": "high", "verified": day}
+    return {
+        "topic": f"rope{world.number()}",
+        "statement": claim,
+        "confidence": "high",
+        "verified": day,
+    }
 
 
 async def _claims(world: World) -> Fields:
     claim = await _claim(world)
-    made = await world.post("/v1/claims", claim)
+    made = await world.post("/v1/facts", claim)
     return {"topic": claim["topic"], "_id": made["id"]}
 
 
@@ -91,17 +96,17 @@ async def _traces(world: World) -> Fields:
 WORK_CASES = (
     Case("list_tasks", _tasks, lambda a, f: ids(a) == {f["_id"]},
          cli="task list --scope {scope}", client="list_tasks"),
-    Case("move_task", _moving, lambda a, f: a["task"]["state"] == "done",
-         cli="task update {id} {state}", client="move_task", tool="task_update"),
+    Case("update_task", _moving, lambda a, f: a["task"]["state"] == "done",
+         cli="task update {id} {state}", client="update_task", tool="task_update"),
     Case("claim_task", _claiming, lambda a, f: a["task"]["claimed_by"] == "ann",
          cli="task claim {id} --agent {agent} --lease {seconds}", client="claim_task",
          tool="task_update", called={"seconds": "claim_seconds"}),
     Case("release_task", World.claimed, lambda a, f: not a["task"].get("claimed_by"),
          cli="task release {id} --agent {agent}", client="release_task"),
-    Case("learn_claim", _claim, lambda a, f: a["learned"]["claim"] == f["claim"],
-         cli="fact add {topic} '{claim}' --confidence {confidence} --verified {verified}",
+    Case("add_fact", _claim, lambda a, f: a["fact"]["statement"] == f["statement"],
+         cli="fact add {topic} '{statement}' --confidence {confidence} --verified {verified}",
          client="add_fact"),
-    Case("list_claims", _claims, lambda a, f: ids(a) == {f["_id"]},
+    Case("list_facts", _claims, lambda a, f: ids(a) == {f["_id"]},
          cli="fact list --topic {topic}", client="list_facts"),
     Case("session_start", lambda w: w.none(agent="ann", project=PROJECT),
          lambda a, f: a["scope"] == SCOPE,
@@ -115,36 +120,37 @@ WORK_CASES = (
          cli="sessions --agent {agent}", client="list_sessions", tool="sessions"),
     Case("list_turns", lambda w: w.session(), lambda a, f: a["items"][0]["role"] == "user",
          cli="sessions {id}", client="list_turns", renamed={"id": "session"}),
-    Case("adjust", lambda w: w.session(diff="no, at the south pier"),
+    Case("correct_session", lambda w: w.session(diff="no, at the south pier"),
          lambda a, f: a["session"] == f["id"],
          cli="session correct {id} '{diff}'", client="correct_memories", renamed={"id": "session"}),
     Case("dream", lambda w: w.none(scope=SCOPE), lambda a, f: a["scope"] == SCOPE,
          cli="dream run --scope {scope} --no-wait", client="start_dream", tool="dream"),
-    Case("dreams", _dreams, lambda a, f: f["_id"] in ids(a),
+    Case("list_dreams", _dreams, lambda a, f: f["_id"] in ids(a),
          cli="dream history --scope {scope}", client="list_dreams"),
     Case("get_dream", World.dreamt, lambda a, f: a["id"] == f["id"],
          cli="dream history {id}", client="get_dream"),
-    Case("undigested", lambda w: w.none(scope=SCOPE), lambda a, f: "items" in a,
+    Case("list_undigested", lambda w: w.none(scope=SCOPE), lambda a, f: "items" in a,
          cli="dream status --scope {scope}", client="list_undigested"),
-    Case("summaries", World.summarised, lambda a, f: a["items"][0]["scope"] == f["scope"],
+    Case("list_summaries", World.summarised, lambda a, f: a["items"][0]["scope"] == f["scope"],
          cli="dream summaries --scope {scope}", client="list_summaries"),
-    Case("summary_history", World.summarised, lambda a, f: a["items"][0]["version"] >= 1,
+    Case("list_summary_versions", World.summarised, lambda a, f: a["items"][0]["version"] >= 1,
          cli="dream summaries --scope {scope} --history", client="list_summary_versions"),
-    Case("tend", lambda w: w.none(only=["archive"], dry_run=True), lambda a, f: a["archived"] == 0,
-         cli="maintenance run --only archive --dry-run", client="run_maintenance"),
+    Case("run_maintenance", lambda w: w.none(steps=["archive"], dry_run=True),
+         lambda a, f: a["archived"] == 0,
+         cli="maintenance run --step archive --dry-run", client="run_maintenance"),
     Case("list_reviews", _reviews, lambda a, f: f["_id"] in ids(a),
          cli="review list", client="list_reviews"),
     Case("accept_review", World.review, lambda a, f: a["state"] == "accepted",
          cli="review accept {id}", client="accept_review"),
-    Case("refuse_review", World.review, lambda a, f: a["state"] == "refused",
-         cli="review refuse {id}", client="reject_review"),
+    Case("reject_review", World.review, lambda a, f: a["state"] == "rejected",
+         cli="review reject {id}", client="reject_review"),
     Case("git_change", World.change,
          lambda a, f: "event" in a or a["items"][0]["state"] == "announced",
          cli=f"git announce --range {{_range}} --project {PROJECT} -C {{_clone}}",
          client="announce_git_change"),
-    Case("unanchored", World.learned, lambda a, f: f["_id"] in str(a),
+    Case("list_unanchored", World.learned, lambda a, f: f["_id"] in str(a),
          cli="git anchor --dry-run --project {project} -C {_clone}", client="list_unanchored"),
-    Case("anchor", _anchored, lambda a, f: a.get("anchored") == 1 or f["_id"] in str(a),
+    Case("set_anchors", _anchored, lambda a, f: a.get("anchored") == 1 or f["_id"] in str(a),
          cli="git anchor --project {project} -C {_clone}", client="set_anchors"),
     Case("list_traces", _traces, lambda a, f: "items" in a,
          cli="trace --session {session}", client="list_traces"),
@@ -154,6 +160,6 @@ WORK_CASES = (
          cli="watch --event remembered --limit 1", client="stream_events"),
     Case("export", _told, lambda a, f: f["_scope"] in a["data"],
          cli="export --scope {_scope}", client="export_memories"),
-    Case("import", _file, lambda a, f: (a["refused"], a["dry_run"]) == (0, True),
+    Case("import", _file, lambda a, f: (a["rejected"], a["dry_run"]) == (0, True),
          cli="import memories --dry-run", client="import_memories", renamed={"data": "source"}),
 )  # fmt: skip

@@ -70,7 +70,7 @@ async def _reader(world: World) -> Fields:
 
 
 async def _spent(world: World) -> Fields:
-    limits = {"label": "spent", "limits": {"memories_a_day": 0}}
+    limits = {"label": "spent", "limits": {"memories_per_day": 0}}
     key = (await world.post("/v1/admin/keys", limits))["key"]
     return {"content": "One too many.", "scope": SCOPE, "_key": key}
 

@@ -141,7 +141,7 @@ class World:
         """A review that waits."""
         memory, review = await self.memory(), str(uuid4())
         self.sql(
-            "insert into review (tenant, id, memory, version, verdict, why, author, seen)"
+            "insert into review (tenant, id, memory, version, verdict, reason, author, seen)"
             " select tenant, %s, id, version, 'holds', 'it does', 'a test', now() from memory"
             " where id = %s returning 1",
             review,
@@ -161,7 +161,7 @@ class World:
 
     async def place(self) -> Fields:
         """Where events go on from here."""
-        return {"after": (await self.stack.get("/v1/events/page"))["place"]}
+        return {"after": (await self.stack.get("/v1/events/page"))["next"]}
 
     async def key(self, **more: Any) -> Fields:
         """A key's id."""

@@ -9,10 +9,10 @@ from tests.interfaces.table import CASES
 MOST_EMPTY = 10
 FOR_EVERYBODY = {
     *("remember", "recall", "context", "forget", "get_memory", "list_memories", "feedback"),
-    *("link", "unlink", "subgraph", "impact", "graph_stats", "stale", "health", "tend"),
-    *("list_tasks", "move_task", "claim_task", "list_sessions", "session_start", "session_end"),
-    *("append_turns", "adjust", "preflow", "dream", "history", "rollback", "provenance"),
-    *("watch_memories", "export", "import", "list_skills", "replay", "learn_claim"),
+    *("link", "unlink", "subgraph", "impact", "graph_stats", "stale", "health", "run_maintenance"),
+    *("list_tasks", "update_task", "claim_task", "list_sessions", "session_start", "session_end"),
+    *("append_turns", "correct_session", "preflow", "dream", "history", "rollback", "provenance"),
+    *("watch_memories", "export", "import", "list_skills", "replay", "add_fact"),
 }
 """What an agent and its user work with: no door may lack it."""
 

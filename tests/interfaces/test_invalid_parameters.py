@@ -31,7 +31,7 @@ LISTS = ("/v1/memories", "/v1/dream", "/v1/dreams", "/v1/stale", "/v1/sessions/$
 
 CURSORS = (
     "x", "%25", "%FF", "e30", _cursor([]), _cursor({"id": "x"}), _cursor({"id": 1}),
-    _cursor({"ord": "1"}), _cursor({"ord": 2**31}), _cursor({"ord": -(2**70)}),
+    _cursor({"ordinal": "1"}), _cursor({"ordinal": 2**31}), _cursor({"ordinal": -(2**70)}),
     _cursor({"id": MISSING, "tenant": 2}), "A" * 1001, "",
 )  # fmt: skip
 

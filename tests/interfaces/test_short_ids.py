@@ -16,7 +16,7 @@ from tests.support.stack import Stack, eventually
 from tests.support.tables import rows, value
 
 REVIEW = (
-    "insert into review (tenant, id, memory, version, verdict, why, author, seen)"
+    "insert into review (tenant, id, memory, version, verdict, reason, author, seen)"
     " values (%s, %s, %s, 1, 'gone', 'it is gone', 'stub', now()) returning id"
 )
 
@@ -83,7 +83,7 @@ async def test_an_id_is_found_by_its_beginning_or_end(stack: Stack, shell: Shell
     assert "integer cents" in await shell.said("sessions", "chat-7")
     assert (await shell.json("dream", "history", made["dream"][-8:]))["id"] == made["dream"]
     assert (await shell.json("trace", made["trace"][-8:]))["id"] == made["trace"]
-    accepted = await stack.post(f"/v1/reviews/{made['review'][-8:]}/refuse", {})
+    accepted = await stack.post(f"/v1/reviews/{made['review'][-8:]}/reject", {})
     assert accepted["id"] == made["review"]
     unlinked = await shell.json("unlink", made["link"][-8:])
     assert unlinked["id"] == made["link"]

@@ -85,7 +85,7 @@ async def grpc(world: World, case: Case, fields: Fields) -> Any:
     sent, ask = said(fields), getattr(world.stub, case.call.rpc_name)
     metadata = (("authorization", f"Bearer {world.stack.key}"),)
     if case.operation == "import":
-        pieces = iter([pb.ImportPiece(data=sent["data"].encode(), dry_run=sent["dry_run"])])
+        pieces = iter([pb.ImportChunk(data=sent["data"].encode(), dry_run=sent["dry_run"])])
         return _plain(await ask(pieces, metadata=metadata))
     if case.operation == "export":
         request = pb.ExportRequest(scope=sent["scope"])

@@ -168,10 +168,10 @@ async def _work(use: Use, place: str, stack: Stack) -> None:
 async def _more(use: Use, place: str) -> None:
     """What has no tool of its own: found by its name, described, carried out."""
     known = (await use("more"))["operations"]
-    assert {"adjust", "session_start", "pin", "export", "watch_memories"} <= known.keys()
+    assert {"correct_session", "session_start", "pin", "export", "watch_memories"} <= known.keys()
     assert known.keys().isdisjoint(WITHHELD_OPERATIONS)
     assert known["pin"].startswith("Pin a memory")
-    takes = (await use("more", operation="adjust"))["arguments"]
+    takes = (await use("more", operation="correct_session"))["arguments"]
     assert takes["required"] == ["id"]
     assert takes["properties"].keys() == {"id", "messages", "diff"}
     assert takes["properties"]["diff"] == {"type": "string"}
@@ -179,11 +179,11 @@ async def _more(use: Use, place: str) -> None:
     async def do(operation: str, **arguments: Any) -> Any:
         return await use("more", operation=operation, arguments=arguments)
 
-    began = (await do("watch_memories"))["place"]
+    began = (await do("watch_memories"))["next"]
     session = (await do("session_start", agent="ann", project=place))["session"]
     told = [{"role": "user", "content": f"The {place} clock is green."}]
     assert (await do("append_turns", session=session, turns=told))["accepted"] == 1
-    assert (await do("adjust", id=session, diff="no, it is blue"))["session"] == session
+    assert (await do("correct_session", id=session, diff="no, it is blue"))["session"] == session
     ended = await do("session_end", id=session)
     assert ended["session"] == session
     made = await do("remember", content=f"Nobody winds the {place} clock.", scope="user/ann")

@@ -28,7 +28,7 @@ async def test_a_session_that_repeats_its_context_adds_nothing(stack: Stack) -> 
     ]
     await stack.post("/v1/turns", {"session": session, "turns": said})
     listed = (await stack.get(f"/v1/sessions/{session}/turns"))["items"]
-    assert [(turn["ord"], turn["content"]) for turn in listed] == [
+    assert [(turn["ordinal"], turn["content"]) for turn in listed] == [
         (0, OMITTED_PLACEHOLDER),
         (1, "Why does it hang?"),
     ]

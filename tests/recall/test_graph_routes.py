@@ -112,7 +112,7 @@ async def test_secrets_in_metadata_are_redacted_and_the_author_is_recorded(stack
     assert reply.body["redactions"] == 1
     [edge] = (await _around(stack, a))["edges"]
     assert secret not in str(edge)
-    assert edge["who"] == "ann"
+    assert edge["actor"] == "ann"
 
 
 async def test_a_removed_link_is_gone_now_and_visible_as_of_then(stack: Stack) -> None:
@@ -139,9 +139,9 @@ async def test_a_walk_ends_in_circles_and_reports_what_limited_it(stack: Stack) 
     near = await _around(stack, ids[0], "?depth=1")
     assert [one["depth"] for one in near["nodes"]] == [0, 1, 1]
     few = await _around(stack, ids[0], "?depth=5&limit=3")
-    assert (len(few["nodes"]), few["cut_by"]) == (3, ["nodes"])
+    assert (len(few["nodes"]), few["truncated_by"]) == (3, ["nodes"])
     narrow = await _around(stack, ids[0], "?depth=5&fan_out=1")
-    assert narrow["cut_by"] == ["fan_out"]
+    assert narrow["truncated_by"] == ["fan_out"]
     assert (await _around(stack, ids[0][-8:]))["root"] == ids[0]
 
 

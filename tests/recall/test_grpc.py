@@ -97,15 +97,15 @@ async def _core(stub: Any, key: Any) -> None:
     stats = await stub.GraphStats(pb.GraphStatsRequest(), metadata=key)
     assert stats.nodes_by_kind["lesson"] == 1
     twice = (*key, ("idempotency-key", "guest"))
-    guest = pb.MakeKeyRequest(label="guest")
-    first = await stub.MakeKey(guest, metadata=twice)
-    assert first == await stub.MakeKey(guest, metadata=twice)
+    guest = pb.CreateKeyRequest(label="guest")
+    first = await stub.CreateKey(guest, metadata=twice)
+    assert first == await stub.CreateKey(guest, metadata=twice)
 
 
 async def _work(stub: Any, key: Any) -> None:
     start = pb.SessionStartRequest(agent="miller", project="mill")
     session = (await stub.SessionStart(start, metadata=key)).session
-    turns = [pb.NewTurn(role="user", content="We grind rye too.", external_id="1")]
+    turns = [pb.NewTurnBody(role="user", content="We grind rye too.", external_id="1")]
     told = pb.AppendTurnsRequest(session=session, turns=turns * 2)
     appended = await stub.AppendTurns(told, metadata=key)
     assert (appended.accepted, appended.duplicates) == (1, 1)
@@ -115,7 +115,7 @@ async def _work(stub: Any, key: Any) -> None:
     assert asked.scope == "project/mill"
 
     async def dreamt() -> Any:
-        return (await stub.Dreams(pb.DreamsRequest(limit=1), metadata=key)).items
+        return (await stub.ListDreams(pb.ListDreamsRequest(limit=1), metadata=key)).items
 
     assert (await eventually(dreamt))[0].started_at.ToDatetime(UTC) < datetime.now(UTC)
     pushed = pb.GitChangeRequest()
@@ -174,7 +174,7 @@ async def _refusals(stack: Stack, stub: Any) -> None:
     code, words, _ = await refused(_export(stub, bounded, ["global"]))
     assert (code, words[:10]) == (grpc.StatusCode.PERMISSION_DENIED, "forbidden:")
     code, words, _ = await refused(
-        stub.Import(iter([pb.ImportPiece(data=b"no export")]), metadata=keyed(stack.key))
+        stub.Import(iter([pb.ImportChunk(data=b"no export")]), metadata=keyed(stack.key))
     )
     assert (code, "line 1" in words) == (grpc.StatusCode.INVALID_ARGUMENT, True)
     mine = (await stack.get("/v1/memories?key=mill"))["items"][0]["id"]

@@ -97,9 +97,9 @@ async def test_a_session_receives_its_set_once_and_again_on_request_or_after_com
     assert block.count("integers of cents") == 1
     assert f"[project/shop {asked[-8:]}] The importer hung" in block
     by_id = {one["id"]: one for one in first["items"]}
-    assert (by_id[pinned]["layer"], by_id[pinned]["why"]) == ("recent", "pinned")
+    assert (by_id[pinned]["layer"], by_id[pinned]["reason"]) == ("recent", "pinned")
     assert by_id[asked]["layer"] == "on_demand"
-    assert by_id[asked]["why"].startswith("found by")
+    assert by_id[asked]["reason"].startswith("found by")
     assert by_id[None]["layer"] == "resident"
     layers = first["layers"]
     assert all(one["tokens"] <= one["budget"] for one in layers.values())
@@ -108,7 +108,7 @@ async def test_a_session_receives_its_set_once_and_again_on_request_or_after_com
     second = await _preflow(stack, session, "Why did the importer hang on the queue lock?")
     assert (second["markdown"], second["tokens"], second["items"]) == ("", 0, [])
     assert (set(second["active"]), second["turn"]) == ({pinned, asked}, 2)
-    again = await _preflow(stack, session, "the importer lock", again=True)
+    again = await _preflow(stack, session, "the importer lock", include_seen=True)
     assert _new(again) == {pinned, asked}
     compacted = await _preflow(stack, session, "the importer lock", compacted=True)
     assert _new(compacted) == {pinned, asked}
@@ -117,7 +117,9 @@ async def test_a_session_receives_its_set_once_and_again_on_request_or_after_com
     edit = {"content": "The importer hung on a lock of the queue: fixed by a timeout"}
     await stack.call("PATCH", f"/v1/memories/{asked}", edit)
     assert _new(await _preflow(stack, session, "the importer lock")) == {asked}
-    small = await _preflow(stack, session, "the importer lock", again=True, budget_tokens=120)
+    small = await _preflow(
+        stack, session, "the importer lock", include_seen=True, budget_tokens=120
+    )
     assert 0 < small["tokens"] <= 120
 
     other = await _session(stack, agent="bob")
@@ -191,7 +193,7 @@ async def test_a_set_belongs_to_the_sessions_agent_and_its_text_is_not_stored_as
     await eventually(lambda: _one(stack, TOUCHES, stack.number()))
     files = ["/home/me/shop/src/middleware/auth.ts"]
     answer = await _preflow(stack, session, "what about sorting", files=files)
-    whys = {one["id"]: one["why"] for one in answer["items"]}
+    whys = {one["id"]: one["reason"] for one in answer["items"]}
     assert whys[old].startswith("found by ")
     assert "words" in whys[old]
     assert whys[made] == "touches src/middleware/auth.ts"
@@ -201,7 +203,7 @@ async def test_a_set_belongs_to_the_sessions_agent_and_its_text_is_not_stored_as
     turns = (await stack.get(f"/v1/sessions/{session}/turns"))["items"]
     assert turns[0]["content"] == OMITTED_PLACEHOLDER
     assert turns[1]["content"].strip() == "Please sort them"
-    echo = await _preflow(stack, session, answer["markdown"], again=True)
+    echo = await _preflow(stack, session, answer["markdown"], include_seen=True)
     assert (echo["keywords"], echo["layers"]["on_demand"]["items"]) == ([], 0)
 
     for body, field in (

@@ -66,8 +66,8 @@ async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
     assert trace["period"]["since"] < trace["period"]["until"]
     assert {"import", "slow"} <= set(trace["keywords"])
     assert (trace["budget_tokens"], trace["tokens"]) == (60, answer["tokens"])
-    assert {"words", "meaning", "graph", "store", "load"} <= set(trace["took"])
-    assert sum(trace["took"].values()) <= trace["milliseconds"] * 3
+    assert {"words", "meaning", "graph", "store", "load"} <= set(trace["timings"])
+    assert sum(trace["timings"].values()) <= trace["milliseconds"] * 3
     assert (trace["fusion"], trace["weights"]["words"] > 0) == ("weighted", True)
     assert (trace["degraded"], trace["returned"]) == ([], len(answer["memories"]))
     told = _by_id(trace)
@@ -76,11 +76,11 @@ async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
     assert told[bug]["arms"]["words"]["score"] > 0
     assert {"phrase", "kind"} <= set(told[bug]["factors"])
     assert [(hop["source"], hop["type"]) for hop in told[cause]["hops"]][:1] == [(bug, "led_to")]
-    twins = {told[bug]["cut_by"], told[double]["cut_by"]}
+    twins = {told[bug]["rejected_for"], told[double]["rejected_for"]}
     assert twins in ({None, bug}, {None, double})
-    assert {told[bug]["cut"], told[double]["cut"]} == {None, "double"}
-    assert told[long]["cut"] == "budget"
-    assert told[task]["cut"] == "filter"
+    assert {told[bug]["rejection_reason"], told[double]["rejection_reason"]} == {None, "double"}
+    assert told[long]["rejection_reason"] == "budget"
+    assert told[task]["rejection_reason"] == "filter"
     for one in trace["candidates"]:
         product = one["base"]
         for factor in one["factors"].values():
@@ -88,7 +88,7 @@ async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
         assert abs(product - one["score"]) < 0.001, one
         assert one["base"] == one["fused"] or one["hops"] or "sparse" in one["arms"], one
     limited = (await _asked(stack, "import", limit=1))[1]
-    cuts = {one["cut"] for one in limited["candidates"] if one["cut"]}
+    cuts = {one["rejection_reason"] for one in limited["candidates"] if one["rejection_reason"]}
     assert "limit" in cuts
     listed = await stack.get("/v1/traces?limit=1")
     assert [one["id"] for one in listed["items"]] == [limited["id"]]
@@ -102,9 +102,9 @@ async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
     shop = "project/web-shop"
     there = await _told(stack, "Orders go through one big transaction", scope=shop)
     named = (await _asked(stack, "Which transaction in the web-shop?", scopes=[HERE, shop]))[1]
-    assert (named["places"], "shop" in named["keywords"]) == (["web-shop"], True)
+    assert (named["projects"], "shop" in named["keywords"]) == (["web-shop"], True)
     told = _by_id(named)
-    assert (told[there]["factors"]["place"], "place" in told[cause]["factors"]) == (1.1, False)
+    assert (told[there]["factors"]["project"], "project" in told[cause]["factors"]) == (1.1, False)
 
 
 async def _printed(stack: Stack, home: Path, *words: str) -> str:
@@ -136,9 +136,9 @@ async def test_a_trace_is_visible_to_keys_that_may_read_all_of_it_and_contains_n
         assert (reply.status, reply.body["trace_id"]) == (200, "ab" * 16)
     path = f"/v1/traces/{'ab' * 16}"
     mine = await stack.get(path, key=ann)
-    assert (mine["session"], mine["agent"], len(mine["others"])) == (session, "ann", 1)
-    first = await stack.get(f"/v1/traces/{mine['others'][0]}", key=ann)
-    assert (first["session"], first["others"]) == (None, [])
+    assert (mine["session"], mine["agent"], len(mine["related_traces"])) == (session, "ann", 1)
+    first = await stack.get(f"/v1/traces/{mine['related_traces'][0]}", key=ann)
+    assert (first["session"], first["related_traces"]) == (None, [])
     of_session = await stack.get(f"/v1/traces?session={session}", key=ann)
     assert [one["id"] for one in of_session["items"]] == [mine["id"]]
     assert (await stack.get(f"/v1/traces?session={gone}", key=ann))["items"] == []

@@ -40,7 +40,7 @@ async def test_a_pinned_memory_is_in_a_full_block_and_dropped_ones_are_named(
     assert (fell["kind"], fell["reason"]) == ("decision", "budget")
     assert fell["section"] == "Recent decisions"
     assert fell["title"].startswith("We decided on option")
-    assert {one["what"] for one in small["warnings"]} >= {"warm", "total"}
+    assert {one["part"] for one in small["warnings"]} >= {"warm", "total"}
     plain = await stack.http.get(
         f"{stack.url}/v1/context?project=shop&format=markdown",
         headers={"Authorization": f"Bearer {stack.key}"},
@@ -70,7 +70,7 @@ async def test_a_project_sets_its_budgets_and_they_are_deleted_with_it(stack: St
     await stack.call("PATCH", path, {"context": {"warm": 2000}})
     full = await stack.get("/v1/context?project=shop")
     assert [one["reason"] for one in full["omitted"]] == ["entries"]
-    [warned] = [one for one in full["warnings"] if one["what"] == "entries"]
+    [warned] = [one for one in full["warnings"] if one["part"] == "entries"]
     assert (warned["used"], warned["limit"], warned["omitted"]) == (5, 5, 1)
     wrong = await stack.call("PATCH", path, {"context": {"hot": 99_999, "warm": 99_999}})
     assert (wrong.status, wrong.body["field"]) == (422, "context.total")
@@ -95,7 +95,7 @@ async def test_open_files_add_relevant_memories_fenced_and_with_the_reason(stack
     answer = await eventually(touched)
     assert _section(answer, "For the open files") == [bug, near, rule]
     assert _section(answer, "Conventions (always follow)") == [other]
-    why = {one["id"]: one["why"] for s in answer["sections"] for one in s["entries"]}
+    why = {one["id"]: one["reason"] for s in answer["sections"] for one in s["entries"]}
     assert why[bug] == "touches src/middleware/auth.ts"
     assert why[near] == "touches src/middleware/cors.ts, beside auth.ts"
     assert why[rule] == "for .ts files"

@@ -129,7 +129,7 @@ async def test_a_task_has_its_past_state_and_dependencies_as_of_a_moment(
     async def stood(task: str) -> list[tuple[Any, ...]]:
         found = [(await stack.get(f"/v1/memories/{task}", params={"as_of": at}))["task"]
                  for at in moments]  # fmt: skip
-        return [(t["state"], t["claimed_by"], t["waits_for"]) for t in found]
+        return [(t["state"], t["claimed_by"], t["depends_on"]) for t in found]
 
     assert await stood(design) == [("todo", None, []), ("doing", "ann", []), ("done", None, [])]
     assert await stood(build) == [

@@ -37,7 +37,7 @@ async def test_changes_and_reads_are_audited_at_every_interface(
         made = (await stack.post("/v1/remember", memory, key=ann))["id"]
         # What changed something is noted before the reply: it is there without waiting.
         [note] = await _notes(stack, subject=made)
-        assert (note["action"], note["who"], note["status"]) == ("POST /v1/remember", "ann", 201)
+        assert (note["action"], note["actor"], note["status"]) == ("POST /v1/remember", "ann", 201)
         assert (note["service"], note["changes"], note["problem"]) == ("ingest", True, None)
         assert note["subjects"] == [made]
         assert len(note["trace"]) == 32
@@ -118,7 +118,7 @@ async def _the_command_shows_it(stack: Stack, made: str) -> None:
     done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--json"], env=env)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert {one["who"] for one in told} >= {"ann"}
+    assert {one["actor"] for one in told} >= {"ann"}
     shown = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--changes"], env=env)
     assert "POST /v1/remember" in shown.stdout
     assert made[-8:] in shown.stdout

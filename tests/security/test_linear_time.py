@@ -13,7 +13,7 @@ import pytest
 from benchmarks.quality.redaction import HOSTILE, distinct
 from reverie.contracts.git import GitChange
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction.learned_facts import hash_claim
+from reverie.domain.extraction.learned_facts import hash_statement
 from reverie.domain.formats.memory_md import parse_memory_file
 from reverie.domain.graph.duplicate_detection import (
     ComparedMemory,
@@ -76,8 +76,8 @@ def test_texts_too_long_to_be_statements_are_not_compared_as_such(pattern: str) 
 
 @pytest.mark.timeout(20)
 def test_a_claim_of_many_symbols_is_hashed_in_linear_time() -> None:
-    assert hash_claim(f"It holds{_filled('!', LIMIT)}") == hash_claim("it holds")
-    assert hash_claim(f"{_filled('!', LIMIT)} holds.") != hash_claim("it holds")
+    assert hash_statement(f"It holds{_filled('!', LIMIT)}") == hash_statement("it holds")
+    assert hash_statement(f"{_filled('!', LIMIT)} holds.") != hash_statement("it holds")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, *distinct(LIMIT).values()], ids=lambda text: text[:24])
@@ -102,7 +102,7 @@ def test_a_push_that_moves_many_files_is_read_in_linear_time(name: str) -> None:
     change = parse_push(push, "shop")
     assert isinstance(change, GitChange)
     gone = [one for one in change.files if one.status == "deleted"]
-    assert all(one.perhaps == one.path.replace("old", "new") for one in gone)
+    assert all(one.possible_path == one.path.replace("old", "new") for one in gone)
 
 
 def _processor_seconds(text: str) -> float:

@@ -27,7 +27,7 @@ CALLS: list[tuple[str, str, str, Any]] = [
     ("ingest", "POST", "/v1/turns", {"session": ANY, "turns": [{"role": "user", "content": "x"}]}),
     ("ingest", "POST", "/v1/sessions/start", {"agent": "x"}),
     ("ingest", "POST", f"/v1/sessions/{ANY}/end", {}),
-    ("ingest", "POST", f"/v1/sessions/{ANY}/adjust", {"diff": "No longer x, use y"}),
+    ("ingest", "POST", f"/v1/sessions/{ANY}/correct", {"diff": "No longer x, use y"}),
     ("dream", "POST", "/v1/dream", {}),
     ("dream", "GET", "/v1/dream", None),
     ("dream", "GET", "/v1/dreams", None),

@@ -48,7 +48,7 @@ MERGE = {
 }  # fmt: skip
 
 
-def made_by(strategy: st.SearchStrategy[Any], times: int = 1) -> list[Any]:
+def generate(strategy: st.SearchStrategy[Any], times: int = 1) -> list[Any]:
     """What a strategy comes up with: the same each time in the suite."""
     found: list[Any] = []
     for _ in range(times):
@@ -96,7 +96,7 @@ def gitlab(body: Any, event: str) -> dict[str, Any]:
 async def test_a_tool_answers_any_arguments(alone: Stack) -> None:
     async with over_http(f"{alone.url}/mcp?project=shop", alone.key) as client:
         tools = (await client.list_tools()).tools
-        asked = [(one.name, given) for one in tools for given in made_by(arguments_of(one))]
+        asked = [(one.name, given) for one in tools for given in generate(arguments_of(one))]
         found = [one for one in await _at_once(_called(client, *one) for one in asked) if one]
     assert len(asked) >= len(tools) * min(EXAMPLES, 3)
     assert not found, "\n".join(found[:20])
@@ -130,13 +130,13 @@ async def _told(stack: Stack, nats_url: str) -> list[str]:
     for kind in ("github", "gitlab"):
         await stack.call("PUT", f"/v1/git/webhooks/{kind}/shop", {"secret": SECRET})
     told = [
-        *((github, body, "push") for body in made_by(spoilt(pushed(), WORDS, NAMES))),
-        *((github, body, "pull_request") for body in made_by(spoilt(PULL, WORDS, NAMES))),
-        *((gitlab, body, "Push Hook") for body in made_by(spoilt(pushed(), WORDS, NAMES))),
-        *((gitlab, body, "Merge Request Hook") for body in made_by(spoilt(MERGE, WORDS, NAMES))),
+        *((github, body, "push") for body in generate(spoilt(pushed(), WORDS, NAMES))),
+        *((github, body, "pull_request") for body in generate(spoilt(PULL, WORDS, NAMES))),
+        *((gitlab, body, "Push Hook") for body in generate(spoilt(pushed(), WORDS, NAMES))),
+        *((gitlab, body, "Merge Request Hook") for body in generate(spoilt(MERGE, WORDS, NAMES))),
     ]
     wrong = await _at_once(_delivered(stack, make(body, event)) for make, body, event in told)
-    changes = made_by(spoilt(CHANGE, WORDS, NAMES))
+    changes = generate(spoilt(CHANGE, WORDS, NAMES))
     wrong += await _at_once(_answered(stack, "/v1/git/changes", one) for one in changes)
     async with connect(nats_url, "test") as bus:
         await bus.wait_connected(5)
@@ -166,13 +166,13 @@ def queries() -> list[tuple[str, dict[str, str]]]:
             ("/v1/stale", "project"), ("/v1/context", "session"), ("/v1/events/page", "after"),
             ("/v1/dreams", "cursor"), ("/v1/traces", "cursor"), ("/v1/export", "scope"),
         )
-        for value in made_by(text)
+        for value in generate(text)
     ]  # fmt: skip
 
 
 @pytest.fixture
 def recalls() -> list[Any]:
-    return made_by(spoilt({"query": "x", "scopes": ["global"], "as_of": WORDS[3]}, WORDS, NAMES))
+    return generate(spoilt({"query": "x", "scopes": ["global"], "as_of": WORDS[3]}, WORDS, NAMES))
 
 
 async def test_any_scope_time_and_cursor_of_a_query_is_parsed_or_refused(

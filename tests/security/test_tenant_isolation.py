@@ -115,7 +115,7 @@ BODIES: dict[str, Bodies] = {
         {"agent": "ann", "project": "shop", "external_id": "chat"}
     ],
     "POST /v1/sessions/{id}/end": lambda of: [{}],
-    "POST /v1/sessions/{id}/adjust": lambda of: [{"diff": f"No longer {WORD}, use jays"}],
+    "POST /v1/sessions/{id}/correct": lambda of: [{"diff": f"No longer {WORD}, use jays"}],
     "POST /v1/dream": lambda of: [{"session": of.session}, {"scope": "project/shop"}],
     "POST /v1/recall": lambda of: [
         {"query": WORD, "include": ["turns"]},
@@ -124,7 +124,7 @@ BODIES: dict[str, Bodies] = {
     ],
     "POST /v1/preflow": lambda of: [
         {"session": of.session, "query": WORD},
-        {"session": of.session, "query": WORD, "files": ["src/wren.py"], "again": True},
+        {"session": of.session, "query": WORD, "files": ["src/wren.py"], "include_seen": True},
     ],
     "POST /v1/git/changes": _change,
     "PUT /v1/git/webhooks/github/{project}": lambda of: [{"secret": "a-secret-of-mine"}],
@@ -143,10 +143,10 @@ BODIES: dict[str, Bodies] = {
     "PATCH /v1/memories/{id}": lambda of: [{"content": "changed"}],
     "POST /v1/memories/{id}/rollback": lambda of: [{"version": 1}],
     "POST /v1/memories/{id}/feedback": lambda of: [{"verdict": "discard"}],
-    "POST /v1/claims": lambda of: [
+    "POST /v1/facts": lambda of: [
         {
             "topic": "birds",
-            "claim": SAME,
+            "statement": SAME,
             "confidence": "high",
             "verified": "2026-01-01",
             "scope": of.scope,
@@ -172,7 +172,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     **dict.fromkeys(("path", "files"), lambda of: ["src/wren.py"]),
     "tag": lambda of: [WORD],
     "key": lambda of: ["carts"],
-    **dict.fromkeys(("agent", "who"), lambda of: ["ann"]),
+    **dict.fromkeys(("agent", "actor"), lambda of: ["ann"]),
     "subject": lambda of: [of.memory],
     "entity": lambda of: [WORD],
     "topic": lambda of: ["birds"],
@@ -180,8 +180,8 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "after": lambda of: [of.place],
 }
 PLAIN = {
-    *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
-    *("format", "include", "kind", "limit", "only", "profile", "state", "status"),
+    *("as_of", "include_descendants", "budget_tokens", "claimable", "depth", "dry_run", "event"),
+    *("fan_out", "format", "include", "kind", "limit", "steps", "profile", "state", "status"),
     *("strategy", "valid_at", "action", "changes", "since", "until"),
 }
 """Parameters that name nothing which belongs to somebody."""

@@ -111,7 +111,7 @@ async def test_no_body_field_is_an_address_that_a_service_would_call(stack: Stac
         ("/v1/remember", {"content": f"see {lure} for more", "metadata": {"url": lure}}),
         ("/v1/recall", {"query": lure}),
         ("/v1/sessions/start", {"agent": "a", "project": lure}),
-        ("/v1/claims", {"topic": "t", "claim": lure, "confidence": "high",
+        ("/v1/facts", {"topic": "t", "statement": lure, "confidence": "high",
                         "verified": "2026-01-01", "source": lure}),
     )  # fmt: skip
     for path, body in sent:

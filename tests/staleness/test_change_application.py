@@ -170,7 +170,9 @@ async def test_a_file_of_a_memory_stays_linked_until_the_memory_changes(
 
     versions = await place.parts.stale_marks.load_writable_versions(store.me, "p", [memory])
     async with place.parts.stale_marks.lock_project((place.tenant, "one"), "p") as held:
-        await held.anchor_memory(memory, "a.py", {"named": "a.py", "told": versions[memory]})
+        await held.anchor_memory(
+            memory, "a.py", {"named": "a.py", "memory_version": versions[memory]}
+        )
     await _enrich(place, memory, {"b.py": {"named": "b.py"}})
     assert sorted(map(str, await touched())) == ["a.py", "b.py"]
     sql = "update memory set version = version + 1 where id = %s"

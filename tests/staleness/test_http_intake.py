@@ -141,7 +141,7 @@ async def test_github_pushes_are_accepted_with_the_project_signature(shop: Stack
     [change] = stored_changes(shop)
     stands = GitChange.model_validate_json(json.dumps(change))
     assert (stands.before, stands.detail, stands.merged) == (None, "files", ["feat/x"])
-    assert [(one.path, one.status, one.perhaps) for one in stands.files] == [
+    assert [(one.path, one.status, one.possible_path) for one in stands.files] == [
         ("lib/loop.py", "added", None),
         ("README.md", "added", None),
         ("a.py", "modified", None),

@@ -97,11 +97,11 @@ async def test_marks_spread_to_dependants_and_are_cleared_again(
     [evidence] = found[second]["evidence"]
     assert evidence["commit"] == sha
     arrow = "<-depends_on-"
-    assert evidence["way"] == [AUTH, "<-touches-", root, arrow, first, arrow, second]
+    assert evidence["via"] == [AUTH, "<-touches-", root, arrow, first, arrow, second]
     assert found[root]["evidence"][0]["lines"] == [[10, 20]]
     page = await stack.get("/v1/stale?project=shop")
     who = "Three conventions, a decision and a bug pattern"
-    assert page["said"] == [f"{who} may be stale because {AUTH} changed just now."]
+    assert page["messages"] == [f"{who} may be stale because {AUTH} changed just now."]
     block = (await stack.get("/v1/context?project=shop"))["markdown"]
     assert f"Three conventions and a decision may be stale because {AUTH} changed" in block
     small = await stack.get("/v1/context?project=shop&budget_tokens=150")

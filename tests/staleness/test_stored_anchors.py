@@ -25,8 +25,14 @@ def read(**meta: Any) -> FileAnchor:
 def test_an_anchor_is_known_from_the_write_of_its_session_or_the_sight_of_its_lines() -> None:
     earlier, later = (NOON - HOUR).isoformat(), (NOON + HOUR).isoformat()
     assert (read().known_at, read().written_at) == (NOON, None)
-    assert (read(wrote=earlier).known_at, read(wrote=earlier).written_at) == (NOON, NOON - HOUR)
-    assert read(wrote=later).known_at == NOON + HOUR
-    seen = read(since=earlier, wrote=later, lines=[[1, 2]])
+    assert (read(modified_at=earlier).known_at, read(modified_at=earlier).written_at) == (
+        NOON,
+        NOON - HOUR,
+    )
+    assert read(modified_at=later).known_at == NOON + HOUR
+    seen = read(since=earlier, modified_at=later, lines=[[1, 2]])
     assert (seen.known_at, seen.written_at) == (NOON - HOUR, NOON + HOUR)
-    assert (read(since="soon", wrote="x").known_at, read(wrote="x").written_at) == (NOON, None)
+    assert (read(since="soon", modified_at="x").known_at, read(modified_at="x").written_at) == (
+        NOON,
+        None,
+    )

@@ -90,7 +90,7 @@ class ActivityCalls(ClientBase):
         return await self.request(
             of_sessions.CorrectSessionResponse,
             "POST",
-            f"/v1/sessions/{quote_segment(session)}/adjust",
+            f"/v1/sessions/{quote_segment(session)}/correct",
             body=body,
         )
 
@@ -105,7 +105,7 @@ class ActivityCalls(ClientBase):
         query = drop_none(scope=scope, state=state, claimable=claimable)
         return self.paginate(of_tasks.TaskPage, "/v1/tasks", query)
 
-    async def move_task(
+    async def update_task(
         self,
         id: Id,
         state: Literal["todo", "doing", "blocked", "done"],
@@ -139,7 +139,7 @@ class ActivityCalls(ClientBase):
     async def add_fact(
         self,
         topic: str,
-        claim: str,
+        statement: str,
         confidence: Literal["high", "medium", "low"],
         verified: date,
         *,
@@ -148,16 +148,16 @@ class ActivityCalls(ClientBase):
         scope: str | None = None,
         session: Id | None = None,
     ) -> of_claims.AddFactResponse:
-        """Keeps a claim that was verified on a day; `domains`: hosts of pages that say so."""
-        body = drop_none(topic=topic, claim=claim, confidence=confidence, verified=verified)
+        """Stores a fact that was verified on a day; `domains`: hosts of pages that say so."""
+        body = drop_none(topic=topic, statement=statement, confidence=confidence, verified=verified)
         body |= drop_none(domains=domains, kind=kind, scope=scope, session=session)
-        return await self.request(of_claims.AddFactResponse, "POST", "/v1/claims", body=body)
+        return await self.request(of_claims.AddFactResponse, "POST", "/v1/facts", body=body)
 
     def list_facts(
         self, *, topic: str | None = None, scope: str | None = None
     ) -> AsyncIterator[of_claims.FactBody]:
-        """The claims that were learned, the newest first."""
-        return self.paginate(of_claims.FactPage, "/v1/claims", drop_none(topic=topic, scope=scope))
+        """The facts, newest first."""
+        return self.paginate(of_claims.FactPage, "/v1/facts", drop_none(topic=topic, scope=scope))
 
     async def start_dream(
         self, *, scope: str | None = None, session: Id | None = None
@@ -195,17 +195,17 @@ class ActivityCalls(ClientBase):
         return self.paginate(of_dreams.SummaryPage, path, drop_none(scope=scope))
 
     async def run_maintenance(
-        self, *, only: Sequence[str] | None = None, dry_run: bool = False
+        self, *, steps: Sequence[str] | None = None, dry_run: bool = False
     ) -> of_tending.MaintenanceResponse:
         """Tends the graph of the tenant now: archives, promotes, merges, ranks.
 
-        `only`: these passes, as `archive` and `collect`; `dry_run`: counts what would be done by
+        `steps`: run these only, as `archive` and `collect`; `dry_run`: counts what would be done by
         the passes that can tell, and changes nothing. Raises `Refused` with `forbidden` where the
         key may not.
         """
-        query = {"dry_run": dry_run, **drop_none(only=only)}
+        query = {"dry_run": dry_run, **drop_none(steps=steps)}
         return await self.request(
-            of_tending.MaintenanceResponse, "POST", "/v1/dream/tend", query=query
+            of_tending.MaintenanceResponse, "POST", "/v1/maintenance/run", query=query
         )
 
     async def announce_git_change(
@@ -233,7 +233,7 @@ class ActivityCalls(ClientBase):
     async def reject_review(self, id: Id) -> of_reviews.ReviewDecisionResponse:
         """Leaves the memory as it is."""
         return await self.request(
-            of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/refuse"
+            of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/reject"
         )
 
     def list_unanchored(self, project: str) -> AsyncIterator[of_git.UnanchoredMemory]:

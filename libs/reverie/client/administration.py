@@ -55,7 +55,12 @@ class AdministrationCalls(ClientBase):
         `action` words
         in it, `subject` an id or name that it was about."""
         query = drop_none(
-            who=principal, action=action, subject=subject, changes=changes, since=since, until=until
+            actor=principal,
+            action=action,
+            subject=subject,
+            changes=changes,
+            since=since,
+            until=until,
         )
         return self.paginate(of_admin.AuditPage, "/v1/admin/audit", query)
 
@@ -120,10 +125,13 @@ class AdministrationCalls(ClientBase):
         return self.paginate(of_admin.ScopePage, "/v1/admin/scopes")
 
     async def delete_scope(
-        self, scope: str, *, below: bool = False, cursor: str | None = None
+        self, scope: str, *, include_descendants: bool = False, cursor: str | None = None
     ) -> of_admin.DeletionResponse:
-        """Deletes a scope, and all `below` it, for good; not `done`: call again with `next`."""
-        query = drop_none(scope=scope, below=below, cursor=cursor)
+        """Deletes a scope for good, and with `include_descendants` all scopes below it.
+
+        Where the answer is not `done`, call again with its `next`.
+        """
+        query = drop_none(scope=scope, include_descendants=include_descendants, cursor=cursor)
         return await self.request(
             of_admin.DeletionResponse, "DELETE", "/v1/admin/scopes", query=query
         )
@@ -193,13 +201,15 @@ class AdministrationCalls(ClientBase):
         path, query = f"/v1/vault/{quote_segment(key)}", drop_none(scope=scope)
         return await self.request(of_vault.VaultWriteResponse, "DELETE", path, query=query)
 
-    def list_vault_advice(self) -> AsyncIterator[of_vault.VaultSuggestion]:
+    def list_vault_suggestions(self) -> AsyncIterator[of_vault.VaultSuggestion]:
         """Which memories are state, and belong into the vault."""
-        return self.paginate(of_vault.VaultSuggestionPage, "/v1/vault/advice")
+        return self.paginate(of_vault.VaultSuggestionPage, "/v1/vault/suggestions")
 
-    async def get_vault_scrub(self) -> of_vault.RedactionBackfillStatus:
+    async def get_redaction_status(self) -> of_vault.RedactionBackfillStatus:
         """How far older texts were gone through since a secret was put."""
-        return await self.request(of_vault.RedactionBackfillStatus, "GET", "/v1/vault/scrub")
+        return await self.request(
+            of_vault.RedactionBackfillStatus, "GET", "/v1/vault/redaction-status"
+        )
 
     def list_webhooks(self, *, project: str | None = None) -> AsyncIterator[of_hooks.WebhookBody]:
         """The push webhooks that are set up, without their secrets."""
@@ -215,7 +225,7 @@ class AdministrationCalls(ClientBase):
             of_hooks.CreatedWebhookBody, "PUT", path, body=drop_none(secret=secret)
         )
 
-    async def remove_webhook(
+    async def delete_webhook(
         self, kind: Literal["github", "gitlab"], project: str
     ) -> of_hooks.DeleteWebhookResponse:
         """Refuses the deliveries of a push webhook from now on."""

@@ -62,7 +62,7 @@ class MemoryCalls(ClientBase):
     async def recall_as_text(self, query: str, **fields: Unpack[RecallFields]) -> str:
         """What answers a question, fenced, for a prompt; empty where nothing does.
 
-        What stands in the fence is labelled as data, and is not taken in again as new.
+        What stands in the fence is labelled as data, and is not taken in include_seen as new.
         """
         from reverie.domain.context.text_rendering import render_memories
 
@@ -77,11 +77,11 @@ class MemoryCalls(ClientBase):
         files: Sequence[str] | None = None,
         budget_tokens: int | None = None,
         compacted: bool = False,
-        again: bool = False,
+        include_seen: bool = False,
     ) -> of_preflow.PreflowResponse:
         """What a session should know for its next turn, without what it was given before."""
         body = drop_none(session=session, query=query, files=files, budget_tokens=budget_tokens)
-        body |= {"compacted": compacted, "again": again}
+        body |= {"compacted": compacted, "include_seen": include_seen}
         return await self.request(of_preflow.PreflowResponse, "POST", "/v1/preflow", body=body)
 
     async def get_context(
@@ -143,7 +143,7 @@ class MemoryCalls(ClientBase):
         )
 
     async def forget(self, id: Id, *, version: int | None = None) -> of_edits.MemoryChangeResponse:
-        """Forgets a memory: it is never found again."""
+        """Forgets a memory: it is never found include_seen."""
         path, headers = f"/v1/memories/{quote_segment(id)}", if_match_header(version)
         return await self.request(of_edits.MemoryChangeResponse, "DELETE", path, headers=headers)
 

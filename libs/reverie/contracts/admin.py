@@ -22,15 +22,15 @@ DailyLimit = Annotated[int, Field(ge=0, le=2**53)]
 class KeyLimits(RequestBody):
     """What a key may do, or all keys of a tenant together; null and what is left out: no limit.
 
-    Days begin at midnight (UTC). `bytes_a_day`: of the bodies of requests. `llm_tokens_a_day`: what
-    a language model reads and writes for calls of the key; a tenant has its own among its settings.
+    Days begin at midnight (UTC). `bytes_per_day`: of the bodies of requests. `llm_tokens_per_day`:
+    what a language model reads and writes for calls of the key. A tenant has limits of its own.
     """
 
-    requests_a_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
-    requests_a_day: DailyLimit | None = None
-    memories_a_day: DailyLimit | None = None
-    bytes_a_day: DailyLimit | None = None
-    llm_tokens_a_day: DailyLimit | None = None
+    requests_per_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    requests_per_day: DailyLimit | None = None
+    memories_per_day: DailyLimit | None = None
+    bytes_per_day: DailyLimit | None = None
+    llm_tokens_per_day: DailyLimit | None = None
 
 
 class CreateKeyRequest(RequestBody):
@@ -45,7 +45,7 @@ class CreateKeyRequest(RequestBody):
     writes: list[NonBlankStr] = Field(default_factory=lambda: ["*"], max_length=100)
     project: Name | None = None
     agent: Name | None = None
-    expires: Timestamp | None = None
+    expires_at: Timestamp | None = None
     limits: KeyLimits | None = None
 
 
@@ -53,7 +53,7 @@ class UpdateKeyRequest(RequestBody):
     """`PATCH /v1/admin/keys/{id}`: what is left out stays; null: no end, no limits."""
 
     label: Name | None = None
-    expires: Timestamp | None = None
+    expires_at: Timestamp | None = None
     limits: KeyLimits | None = None
 
 
@@ -61,11 +61,14 @@ class RotateKeyRequest(RequestBody):
     """`POST /v1/admin/keys/{id}/rotate`: for `overlap_seconds` the old text works too."""
 
     overlap_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = 3600
-    expires: Timestamp | None = None
+    expires_at: Timestamp | None = None
 
 
 class KeyBody(ResponseBody):
-    """A key without its text. `old_until`: as long its text before the last rotation works."""
+    """A key without its text.
+
+    Until `previous_expires_at`, the text before the rotation works too.
+    """
 
     id: UUID
     label: str
@@ -75,10 +78,10 @@ class KeyBody(ResponseBody):
     project: str | None = None
     agent: str | None = None
     created_at: AwareDatetime
-    expires: AwareDatetime | None = None
+    expires_at: AwareDatetime | None = None
     revoked_at: AwareDatetime | None = None
     limits: dict[str, int] = Field(default_factory=dict)
-    old_until: AwareDatetime | None = None
+    previous_expires_at: AwareDatetime | None = None
 
 
 class KeyUsageBody(KeyBody):
@@ -112,14 +115,14 @@ class AuditEntryBody(ResponseBody):
     id: UUID
     at: AwareDatetime
     key: str
-    who: str
+    actor: str
     service: str
     action: str
     changes: bool
     status: int
     problem: str | None = None
     subjects: list[str]
-    trace: str | None = None
+    trace_id: str | None = None
     client: str
 
 
@@ -192,14 +195,14 @@ class ModelBody(ResponseBody):
 
     role: Literal["embedding", "sparse", "reranker", "language"]
     name: str
-    place: Literal["local", "endpoint"]
+    location: Literal["local", "endpoint"]
     state: Literal["ready", "loading", "missing"]
     active: bool = True
     provider: str | None = None
     dims: int | None = None
     max_tokens: int | None = None
     licence: str | None = None
-    filled: int | None = None
+    embedded: int | None = None
     chunks: int | None = None
     used_for: list[str] = Field(default_factory=list)
 

@@ -42,7 +42,7 @@ class ContextEntry(ResponseBody):
     pinned: bool = False
     stale_grade: str | None = None
     stale_reason: str | None = None
-    why: str | None = None
+    reason: str | None = None
 
 
 class ContextSection(ResponseBody):
@@ -68,7 +68,7 @@ class OmittedMemory(ResponseBody):
 class BudgetWarning(ResponseBody):
     """A limit of which 80 % are taken: `what` is a part, `total` or `entries`."""
 
-    what: str
+    part: str
     used: int
     limit: int
     omitted: int
@@ -89,7 +89,7 @@ class ContextResponse(ResponseBody):
     sections: list[ContextSection] = Field(default_factory=list)
     budgets: ContextBudgetsBody
     omitted: list[OmittedMemory] = Field(default_factory=list)
-    more: bool = False
+    truncated: bool = False
     warnings: list[BudgetWarning] = Field(default_factory=list)
     summaries: dict[str, str] = Field(default_factory=dict)
     degraded: list[str] = Field(default_factory=list)
@@ -140,7 +140,7 @@ class PreflowRequest(RequestBody):
     files: list[OpenFilePath] = Field(default_factory=list, max_length=50)
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
     compacted: bool = False
-    again: bool = False
+    include_seen: bool = False
 
 
 class PreflowItem(ResponseBody):
@@ -148,7 +148,7 @@ class PreflowItem(ResponseBody):
 
     id: UUID | None = None
     layer: ActiveSetLayer
-    why: str
+    reason: str
     text: str
     scope: str
     kind: str

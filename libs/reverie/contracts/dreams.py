@@ -69,16 +69,16 @@ class DreamInput(ResponseBody):
     session: UUID
     turns: int
     chars: int
-    first: int
-    last: int
+    first_ordinal: int
+    last_ordinal: int
 
 
 class DreamDecision(ResponseBody):
     """What became of one thing, and why; `content` and `status` are the memory's as it stands."""
 
-    no: int
+    number: int
     outcome: str
-    why: str
+    reason: str
     kind: str | None = None
     memory: UUID | None = None
     status: str | None = None
@@ -99,7 +99,7 @@ class UndigestedScope(ResponseBody):
     """What of a scope is undigested, and what is asked for.
 
     `state`: `waiting` (nothing is asked for yet), `queued`, `running` or `parked` (given up, with
-    the `error`); `fresh_turns` came since a worker last looked; `done` of the `waiting` turns of
+    the `error`); `new_turns` came since a worker last looked; `done` of the `waiting` turns of
     the running dream `run` are digested.
     """
 
@@ -109,14 +109,14 @@ class UndigestedScope(ResponseBody):
     segments: int
     chars: int
     sessions: int
-    fresh_turns: int
+    new_turns: int
     since: AwareDatetime | None = None
     reason: str | None = None
-    asked_at: AwareDatetime | None = None
+    requested_at: AwareDatetime | None = None
     attempts: int = 0
     error: str | None = None
     run: UUID | None = None
-    done: int | None = None
+    digested: int | None = None
     waiting: int | None = None
 
 
@@ -133,8 +133,8 @@ class DreamLimitsBody(ResponseBody):
     chars: int
     turns: int
     idle_minutes: float
-    every_minutes: float
-    set: list[str] = Field(default_factory=list)
+    interval_minutes: float
+    overrides: list[str] = Field(default_factory=list)
 
 
 class DreamLimitsUpdate(RequestBody):
@@ -144,7 +144,7 @@ class DreamLimitsUpdate(RequestBody):
     chars: ThresholdCount | None = None
     turns: ThresholdCount | None = None
     idle_minutes: Minutes | None = None
-    every_minutes: Minutes | None = None
+    interval_minutes: Minutes | None = None
 
 
 class LlmBudgetBody(ResponseBody):
@@ -153,29 +153,29 @@ class LlmBudgetBody(ResponseBody):
     `set`: what the tenant has set itself, never more than the services allow.
     """
 
-    calls_a_day: int
-    tokens_a_day: int
-    set: list[str]
+    calls_per_day: int
+    tokens_per_day: int
+    overrides: list[str]
     calls: int
     failed: int
-    sent: int
-    received: int
+    input_tokens: int
+    output_tokens: int
 
 
 class LlmBudgetUpdate(RequestBody):
     """Budgets to change; 0 calls: no language model reads what the tenant says."""
 
-    calls_a_day: Annotated[int, Field(ge=0, le=MAX_THRESHOLD_COUNT)] | None = None
-    tokens_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    calls_per_day: Annotated[int, Field(ge=0, le=MAX_THRESHOLD_COUNT)] | None = None
+    tokens_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
 
 class TenantLimitsUpdate(RequestBody):
     """What all keys of the tenant may do together, to change; what is left out stays."""
 
-    requests_a_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
-    requests_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
-    memories_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
-    bytes_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    requests_per_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    requests_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    memories_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    bytes_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
 
 class TenantLimitsBody(ResponseBody):
@@ -185,7 +185,7 @@ class TenantLimitsBody(ResponseBody):
     """
 
     limits: dict[str, int] = Field(default_factory=dict)
-    set: list[str] = Field(default_factory=list)
+    overrides: list[str] = Field(default_factory=list)
     used: dict[str, int] = Field(default_factory=dict)
 
 
@@ -214,7 +214,7 @@ class SummarySourceBody(ResponseBody):
 
     memory: UUID
     version: int
-    stands: bool
+    current: bool
 
 
 class ScopeSummary(ResponseBody):
@@ -228,9 +228,9 @@ class ScopeSummary(ResponseBody):
     version: int
     content: str
     tokens: int
-    made_at: AwareDatetime
+    created_at: AwareDatetime
     run: UUID | None = None
-    rests_on: list[SummarySourceBody] = Field(default_factory=list)
+    sources: list[SummarySourceBody] = Field(default_factory=list)
 
 
 class SummaryPage(PageResponse):
@@ -240,7 +240,7 @@ class SummaryPage(PageResponse):
 
 
 class MaintenanceResponse(ResponseBody):
-    """`POST /v1/dream/tend`: how many memories were looked at, and what was done to how many.
+    """`POST /v1/maintenance/run`: how many memories were looked at, and what was done to how many.
 
     `collected`: files and entities that nothing touches; `restored`: those touched again;
     `topics`: nodes of what memories keep being about that arose, changed or dissolved;
@@ -249,7 +249,7 @@ class MaintenanceResponse(ResponseBody):
     model looked over; `unfinished`: passes whose time was over.
     """
 
-    looked: int = 0
+    examined: int = 0
     archived: int = 0
     promoted: int = 0
     collected: int = 0

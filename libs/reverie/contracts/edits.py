@@ -81,8 +81,8 @@ class MemoryVersionBody(ResponseBody):
     kind: str | None = None
     key: str | None = None
     tags: list[str] = Field(default_factory=list)
-    who: str | None = None
-    why: str | None = None
+    actor: str | None = None
+    reason: str | None = None
     known_from: AwareDatetime
     known_to: AwareDatetime | None = None
 
@@ -110,7 +110,7 @@ class SourceTurnBody(ResponseBody):
 
     id: UUID
     session: UUID
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: AwareDatetime

@@ -15,7 +15,7 @@ class MemoryEventBody(ResponseBody):
     """Something happened at a place; `data` names the memory, its scope and kind, no content."""
 
     event: str
-    place: str
+    cursor: str
     data: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -27,9 +27,9 @@ class EventPage(ResponseBody):
     """
 
     items: list[MemoryEventBody]
-    place: str
+    next: str
     gap: bool = False
-    more: bool = False
+    has_more: bool = False
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,8 @@ def dream_subject(tenant: str, scope: str) -> str:
     return f"dream.{tenant}.{hashlib.sha256(scope.encode()).hexdigest()[:16]}.requested"
 
 
-MAINTENANCE_SUBJECT: Final = "dream.ALL.tend.requested"
-"""Of no tenant: it wakes a worker, whose first look is for a tenant to tend."""
+MAINTENANCE_SUBJECT: Final = "dream.ALL.maintenance.requested"
+"""Of no tenant: it wakes a worker, which looks first for a tenant whose maintenance is due."""
 
 
 def git_subject(tenant: str, project: str) -> str:

@@ -115,8 +115,8 @@ class ExportedMemory(ExportRecord):
     settled: bool = False
     tags: list[Tag] = Field(default_factory=list, max_length=500)
     turns: list[UUID] = Field(default_factory=list)
-    said: list[ExportedUtterances] = Field(default_factory=list)
-    used: ExportedUsage | None = None
+    utterances: list[ExportedUtterances] = Field(default_factory=list)
+    usage: ExportedUsage | None = None
     task: ExportedTaskState | None = None
     stale: list[ExportedStaleMark] = Field(default_factory=list)
 
@@ -127,7 +127,7 @@ class ExportedMemoryVersion(ExportRecord):
     memory: UUID
     version: NonNegativeInt32
     content: str
-    why: str
+    reason: str
     state: dict[str, Any] = Field(default_factory=dict)
     known_from: Timestamp
     known_to: Timestamp
@@ -199,7 +199,7 @@ class ExportedTurn(ExportRecord):
 
     id: UUID
     session: UUID
-    ord: NonNegativeInt32
+    ordinal: NonNegativeInt32
     role: MessageRole
     content: str
     at: Timestamp
@@ -219,7 +219,7 @@ RECORD_TYPES: dict[str, type[ExportRecord]] = {
 }
 
 
-class RefusedLine(ResponseBody):
+class RejectedLine(ResponseBody):
     """A line that was not taken, and why. `file` is told where an archive has several."""
 
     line: int
@@ -228,12 +228,12 @@ class RefusedLine(ResponseBody):
 
 
 class ImportResponse(ResponseBody):
-    """What an import did, or would do. `refused_lines` names the first hundred."""
+    """What an import did, or would do. `rejected_lines` names the first hundred."""
 
     created: int = 0
     updated: int = 0
     skipped: int = 0
     forgotten: int = 0
-    refused: int = 0
-    refused_lines: list[RefusedLine] = Field(default_factory=list)
+    rejected: int = 0
+    rejected_lines: list[RejectedLine] = Field(default_factory=list)
     dry_run: bool = False

@@ -74,13 +74,13 @@ FileStatus = Literal["added", "modified", "deleted", "renamed", "copied", "mode"
 
 
 class CommitBody(RequestBody):
-    """A commit of a change. `reached_at`: when a merge brought it to the branch, where one did.
+    """A commit of a change. `merged_at`: when a merge brought it to the branch, where one did.
     `reverts`: the one that it says it takes back."""
 
     sha: Sha
     subject: Annotated[str, StringConstraints(max_length=2000)] = ""
     committed_at: Timestamp
-    reached_at: Timestamp | None = None
+    merged_at: Timestamp | None = None
     parents: list[Sha] = Field(default_factory=list, max_length=100)
     reverts: Sha | None = None
 
@@ -104,7 +104,7 @@ class HunkBody(RequestBody):
     header: Annotated[str, StringConstraints(max_length=500)] = ""
     text: Annotated[str, StringConstraints(max_length=MAX_HUNK_TEXT)] = ""
     symbols: IdentifierList
-    words: IdentifierList
+    identifiers: IdentifierList
 
     @property
     def line_ranges(self) -> tuple[int, int, int, int]:
@@ -170,14 +170,14 @@ class FileChange(RequestBody):
         Field(default_factory=list, max_length=MAX_HUNKS),
         AfterValidator(_reject_overlapping_hunks),
     ]
-    cut: bool = False
+    truncated: bool = False
     binary: bool = False
     commit: Sha | None = None
     old_blob: OptionalSha = None
     new_blob: OptionalSha = None
     moved: list[MovedLines] = Field(default_factory=list, max_length=1000)
     symbols: list[SymbolChange] = Field(default_factory=list, max_length=1000)
-    perhaps: RepoPath | None = None
+    possible_path: RepoPath | None = None
 
 
 class GitChange(RequestBody):
@@ -229,7 +229,7 @@ class UnanchoredMemory(ResponseBody):
 
     memory: UUID
     content: str
-    learned_at: AwareDatetime
+    created_at: AwareDatetime
     files: list[str]
 
 
@@ -272,7 +272,7 @@ class StaleEvidence(ResponseBody):
     grade: str
     score: float
     lines: list[tuple[int, int]] = Field(default_factory=list)
-    way: list[str] = Field(default_factory=list)
+    via: list[str] = Field(default_factory=list)
 
 
 class StaleMemoryBody(ResponseBody):
@@ -288,29 +288,29 @@ class StalePage(PageResponse):
     """`GET /v1/stale`. `said`: what the page comes to, in a sentence a file."""
 
     items: list[StaleMemoryBody]
-    said: list[str] = Field(default_factory=list)
+    messages: list[str] = Field(default_factory=list)
 
 
-ReviewState = Literal["open", "accepted", "refused"]
+ReviewState = Literal["open", "accepted", "rejected"]
 
 
 class ReviewBody(ResponseBody):
     """What is said of a memory at a version. `holds`, `changed` (it should read `content`), `gone`,
-    or `unsure`; `told`: what it says now; `made_by`: prompt and model."""
+    or `unsure`; `told`: what it says now; `generated_by`: prompt and model."""
 
     id: UUID
     memory: UUID
     version: int
     scope: str
-    told: str
+    current_content: str
     verdict: Literal["holds", "changed", "gone", "unsure"]
     content: str | None = None
-    why: str
-    made_by: str
+    reason: str
+    generated_by: str
     state: ReviewState
-    made: datetime
-    decided: datetime | None = None
-    who: str | None = None
+    created_at: datetime
+    decided_at: datetime | None = None
+    decided_by: str | None = None
 
 
 class ReviewPage(PageResponse):
@@ -320,7 +320,7 @@ class ReviewPage(PageResponse):
 
 
 class ReviewDecisionResponse(ResponseBody):
-    """`POST /v1/reviews/{id}/accept` and `/refuse`."""
+    """`POST /v1/reviews/{id}/accept` and `/reject`."""
 
     id: UUID
     memory: UUID

@@ -56,7 +56,7 @@ class GraphEdge(EdgeBody):
     metadata: dict[str, Any] = Field(default_factory=dict)
     known_from: AwareDatetime | None = None
     known_to: AwareDatetime | None = None
-    who: str | None = None
+    actor: str | None = None
 
 
 class SubgraphResponse(ResponseBody):
@@ -67,7 +67,7 @@ class SubgraphResponse(ResponseBody):
     nodes: list[GraphNode]
     edges: list[GraphEdge]
     truncated: bool = False
-    cut_by: list[str] = Field(default_factory=list)
+    truncated_by: list[str] = Field(default_factory=list)
     as_of: AwareDatetime | None = None
 
 

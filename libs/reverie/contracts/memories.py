@@ -60,7 +60,7 @@ class GitLocation(RequestBody):
         default_factory=dict, max_length=200
     )
     blobs: dict[RepoPath, Sha] = Field(default_factory=dict, max_length=200)
-    wrote: dict[RepoPath, Timestamp] = Field(default_factory=dict, max_length=200)
+    modified_at: dict[RepoPath, Timestamp] = Field(default_factory=dict, max_length=200)
 
 
 class RememberEdge(RequestBody):
@@ -191,12 +191,12 @@ class NeighbourBody(ResponseBody):
 
 
 class TaskStateBody(ResponseBody):
-    """Where a task stands. `waits_for`: tasks to be done before it, as far as the key may read."""
+    """Where a task stands. `depends_on`: tasks to be done before it, as far as the key may read."""
 
     state: Literal["todo", "doing", "blocked", "done"]
     claimed_by: str | None = None
     claimed_until: AwareDatetime | None = None
-    waits_for: list[UUID] = Field(default_factory=list)
+    depends_on: list[UUID] = Field(default_factory=list)
     claimable: bool = False
 
 

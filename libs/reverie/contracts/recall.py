@@ -84,7 +84,7 @@ class TraceHop(ResponseBody):
 
     source: UUID
     type: str
-    lent: float
+    contribution: float
 
 
 class TraceCandidate(ResponseBody):
@@ -92,7 +92,7 @@ class TraceCandidate(ResponseBody):
 
     `rank`: its place in the answer; `place`: among all that were weighed. `score` is `base` times
     all `factors`, of which those of 1 are left out; `base` is what the arms gave (`fused`) with
-    what the hops lent. `likeness`, 0..1: to what was chosen before it. `cut`: what kept it out of
+    what the hops lent. `similarity`, 0..1: to what was chosen before it. `cut`: what kept it out of
     the answer; `cut_by`: in favour of which memory, or (`beside`) the turn that it is read with.
     """
 
@@ -103,16 +103,16 @@ class TraceCandidate(ResponseBody):
     status: str | None = None
     label: str | None = None
     rank: int | None = None
-    place: int | None = None
+    position: int | None = None
     score: float
     base: float
     fused: float = 0.0
     arms: dict[str, TraceArm] = Field(default_factory=dict)
     hops: list[TraceHop] = Field(default_factory=list)
     factors: dict[str, float] = Field(default_factory=dict)
-    likeness: float | None = None
-    cut: str | None = None
-    cut_by: UUID | None = None
+    similarity: float | None = None
+    rejection_reason: str | None = None
+    rejected_for: UUID | None = None
 
 
 class TracePeriod(ResponseBody):
@@ -155,8 +155,8 @@ class TraceDetail(TraceSummary):
     paths: list[str] = Field(default_factory=list)
     phrases: list[str] = Field(default_factory=list)
     period: TracePeriod | None = None
-    wants: list[str] = Field(default_factory=list)
-    places: list[str] = Field(default_factory=list)
+    preferred_kinds: list[str] = Field(default_factory=list)
+    projects: list[str] = Field(default_factory=list)
     limit: int
     budget_tokens: int | None = None
     depth: int
@@ -175,10 +175,10 @@ class TraceDetail(TraceSummary):
     fusion: str
     weights: dict[str, float] = Field(default_factory=dict)
     arms: dict[str, int] = Field(default_factory=dict)
-    took: dict[str, float] = Field(default_factory=dict)
+    timings: dict[str, float] = Field(default_factory=dict)
     candidates: list[TraceCandidate] = Field(default_factory=list)
     omitted: int = 0
-    others: list[UUID] = Field(default_factory=list)
+    related_traces: list[UUID] = Field(default_factory=list)
 
 
 class TracePage(ResponseBody):

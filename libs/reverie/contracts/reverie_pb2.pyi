@@ -70,7 +70,7 @@ class RememberRequest(_message.Message):
     soft: bool
     tags: _containers.RepeatedScalarFieldContainer[str]
     session: str
-    edges: _containers.RepeatedCompositeFieldContainer[EdgeTo]
+    edges: _containers.RepeatedCompositeFieldContainer[RememberEdge]
     confidence: float
     pinned: bool
     valid_from: _timestamp_pb2.Timestamp
@@ -80,9 +80,9 @@ class RememberRequest(_message.Message):
     summary: str
     steps: _containers.RepeatedScalarFieldContainer[str]
     idempotency_key: str
-    def __init__(self, content: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., supersede_reason: _Optional[str] = ..., soft: _Optional[bool] = ..., tags: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., edges: _Optional[_Iterable[_Union[EdgeTo, _Mapping]]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., summary: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    def __init__(self, content: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., supersede_reason: _Optional[str] = ..., soft: _Optional[bool] = ..., tags: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., edges: _Optional[_Iterable[_Union[RememberEdge, _Mapping]]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., summary: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
-class EdgeTo(_message.Message):
+class RememberEdge(_message.Message):
     __slots__ = ("to", "type", "weight", "metadata")
     TO_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -94,7 +94,7 @@ class EdgeTo(_message.Message):
     metadata: _struct_pb2.Struct
     def __init__(self, to: _Optional[str] = ..., type: _Optional[str] = ..., weight: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
-class Remembered(_message.Message):
+class RememberResponse(_message.Message):
     __slots__ = ("id", "status", "version", "redactions", "hints")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -155,16 +155,16 @@ class RecallResponse(_message.Message):
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     INTENT_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
-    memories: _containers.RepeatedCompositeFieldContainer[Recalled]
+    memories: _containers.RepeatedCompositeFieldContainer[RecallHit]
     edges: _containers.RepeatedCompositeFieldContainer[Edge]
     search_mode: str
     degraded: _containers.RepeatedScalarFieldContainer[str]
     tokens: int
     intent: str
     trace_id: str
-    def __init__(self, memories: _Optional[_Iterable[_Union[Recalled, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., search_mode: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., intent: _Optional[str] = ..., trace_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, memories: _Optional[_Iterable[_Union[RecallHit, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., search_mode: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., intent: _Optional[str] = ..., trace_id: _Optional[str] = ...) -> None: ...
 
-class Recalled(_message.Message):
+class RecallHit(_message.Message):
     __slots__ = ("id", "type", "content", "snippet", "score", "kind", "scope", "key", "tags", "status", "staleness", "stale_reason", "created_at", "provenance", "arms")
     class ArmsEntry(_message.Message):
         __slots__ = ("key", "value")
@@ -220,7 +220,7 @@ class Provenance(_message.Message):
     def __init__(self, source: _Optional[str] = ..., session: _Optional[str] = ..., agent: _Optional[str] = ..., turns: _Optional[_Iterable[str]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class Edge(_message.Message):
-    __slots__ = ("id", "to", "type", "weight", "metadata", "known_from", "known_to", "who")
+    __slots__ = ("id", "to", "type", "weight", "metadata", "known_from", "known_to", "actor")
     ID_FIELD_NUMBER: _ClassVar[int]
     FROM_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
@@ -229,7 +229,7 @@ class Edge(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FROM_FIELD_NUMBER: _ClassVar[int]
     KNOWN_TO_FIELD_NUMBER: _ClassVar[int]
-    WHO_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     to: str
     type: str
@@ -237,8 +237,8 @@ class Edge(_message.Message):
     metadata: _struct_pb2.Struct
     known_from: _timestamp_pb2.Timestamp
     known_to: _timestamp_pb2.Timestamp
-    who: str
-    def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., type: _Optional[str] = ..., weight: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., **kwargs) -> None: ...
+    actor: str
+    def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., type: _Optional[str] = ..., weight: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., **kwargs) -> None: ...
 
 class ContextRequest(_message.Message):
     __slots__ = ("session", "project", "scope", "files", "budget_tokens")
@@ -255,7 +255,7 @@ class ContextRequest(_message.Message):
     def __init__(self, session: _Optional[str] = ..., project: _Optional[str] = ..., scope: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ...) -> None: ...
 
 class ContextResponse(_message.Message):
-    __slots__ = ("markdown", "tokens", "memories", "sections", "more", "summaries", "degraded", "budgets", "omitted", "warnings")
+    __slots__ = ("markdown", "tokens", "memories", "sections", "truncated", "summaries", "degraded", "budgets", "omitted", "warnings")
     class SummariesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -267,7 +267,7 @@ class ContextResponse(_message.Message):
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     MEMORIES_FIELD_NUMBER: _ClassVar[int]
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
-    MORE_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     SUMMARIES_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
     BUDGETS_FIELD_NUMBER: _ClassVar[int]
@@ -277,13 +277,13 @@ class ContextResponse(_message.Message):
     tokens: int
     memories: _containers.RepeatedScalarFieldContainer[str]
     sections: _containers.RepeatedCompositeFieldContainer[ContextSection]
-    more: bool
+    truncated: bool
     summaries: _containers.ScalarMap[str, str]
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    budgets: BudgetsBody
-    omitted: _containers.RepeatedCompositeFieldContainer[LeftOut]
-    warnings: _containers.RepeatedCompositeFieldContainer[ContextWarning]
-    def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., memories: _Optional[_Iterable[str]] = ..., sections: _Optional[_Iterable[_Union[ContextSection, _Mapping]]] = ..., more: _Optional[bool] = ..., summaries: _Optional[_Mapping[str, str]] = ..., degraded: _Optional[_Iterable[str]] = ..., budgets: _Optional[_Union[BudgetsBody, _Mapping]] = ..., omitted: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[ContextWarning, _Mapping]]] = ...) -> None: ...
+    budgets: ContextBudgetsBody
+    omitted: _containers.RepeatedCompositeFieldContainer[OmittedMemory]
+    warnings: _containers.RepeatedCompositeFieldContainer[BudgetWarning]
+    def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., memories: _Optional[_Iterable[str]] = ..., sections: _Optional[_Iterable[_Union[ContextSection, _Mapping]]] = ..., truncated: _Optional[bool] = ..., summaries: _Optional[_Mapping[str, str]] = ..., degraded: _Optional[_Iterable[str]] = ..., budgets: _Optional[_Union[ContextBudgetsBody, _Mapping]] = ..., omitted: _Optional[_Iterable[_Union[OmittedMemory, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[BudgetWarning, _Mapping]]] = ...) -> None: ...
 
 class ContextSection(_message.Message):
     __slots__ = ("name", "part", "tokens", "entries")
@@ -298,7 +298,7 @@ class ContextSection(_message.Message):
     def __init__(self, name: _Optional[str] = ..., part: _Optional[str] = ..., tokens: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[ContextEntry, _Mapping]]] = ...) -> None: ...
 
 class ContextEntry(_message.Message):
-    __slots__ = ("id", "kind", "scope", "key", "text", "tokens", "pinned", "stale_grade", "stale_reason", "why")
+    __slots__ = ("id", "kind", "scope", "key", "text", "tokens", "pinned", "stale_grade", "stale_reason", "reason")
     ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -308,7 +308,7 @@ class ContextEntry(_message.Message):
     PINNED_FIELD_NUMBER: _ClassVar[int]
     STALE_GRADE_FIELD_NUMBER: _ClassVar[int]
     STALE_REASON_FIELD_NUMBER: _ClassVar[int]
-    WHY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: str
     scope: str
@@ -318,8 +318,8 @@ class ContextEntry(_message.Message):
     pinned: bool
     stale_grade: str
     stale_reason: str
-    why: str
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., text: _Optional[str] = ..., tokens: _Optional[int] = ..., pinned: _Optional[bool] = ..., stale_grade: _Optional[str] = ..., stale_reason: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., text: _Optional[str] = ..., tokens: _Optional[int] = ..., pinned: _Optional[bool] = ..., stale_grade: _Optional[str] = ..., stale_reason: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class MemoryRequest(_message.Message):
     __slots__ = ("id", "as_of", "version")
@@ -332,7 +332,7 @@ class MemoryRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Memory(_message.Message):
-    __slots__ = ("id", "short_id", "scope", "kind", "content", "key", "summary", "tags", "tier", "confidence", "base_confidence", "pinned", "status", "version", "staleness", "stale_grade", "provenance", "metadata", "created_at", "updated_at", "accessed_at", "access_count", "valid_from", "valid_to", "merged_from", "neighbours", "task", "learned")
+    __slots__ = ("id", "short_id", "scope", "kind", "content", "key", "summary", "tags", "tier", "confidence", "base_confidence", "pinned", "status", "version", "staleness", "stale_grade", "provenance", "metadata", "created_at", "updated_at", "accessed_at", "access_count", "valid_from", "valid_to", "merged_from", "neighbours", "task", "fact")
     ID_FIELD_NUMBER: _ClassVar[int]
     SHORT_ID_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -360,7 +360,7 @@ class Memory(_message.Message):
     MERGED_FROM_FIELD_NUMBER: _ClassVar[int]
     NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
-    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    FACT_FIELD_NUMBER: _ClassVar[int]
     id: str
     short_id: str
     scope: str
@@ -388,8 +388,8 @@ class Memory(_message.Message):
     merged_from: str
     neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
     task: TaskState
-    learned: LearnedClaim
-    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., content: _Optional[str] = ..., key: _Optional[str] = ..., summary: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., tier: _Optional[str] = ..., confidence: _Optional[float] = ..., base_confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., accessed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., access_count: _Optional[int] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., merged_from: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., task: _Optional[_Union[TaskState, _Mapping]] = ..., learned: _Optional[_Union[LearnedClaim, _Mapping]] = ...) -> None: ...
+    fact: FactDetails
+    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., content: _Optional[str] = ..., key: _Optional[str] = ..., summary: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., tier: _Optional[str] = ..., confidence: _Optional[float] = ..., base_confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., accessed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., access_count: _Optional[int] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., merged_from: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., task: _Optional[_Union[TaskState, _Mapping]] = ..., fact: _Optional[_Union[FactDetails, _Mapping]] = ...) -> None: ...
 
 class Neighbour(_message.Message):
     __slots__ = ("id", "kind", "label", "type", "direction", "weight")
@@ -408,20 +408,20 @@ class Neighbour(_message.Message):
     def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., type: _Optional[str] = ..., direction: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class TaskState(_message.Message):
-    __slots__ = ("state", "claimed_by", "claimed_until", "waits_for", "claimable")
+    __slots__ = ("state", "claimed_by", "claimed_until", "depends_on", "claimable")
     STATE_FIELD_NUMBER: _ClassVar[int]
     CLAIMED_BY_FIELD_NUMBER: _ClassVar[int]
     CLAIMED_UNTIL_FIELD_NUMBER: _ClassVar[int]
-    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    DEPENDS_ON_FIELD_NUMBER: _ClassVar[int]
     CLAIMABLE_FIELD_NUMBER: _ClassVar[int]
     state: str
     claimed_by: str
     claimed_until: _timestamp_pb2.Timestamp
-    waits_for: _containers.RepeatedScalarFieldContainer[str]
+    depends_on: _containers.RepeatedScalarFieldContainer[str]
     claimable: bool
-    def __init__(self, state: _Optional[str] = ..., claimed_by: _Optional[str] = ..., claimed_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ..., claimable: _Optional[bool] = ...) -> None: ...
+    def __init__(self, state: _Optional[str] = ..., claimed_by: _Optional[str] = ..., claimed_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., depends_on: _Optional[_Iterable[str]] = ..., claimable: _Optional[bool] = ...) -> None: ...
 
-class Edited(_message.Message):
+class MemoryChangeResponse(_message.Message):
     __slots__ = ("id", "version", "changed", "redactions", "hints")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -450,7 +450,7 @@ class LinkRequest(_message.Message):
     idempotency_key: str
     def __init__(self, to: _Optional[str] = ..., type: _Optional[str] = ..., weight: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., **kwargs) -> None: ...
 
-class Linked(_message.Message):
+class CreateLinkResponse(_message.Message):
     __slots__ = ("id", "created", "redactions")
     ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
@@ -466,7 +466,7 @@ class UnlinkRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
-class Unlinked(_message.Message):
+class DeleteLinkResponse(_message.Message):
     __slots__ = ("id",)
     ID_FIELD_NUMBER: _ClassVar[int]
     id: str
@@ -489,22 +489,22 @@ class SubgraphRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., depth: _Optional[int] = ..., fan_out: _Optional[int] = ..., limit: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubgraphResponse(_message.Message):
-    __slots__ = ("root", "depth", "nodes", "edges", "truncated", "cut_by", "as_of")
+    __slots__ = ("root", "depth", "nodes", "edges", "truncated", "truncated_by", "as_of")
     ROOT_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     EDGES_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
-    CUT_BY_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_BY_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     root: str
     depth: int
     nodes: _containers.RepeatedCompositeFieldContainer[Node]
     edges: _containers.RepeatedCompositeFieldContainer[Edge]
     truncated: bool
-    cut_by: _containers.RepeatedScalarFieldContainer[str]
+    truncated_by: _containers.RepeatedScalarFieldContainer[str]
     as_of: _timestamp_pb2.Timestamp
-    def __init__(self, root: _Optional[str] = ..., depth: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., truncated: _Optional[bool] = ..., cut_by: _Optional[_Iterable[str]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, root: _Optional[str] = ..., depth: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., truncated: _Optional[bool] = ..., truncated_by: _Optional[_Iterable[str]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ("id", "short_id", "kind", "label", "scope", "status", "key", "created_at", "depth")
@@ -583,11 +583,11 @@ class ImpactItem(_message.Message):
     path: _containers.RepeatedScalarFieldContainer[str]
     staleness: float
     stale_grade: str
-    evidence: _containers.RepeatedCompositeFieldContainer[Evidence]
-    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., scope: _Optional[str] = ..., score: _Optional[float] = ..., grade: _Optional[str] = ..., path: _Optional[_Iterable[str]] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., evidence: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ...) -> None: ...
+    evidence: _containers.RepeatedCompositeFieldContainer[StaleEvidence]
+    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., scope: _Optional[str] = ..., score: _Optional[float] = ..., grade: _Optional[str] = ..., path: _Optional[_Iterable[str]] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., evidence: _Optional[_Iterable[_Union[StaleEvidence, _Mapping]]] = ...) -> None: ...
 
-class Evidence(_message.Message):
-    __slots__ = ("commit", "subject", "committed_at", "path", "change", "grade", "score", "way", "lines")
+class StaleEvidence(_message.Message):
+    __slots__ = ("commit", "subject", "committed_at", "path", "change", "grade", "score", "via", "lines")
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -595,7 +595,7 @@ class Evidence(_message.Message):
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     GRADE_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
-    WAY_FIELD_NUMBER: _ClassVar[int]
+    VIA_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     commit: str
     subject: str
@@ -604,9 +604,9 @@ class Evidence(_message.Message):
     change: str
     grade: str
     score: float
-    way: _containers.RepeatedScalarFieldContainer[str]
+    via: _containers.RepeatedScalarFieldContainer[str]
     lines: _containers.RepeatedCompositeFieldContainer[_struct_pb2.ListValue]
-    def __init__(self, commit: _Optional[str] = ..., subject: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., path: _Optional[str] = ..., change: _Optional[str] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., way: _Optional[_Iterable[str]] = ..., lines: _Optional[_Iterable[_Union[_struct_pb2.ListValue, _Mapping]]] = ...) -> None: ...
+    def __init__(self, commit: _Optional[str] = ..., subject: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., path: _Optional[str] = ..., change: _Optional[str] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., via: _Optional[_Iterable[str]] = ..., lines: _Optional[_Iterable[_Union[_struct_pb2.ListValue, _Mapping]]] = ...) -> None: ...
 
 class SessionStartRequest(_message.Message):
     __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key", "at")
@@ -626,7 +626,7 @@ class SessionStartRequest(_message.Message):
     at: _timestamp_pb2.Timestamp
     def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
-class SessionStarted(_message.Message):
+class SessionStartResponse(_message.Message):
     __slots__ = ("session", "scope", "context")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -642,11 +642,11 @@ class AppendTurnsRequest(_message.Message):
     TURNS_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     session: str
-    turns: _containers.RepeatedCompositeFieldContainer[NewTurn]
+    turns: _containers.RepeatedCompositeFieldContainer[NewTurnBody]
     idempotency_key: str
-    def __init__(self, session: _Optional[str] = ..., turns: _Optional[_Iterable[_Union[NewTurn, _Mapping]]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., turns: _Optional[_Iterable[_Union[NewTurnBody, _Mapping]]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
-class NewTurn(_message.Message):
+class NewTurnBody(_message.Message):
     __slots__ = ("role", "content", "at", "tool", "external_id")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -660,7 +660,7 @@ class NewTurn(_message.Message):
     external_id: str
     def __init__(self, role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., external_id: _Optional[str] = ...) -> None: ...
 
-class AppendedTurns(_message.Message):
+class AppendTurnsResponse(_message.Message):
     __slots__ = ("accepted", "duplicates", "redactions")
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
@@ -682,13 +682,13 @@ class SessionEndRequest(_message.Message):
     at: _timestamp_pb2.Timestamp
     def __init__(self, id: _Optional[str] = ..., summary: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
-class SessionEnded(_message.Message):
+class SessionEndResponse(_message.Message):
     __slots__ = ("session", "dream")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     DREAM_FIELD_NUMBER: _ClassVar[int]
     session: str
-    dream: DreamRequested
-    def __init__(self, session: _Optional[str] = ..., dream: _Optional[_Union[DreamRequested, _Mapping]] = ...) -> None: ...
+    dream: DreamRequestStatus
+    def __init__(self, session: _Optional[str] = ..., dream: _Optional[_Union[DreamRequestStatus, _Mapping]] = ...) -> None: ...
 
 class DreamRequest(_message.Message):
     __slots__ = ("scope", "session", "idempotency_key")
@@ -700,7 +700,7 @@ class DreamRequest(_message.Message):
     idempotency_key: str
     def __init__(self, scope: _Optional[str] = ..., session: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
-class DreamRequested(_message.Message):
+class DreamRequestStatus(_message.Message):
     __slots__ = ("scope", "status")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -708,7 +708,7 @@ class DreamRequested(_message.Message):
     status: str
     def __init__(self, scope: _Optional[str] = ..., status: _Optional[str] = ...) -> None: ...
 
-class DreamsRequest(_message.Message):
+class ListDreamsRequest(_message.Message):
     __slots__ = ("scope", "limit", "cursor")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -718,7 +718,7 @@ class DreamsRequest(_message.Message):
     cursor: str
     def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class DreamsResponse(_message.Message):
+class ListDreamsResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
@@ -801,7 +801,7 @@ class GitChangeRequest(_message.Message):
     idempotency_key: str
     def __init__(self, change: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
-class GitAccepted(_message.Message):
+class GitChangeResponse(_message.Message):
     __slots__ = ("event", "duplicate")
     EVENT_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
@@ -822,16 +822,16 @@ class StaleRequest(_message.Message):
     def __init__(self, project: _Optional[str] = ..., scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class StaleResponse(_message.Message):
-    __slots__ = ("items", "said", "next")
+    __slots__ = ("items", "messages", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
-    SAID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[StaleItem]
-    said: _containers.RepeatedScalarFieldContainer[str]
+    items: _containers.RepeatedCompositeFieldContainer[StaleMemory]
+    messages: _containers.RepeatedScalarFieldContainer[str]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[StaleItem, _Mapping]]] = ..., said: _Optional[_Iterable[str]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[StaleMemory, _Mapping]]] = ..., messages: _Optional[_Iterable[str]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class StaleItem(_message.Message):
+class StaleMemory(_message.Message):
     __slots__ = ("memory", "grade", "score", "evidence")
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     GRADE_FIELD_NUMBER: _ClassVar[int]
@@ -840,8 +840,8 @@ class StaleItem(_message.Message):
     memory: Memory
     grade: str
     score: float
-    evidence: _containers.RepeatedCompositeFieldContainer[Evidence]
-    def __init__(self, memory: _Optional[_Union[Memory, _Mapping]] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., evidence: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ...) -> None: ...
+    evidence: _containers.RepeatedCompositeFieldContainer[StaleEvidence]
+    def __init__(self, memory: _Optional[_Union[Memory, _Mapping]] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., evidence: _Optional[_Iterable[_Union[StaleEvidence, _Mapping]]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("scope", "kind", "event", "cursor")
@@ -921,15 +921,15 @@ class HealthResponse(_message.Message):
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
-        value: Check
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Check, _Mapping]] = ...) -> None: ...
+        value: CheckResult
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[CheckResult, _Mapping]] = ...) -> None: ...
     READY_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     ready: bool
-    checks: _containers.MessageMap[str, Check]
-    def __init__(self, ready: _Optional[bool] = ..., checks: _Optional[_Mapping[str, Check]] = ...) -> None: ...
+    checks: _containers.MessageMap[str, CheckResult]
+    def __init__(self, ready: _Optional[bool] = ..., checks: _Optional[_Mapping[str, CheckResult]] = ...) -> None: ...
 
-class Check(_message.Message):
+class CheckResult(_message.Message):
     __slots__ = ("ok", "hint")
     OK_FIELD_NUMBER: _ClassVar[int]
     HINT_FIELD_NUMBER: _ClassVar[int]
@@ -994,37 +994,37 @@ class RememberBatchRequest(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[RememberRequest]
     def __init__(self, items: _Optional[_Iterable[_Union[RememberRequest, _Mapping]]] = ...) -> None: ...
 
-class RememberedBatch(_message.Message):
+class RememberBatchResponse(_message.Message):
     __slots__ = ("items",)
     ITEMS_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[RememberedItem]
-    def __init__(self, items: _Optional[_Iterable[_Union[RememberedItem, _Mapping]]] = ...) -> None: ...
+    items: _containers.RepeatedCompositeFieldContainer[RememberBatchItem]
+    def __init__(self, items: _Optional[_Iterable[_Union[RememberBatchItem, _Mapping]]] = ...) -> None: ...
 
-class RememberedItem(_message.Message):
+class RememberBatchItem(_message.Message):
     __slots__ = ("remembered", "problem")
     REMEMBERED_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    remembered: Remembered
+    remembered: RememberResponse
     problem: Problem
-    def __init__(self, remembered: _Optional[_Union[Remembered, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ...) -> None: ...
+    def __init__(self, remembered: _Optional[_Union[RememberResponse, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ...) -> None: ...
 
 class PreflowRequest(_message.Message):
-    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "again")
+    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPACTED_FIELD_NUMBER: _ClassVar[int]
-    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_SEEN_FIELD_NUMBER: _ClassVar[int]
     session: str
     query: str
     files: _containers.RepeatedScalarFieldContainer[str]
     budget_tokens: int
     compacted: bool
-    again: bool
-    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., again: _Optional[bool] = ...) -> None: ...
+    include_seen: bool
+    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ...) -> None: ...
 
-class PreflowAnswer(_message.Message):
+class PreflowResponse(_message.Message):
     __slots__ = ("markdown", "tokens", "items", "active", "layers", "scopes", "keywords", "intent", "turn", "omitted", "degraded", "trace_id")
     class LayersEntry(_message.Message):
         __slots__ = ("key", "value")
@@ -1060,10 +1060,10 @@ class PreflowAnswer(_message.Message):
     def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., items: _Optional[_Iterable[_Union[PreflowItem, _Mapping]]] = ..., active: _Optional[_Iterable[str]] = ..., layers: _Optional[_Mapping[str, PreflowLayer]] = ..., scopes: _Optional[_Iterable[str]] = ..., keywords: _Optional[_Iterable[str]] = ..., intent: _Optional[str] = ..., turn: _Optional[int] = ..., omitted: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., trace_id: _Optional[str] = ...) -> None: ...
 
 class PreflowItem(_message.Message):
-    __slots__ = ("id", "layer", "why", "text", "scope", "kind", "score", "staleness")
+    __slots__ = ("id", "layer", "reason", "text", "scope", "kind", "score", "staleness")
     ID_FIELD_NUMBER: _ClassVar[int]
     LAYER_FIELD_NUMBER: _ClassVar[int]
-    WHY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -1071,13 +1071,13 @@ class PreflowItem(_message.Message):
     STALENESS_FIELD_NUMBER: _ClassVar[int]
     id: str
     layer: str
-    why: str
+    reason: str
     text: str
     scope: str
     kind: str
     score: float
     staleness: float
-    def __init__(self, id: _Optional[str] = ..., layer: _Optional[str] = ..., why: _Optional[str] = ..., text: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., score: _Optional[float] = ..., staleness: _Optional[float] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., layer: _Optional[str] = ..., reason: _Optional[str] = ..., text: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., score: _Optional[float] = ..., staleness: _Optional[float] = ...) -> None: ...
 
 class PreflowLayer(_message.Message):
     __slots__ = ("budget", "tokens", "items", "new")
@@ -1149,7 +1149,7 @@ class EditMemoryRequest(_message.Message):
     version: int
     def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ..., summary: _Optional[str] = ..., kind: _Optional[str] = ..., tags: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reason: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
-class Restored(_message.Message):
+class RestoreMemoryResponse(_message.Message):
     __slots__ = ("id", "version", "status")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1159,7 +1159,7 @@ class Restored(_message.Message):
     status: str
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., status: _Optional[str] = ...) -> None: ...
 
-class Confirmed(_message.Message):
+class ConfirmMemoryResponse(_message.Message):
     __slots__ = ("id", "version", "cleared")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1195,20 +1195,20 @@ class HistoryResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[VersionBody]
+    items: _containers.RepeatedCompositeFieldContainer[MemoryVersionBody]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[VersionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[MemoryVersionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class VersionBody(_message.Message):
-    __slots__ = ("version", "content", "status", "kind", "key", "tags", "who", "why", "known_from", "known_to")
+class MemoryVersionBody(_message.Message):
+    __slots__ = ("version", "content", "status", "kind", "key", "tags", "actor", "reason", "known_from", "known_to")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
-    WHO_FIELD_NUMBER: _ClassVar[int]
-    WHY_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FROM_FIELD_NUMBER: _ClassVar[int]
     KNOWN_TO_FIELD_NUMBER: _ClassVar[int]
     version: int
@@ -1217,11 +1217,11 @@ class VersionBody(_message.Message):
     kind: str
     key: str
     tags: _containers.RepeatedScalarFieldContainer[str]
-    who: str
-    why: str
+    actor: str
+    reason: str
     known_from: _timestamp_pb2.Timestamp
     known_to: _timestamp_pb2.Timestamp
-    def __init__(self, version: _Optional[int] = ..., content: _Optional[str] = ..., status: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., content: _Optional[str] = ..., status: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., actor: _Optional[str] = ..., reason: _Optional[str] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RollbackRequest(_message.Message):
     __slots__ = ("id", "version", "reason")
@@ -1233,7 +1233,7 @@ class RollbackRequest(_message.Message):
     reason: str
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
-class Origin(_message.Message):
+class MemoryProvenanceResponse(_message.Message):
     __slots__ = ("id", "source", "agent", "session", "turns", "git", "replaced", "promoted")
     ID_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -1246,14 +1246,14 @@ class Origin(_message.Message):
     id: str
     source: str
     agent: str
-    session: SourceSession
-    turns: _containers.RepeatedCompositeFieldContainer[SourceTurn]
+    session: SourceSessionBody
+    turns: _containers.RepeatedCompositeFieldContainer[SourceTurnBody]
     git: _struct_pb2.Struct
-    replaced: _containers.RepeatedCompositeFieldContainer[Replaced]
+    replaced: _containers.RepeatedCompositeFieldContainer[ReplacedMemoryBody]
     promoted: _struct_pb2.Struct
-    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSession, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurn, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[Replaced, _Mapping]]] = ..., promoted: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSessionBody, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurnBody, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[ReplacedMemoryBody, _Mapping]]] = ..., promoted: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
-class SourceSession(_message.Message):
+class SourceSessionBody(_message.Message):
     __slots__ = ("id", "agent", "external_id", "project", "branch", "started_at", "ended_at")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -1271,23 +1271,23 @@ class SourceSession(_message.Message):
     ended_at: _timestamp_pb2.Timestamp
     def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., external_id: _Optional[str] = ..., project: _Optional[str] = ..., branch: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
-class SourceTurn(_message.Message):
-    __slots__ = ("id", "session", "ord", "role", "content", "at")
+class SourceTurnBody(_message.Message):
+    __slots__ = ("id", "session", "ordinal", "role", "content", "at")
     ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
-    ORD_FIELD_NUMBER: _ClassVar[int]
+    ORDINAL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     id: str
     session: str
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ord: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ordinal: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
-class Replaced(_message.Message):
+class ReplacedMemoryBody(_message.Message):
     __slots__ = ("id", "version", "content", "agent", "created_at", "step")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1318,7 +1318,7 @@ class ReplayRequest(_message.Message):
     values: _containers.ScalarMap[str, str]
     def __init__(self, id: _Optional[str] = ..., values: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
-class Replayed(_message.Message):
+class SkillReplayResponse(_message.Message):
     __slots__ = ("id", "version", "title", "steps", "text", "missing")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1356,7 +1356,7 @@ class ListTasksResponse(_message.Message):
     next: str
     def __init__(self, items: _Optional[_Iterable[_Union[Memory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class MoveTaskRequest(_message.Message):
+class UpdateTaskRequest(_message.Message):
     __slots__ = ("id", "state", "agent")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -1366,7 +1366,7 @@ class MoveTaskRequest(_message.Message):
     agent: str
     def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., agent: _Optional[str] = ...) -> None: ...
 
-class TaskMoved(_message.Message):
+class TaskChangeResponse(_message.Message):
     __slots__ = ("id", "version", "task")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1394,10 +1394,10 @@ class ReleaseTaskRequest(_message.Message):
     agent: str
     def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ...) -> None: ...
 
-class LearnClaimRequest(_message.Message):
-    __slots__ = ("topic", "claim", "confidence", "domains", "verified", "kind", "scope", "session")
+class AddFactRequest(_message.Message):
+    __slots__ = ("topic", "statement", "confidence", "domains", "verified", "kind", "scope", "session")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
-    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     DOMAINS_FIELD_NUMBER: _ClassVar[int]
     VERIFIED_FIELD_NUMBER: _ClassVar[int]
@@ -1405,50 +1405,50 @@ class LearnClaimRequest(_message.Message):
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     topic: str
-    claim: str
+    statement: str
     confidence: str
     domains: _containers.RepeatedScalarFieldContainer[str]
     verified: str
     kind: str
     scope: str
     session: str
-    def __init__(self, topic: _Optional[str] = ..., claim: _Optional[str] = ..., confidence: _Optional[str] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., statement: _Optional[str] = ..., confidence: _Optional[str] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
 
-class ClaimLearned(_message.Message):
-    __slots__ = ("id", "status", "version", "redactions", "hints", "key", "learned")
+class AddFactResponse(_message.Message):
+    __slots__ = ("id", "status", "version", "redactions", "hints", "key", "fact")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REDACTIONS_FIELD_NUMBER: _ClassVar[int]
     HINTS_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
-    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    FACT_FIELD_NUMBER: _ClassVar[int]
     id: str
     status: str
     version: int
     redactions: int
     hints: _containers.RepeatedScalarFieldContainer[str]
     key: str
-    learned: LearnedClaim
-    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., key: _Optional[str] = ..., learned: _Optional[_Union[LearnedClaim, _Mapping]] = ...) -> None: ...
+    fact: FactDetails
+    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., key: _Optional[str] = ..., fact: _Optional[_Union[FactDetails, _Mapping]] = ...) -> None: ...
 
-class LearnedClaim(_message.Message):
-    __slots__ = ("topic", "claim", "confidence", "corroborated", "domains", "verified")
+class FactDetails(_message.Message):
+    __slots__ = ("topic", "statement", "confidence", "corroborations", "domains", "verified")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
-    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
-    CORROBORATED_FIELD_NUMBER: _ClassVar[int]
+    CORROBORATIONS_FIELD_NUMBER: _ClassVar[int]
     DOMAINS_FIELD_NUMBER: _ClassVar[int]
     VERIFIED_FIELD_NUMBER: _ClassVar[int]
     topic: str
-    claim: str
+    statement: str
     confidence: str
-    corroborated: int
+    corroborations: int
     domains: _containers.RepeatedScalarFieldContainer[str]
     verified: str
-    def __init__(self, topic: _Optional[str] = ..., claim: _Optional[str] = ..., confidence: _Optional[str] = ..., corroborated: _Optional[int] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., statement: _Optional[str] = ..., confidence: _Optional[str] = ..., corroborations: _Optional[int] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ...) -> None: ...
 
-class ListClaimsRequest(_message.Message):
+class ListFactsRequest(_message.Message):
     __slots__ = ("scope", "topic", "limit", "cursor")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
@@ -1460,7 +1460,7 @@ class ListClaimsRequest(_message.Message):
     cursor: str
     def __init__(self, scope: _Optional[str] = ..., topic: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class ListClaimsResponse(_message.Message):
+class ListFactsResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
@@ -1530,15 +1530,15 @@ class ListTurnsResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[StoredTurn]
+    items: _containers.RepeatedCompositeFieldContainer[TurnBody]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[StoredTurn, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[TurnBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class StoredTurn(_message.Message):
-    __slots__ = ("id", "session", "ord", "role", "content", "at", "tool", "external_id", "digested")
+class TurnBody(_message.Message):
+    __slots__ = ("id", "session", "ordinal", "role", "content", "at", "tool", "external_id", "digested")
     ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
-    ORD_FIELD_NUMBER: _ClassVar[int]
+    ORDINAL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -1547,26 +1547,26 @@ class StoredTurn(_message.Message):
     DIGESTED_FIELD_NUMBER: _ClassVar[int]
     id: str
     session: str
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: _timestamp_pb2.Timestamp
     tool: str
     external_id: str
     digested: bool
-    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ord: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., external_id: _Optional[str] = ..., digested: _Optional[bool] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ordinal: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., external_id: _Optional[str] = ..., digested: _Optional[bool] = ...) -> None: ...
 
-class AdjustRequest(_message.Message):
+class CorrectSessionRequest(_message.Message):
     __slots__ = ("id", "messages", "diff")
     ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     DIFF_FIELD_NUMBER: _ClassVar[int]
     id: str
-    messages: _containers.RepeatedCompositeFieldContainer[Said]
+    messages: _containers.RepeatedCompositeFieldContainer[CorrectionMessage]
     diff: str
-    def __init__(self, id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[Said, _Mapping]]] = ..., diff: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[CorrectionMessage, _Mapping]]] = ..., diff: _Optional[str] = ...) -> None: ...
 
-class Said(_message.Message):
+class CorrectionMessage(_message.Message):
     __slots__ = ("role", "content")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -1574,29 +1574,29 @@ class Said(_message.Message):
     content: str
     def __init__(self, role: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
 
-class Adjusted(_message.Message):
-    __slots__ = ("session", "adjusted", "skipped", "degraded")
+class CorrectSessionResponse(_message.Message):
+    __slots__ = ("session", "corrections", "skipped", "degraded")
     SESSION_FIELD_NUMBER: _ClassVar[int]
-    ADJUSTED_FIELD_NUMBER: _ClassVar[int]
+    CORRECTIONS_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
     session: str
-    adjusted: _containers.RepeatedCompositeFieldContainer[Adjustment]
+    corrections: _containers.RepeatedCompositeFieldContainer[CorrectedMemory]
     skipped: str
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session: _Optional[str] = ..., adjusted: _Optional[_Iterable[_Union[Adjustment, _Mapping]]] = ..., skipped: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., corrections: _Optional[_Iterable[_Union[CorrectedMemory, _Mapping]]] = ..., skipped: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class Adjustment(_message.Message):
-    __slots__ = ("old", "new", "said")
+class CorrectedMemory(_message.Message):
+    __slots__ = ("old", "new", "quote")
     OLD_FIELD_NUMBER: _ClassVar[int]
     NEW_FIELD_NUMBER: _ClassVar[int]
-    SAID_FIELD_NUMBER: _ClassVar[int]
+    QUOTE_FIELD_NUMBER: _ClassVar[int]
     old: str
     new: str
-    said: str
-    def __init__(self, old: _Optional[str] = ..., new: _Optional[str] = ..., said: _Optional[str] = ...) -> None: ...
+    quote: str
+    def __init__(self, old: _Optional[str] = ..., new: _Optional[str] = ..., quote: _Optional[str] = ...) -> None: ...
 
-class UndigestedRequest(_message.Message):
+class ListUndigestedRequest(_message.Message):
     __slots__ = ("scope", "limit", "cursor")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -1606,30 +1606,30 @@ class UndigestedRequest(_message.Message):
     cursor: str
     def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class UndigestedResponse(_message.Message):
+class ListUndigestedResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[ScopeWaiting]
+    items: _containers.RepeatedCompositeFieldContainer[UndigestedScope]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[ScopeWaiting, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[UndigestedScope, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class ScopeWaiting(_message.Message):
-    __slots__ = ("scope", "state", "turns", "segments", "chars", "sessions", "fresh_turns", "since", "reason", "asked_at", "attempts", "error", "run", "done", "waiting")
+class UndigestedScope(_message.Message):
+    __slots__ = ("scope", "state", "turns", "segments", "chars", "sessions", "new_turns", "since", "reason", "requested_at", "attempts", "error", "run", "digested", "waiting")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     CHARS_FIELD_NUMBER: _ClassVar[int]
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
-    FRESH_TURNS_FIELD_NUMBER: _ClassVar[int]
+    NEW_TURNS_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
-    ASKED_AT_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_AT_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
-    DONE_FIELD_NUMBER: _ClassVar[int]
+    DIGESTED_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     scope: str
     state: str
@@ -1637,16 +1637,16 @@ class ScopeWaiting(_message.Message):
     segments: int
     chars: int
     sessions: int
-    fresh_turns: int
+    new_turns: int
     since: _timestamp_pb2.Timestamp
     reason: str
-    asked_at: _timestamp_pb2.Timestamp
+    requested_at: _timestamp_pb2.Timestamp
     attempts: int
     error: str
     run: str
-    done: int
+    digested: int
     waiting: int
-    def __init__(self, scope: _Optional[str] = ..., state: _Optional[str] = ..., turns: _Optional[int] = ..., segments: _Optional[int] = ..., chars: _Optional[int] = ..., sessions: _Optional[int] = ..., fresh_turns: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., asked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., error: _Optional[str] = ..., run: _Optional[str] = ..., done: _Optional[int] = ..., waiting: _Optional[int] = ...) -> None: ...
+    def __init__(self, scope: _Optional[str] = ..., state: _Optional[str] = ..., turns: _Optional[int] = ..., segments: _Optional[int] = ..., chars: _Optional[int] = ..., sessions: _Optional[int] = ..., new_turns: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., requested_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., error: _Optional[str] = ..., run: _Optional[str] = ..., digested: _Optional[int] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class GetDreamRequest(_message.Message):
     __slots__ = ("id", "limit", "cursor")
@@ -1732,42 +1732,42 @@ class DreamDetail(_message.Message):
     def __init__(self, id: _Optional[str] = ..., scope: _Optional[str] = ..., status: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., waiting: _Optional[int] = ..., turns: _Optional[int] = ..., created: _Optional[int] = ..., reinforced: _Optional[int] = ..., superseded: _Optional[int] = ..., kinds: _Optional[_Mapping[str, int]] = ..., outcomes: _Optional[_Mapping[str, int]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., llm_calls: _Optional[int] = ..., llm_tokens: _Optional[int] = ..., prompts: _Optional[_Iterable[str]] = ..., degraded: _Optional[_Iterable[str]] = ..., sessions: _Optional[_Iterable[str]] = ..., error: _Optional[str] = ..., input: _Optional[_Iterable[_Union[DreamInput, _Mapping]]] = ..., decisions: _Optional[_Iterable[_Union[DreamDecision, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class DreamInput(_message.Message):
-    __slots__ = ("session", "turns", "chars", "first", "last")
+    __slots__ = ("session", "turns", "chars", "first_ordinal", "last_ordinal")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
     CHARS_FIELD_NUMBER: _ClassVar[int]
-    FIRST_FIELD_NUMBER: _ClassVar[int]
-    LAST_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ORDINAL_FIELD_NUMBER: _ClassVar[int]
+    LAST_ORDINAL_FIELD_NUMBER: _ClassVar[int]
     session: str
     turns: int
     chars: int
-    first: int
-    last: int
-    def __init__(self, session: _Optional[str] = ..., turns: _Optional[int] = ..., chars: _Optional[int] = ..., first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
+    first_ordinal: int
+    last_ordinal: int
+    def __init__(self, session: _Optional[str] = ..., turns: _Optional[int] = ..., chars: _Optional[int] = ..., first_ordinal: _Optional[int] = ..., last_ordinal: _Optional[int] = ...) -> None: ...
 
 class DreamDecision(_message.Message):
-    __slots__ = ("no", "outcome", "why", "kind", "memory", "status", "content", "session", "turns")
-    NO_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("number", "outcome", "reason", "kind", "memory", "status", "content", "session", "turns")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
-    WHY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
-    no: int
+    number: int
     outcome: str
-    why: str
+    reason: str
     kind: str
     memory: str
     status: str
     content: str
     session: str
     turns: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, no: _Optional[int] = ..., outcome: _Optional[str] = ..., why: _Optional[str] = ..., kind: _Optional[str] = ..., memory: _Optional[str] = ..., status: _Optional[str] = ..., content: _Optional[str] = ..., session: _Optional[str] = ..., turns: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., kind: _Optional[str] = ..., memory: _Optional[str] = ..., status: _Optional[str] = ..., content: _Optional[str] = ..., session: _Optional[str] = ..., turns: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class SummariesRequest(_message.Message):
+class ListSummariesRequest(_message.Message):
     __slots__ = ("scope", "limit", "cursor")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -1777,7 +1777,7 @@ class SummariesRequest(_message.Message):
     cursor: str
     def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class SummariesResponse(_message.Message):
+class ListSummariesResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
@@ -1786,44 +1786,44 @@ class SummariesResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[ScopeSummary, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class ScopeSummary(_message.Message):
-    __slots__ = ("scope", "version", "content", "tokens", "made_at", "run", "rests_on")
+    __slots__ = ("scope", "version", "content", "tokens", "created_at", "run", "sources")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
-    MADE_AT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
-    RESTS_ON_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
     scope: str
     version: int
     content: str
     tokens: int
-    made_at: _timestamp_pb2.Timestamp
+    created_at: _timestamp_pb2.Timestamp
     run: str
-    rests_on: _containers.RepeatedCompositeFieldContainer[SummaryRest]
-    def __init__(self, scope: _Optional[str] = ..., version: _Optional[int] = ..., content: _Optional[str] = ..., tokens: _Optional[int] = ..., made_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run: _Optional[str] = ..., rests_on: _Optional[_Iterable[_Union[SummaryRest, _Mapping]]] = ...) -> None: ...
+    sources: _containers.RepeatedCompositeFieldContainer[SummarySource]
+    def __init__(self, scope: _Optional[str] = ..., version: _Optional[int] = ..., content: _Optional[str] = ..., tokens: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run: _Optional[str] = ..., sources: _Optional[_Iterable[_Union[SummarySource, _Mapping]]] = ...) -> None: ...
 
-class SummaryRest(_message.Message):
-    __slots__ = ("memory", "version", "stands")
+class SummarySource(_message.Message):
+    __slots__ = ("memory", "version", "current")
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    STANDS_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
     memory: str
     version: int
-    stands: bool
-    def __init__(self, memory: _Optional[str] = ..., version: _Optional[int] = ..., stands: _Optional[bool] = ...) -> None: ...
+    current: bool
+    def __init__(self, memory: _Optional[str] = ..., version: _Optional[int] = ..., current: _Optional[bool] = ...) -> None: ...
 
-class TendRequest(_message.Message):
-    __slots__ = ("only", "dry_run")
-    ONLY_FIELD_NUMBER: _ClassVar[int]
+class RunMaintenanceRequest(_message.Message):
+    __slots__ = ("steps", "dry_run")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
-    only: _containers.RepeatedScalarFieldContainer[str]
+    steps: _containers.RepeatedScalarFieldContainer[str]
     dry_run: bool
-    def __init__(self, only: _Optional[_Iterable[str]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, steps: _Optional[_Iterable[str]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
-class Tended(_message.Message):
-    __slots__ = ("looked", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished")
-    LOOKED_FIELD_NUMBER: _ClassVar[int]
+class MaintenanceResponse(_message.Message):
+    __slots__ = ("examined", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished")
+    EXAMINED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     PROMOTED_FIELD_NUMBER: _ClassVar[int]
     COLLECTED_FIELD_NUMBER: _ClassVar[int]
@@ -1836,7 +1836,7 @@ class Tended(_message.Message):
     DERIVED_FIELD_NUMBER: _ClassVar[int]
     REVIEWED_FIELD_NUMBER: _ClassVar[int]
     UNFINISHED_FIELD_NUMBER: _ClassVar[int]
-    looked: int
+    examined: int
     archived: int
     promoted: int
     collected: int
@@ -1849,7 +1849,7 @@ class Tended(_message.Message):
     derived: int
     reviewed: int
     unfinished: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, looked: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, examined: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListReviewsRequest(_message.Message):
     __slots__ = ("state", "limit", "cursor")
@@ -1870,34 +1870,34 @@ class ListReviewsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[ReviewBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class ReviewBody(_message.Message):
-    __slots__ = ("id", "memory", "version", "scope", "told", "verdict", "content", "why", "made_by", "state", "made", "decided", "who")
+    __slots__ = ("id", "memory", "version", "scope", "current_content", "verdict", "content", "reason", "generated_by", "state", "created_at", "decided_at", "decided_by")
     ID_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
-    TOLD_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_CONTENT_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
-    WHY_FIELD_NUMBER: _ClassVar[int]
-    MADE_BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    GENERATED_BY_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
-    MADE_FIELD_NUMBER: _ClassVar[int]
-    DECIDED_FIELD_NUMBER: _ClassVar[int]
-    WHO_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_AT_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_BY_FIELD_NUMBER: _ClassVar[int]
     id: str
     memory: str
     version: int
     scope: str
-    told: str
+    current_content: str
     verdict: str
     content: str
-    why: str
-    made_by: str
+    reason: str
+    generated_by: str
     state: str
-    made: _timestamp_pb2.Timestamp
-    decided: _timestamp_pb2.Timestamp
-    who: str
-    def __init__(self, id: _Optional[str] = ..., memory: _Optional[str] = ..., version: _Optional[int] = ..., scope: _Optional[str] = ..., told: _Optional[str] = ..., verdict: _Optional[str] = ..., content: _Optional[str] = ..., why: _Optional[str] = ..., made_by: _Optional[str] = ..., state: _Optional[str] = ..., made: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., decided: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ...) -> None: ...
+    created_at: _timestamp_pb2.Timestamp
+    decided_at: _timestamp_pb2.Timestamp
+    decided_by: str
+    def __init__(self, id: _Optional[str] = ..., memory: _Optional[str] = ..., version: _Optional[int] = ..., scope: _Optional[str] = ..., current_content: _Optional[str] = ..., verdict: _Optional[str] = ..., content: _Optional[str] = ..., reason: _Optional[str] = ..., generated_by: _Optional[str] = ..., state: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., decided_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., decided_by: _Optional[str] = ...) -> None: ...
 
 class ReviewRequest(_message.Message):
     __slots__ = ("id",)
@@ -1905,7 +1905,7 @@ class ReviewRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
-class Decided(_message.Message):
+class ReviewDecisionResponse(_message.Message):
     __slots__ = ("id", "memory", "state")
     ID_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
@@ -1915,7 +1915,7 @@ class Decided(_message.Message):
     state: str
     def __init__(self, id: _Optional[str] = ..., memory: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
 
-class UnanchoredRequest(_message.Message):
+class ListUnanchoredRequest(_message.Message):
     __slots__ = ("project", "limit", "cursor")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -1925,44 +1925,44 @@ class UnanchoredRequest(_message.Message):
     cursor: str
     def __init__(self, project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class UnanchoredResponse(_message.Message):
+class ListUnanchoredResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[Lacking]
+    items: _containers.RepeatedCompositeFieldContainer[UnanchoredMemory]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[UnanchoredMemory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class Lacking(_message.Message):
-    __slots__ = ("memory", "content", "learned_at", "files")
+class UnanchoredMemory(_message.Message):
+    __slots__ = ("memory", "content", "created_at", "files")
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
-    LEARNED_AT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     memory: str
     content: str
-    learned_at: _timestamp_pb2.Timestamp
+    created_at: _timestamp_pb2.Timestamp
     files: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, memory: _Optional[str] = ..., content: _Optional[str] = ..., learned_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., files: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, memory: _Optional[str] = ..., content: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., files: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class AnchorRequest(_message.Message):
+class SetAnchorsRequest(_message.Message):
     __slots__ = ("project", "anchors")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     ANCHORS_FIELD_NUMBER: _ClassVar[int]
     project: str
-    anchors: _containers.RepeatedCompositeFieldContainer[Anchor]
-    def __init__(self, project: _Optional[str] = ..., anchors: _Optional[_Iterable[_Union[Anchor, _Mapping]]] = ...) -> None: ...
+    anchors: _containers.RepeatedCompositeFieldContainer[MemoryAnchor]
+    def __init__(self, project: _Optional[str] = ..., anchors: _Optional[_Iterable[_Union[MemoryAnchor, _Mapping]]] = ...) -> None: ...
 
-class Anchor(_message.Message):
+class MemoryAnchor(_message.Message):
     __slots__ = ("memory", "git")
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     GIT_FIELD_NUMBER: _ClassVar[int]
     memory: str
-    git: GitPlace
-    def __init__(self, memory: _Optional[str] = ..., git: _Optional[_Union[GitPlace, _Mapping]] = ...) -> None: ...
+    git: GitLocation
+    def __init__(self, memory: _Optional[str] = ..., git: _Optional[_Union[GitLocation, _Mapping]] = ...) -> None: ...
 
-class GitPlace(_message.Message):
-    __slots__ = ("branch", "commit", "files", "committed_at", "lines", "symbols", "blobs", "wrote")
+class GitLocation(_message.Message):
+    __slots__ = ("branch", "commit", "files", "committed_at", "lines", "symbols", "blobs", "modified_at")
     class BlobsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1970,7 +1970,7 @@ class GitPlace(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    class WroteEntry(_message.Message):
+    class ModifiedAtEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -1984,7 +1984,7 @@ class GitPlace(_message.Message):
     LINES_FIELD_NUMBER: _ClassVar[int]
     SYMBOLS_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
-    WROTE_FIELD_NUMBER: _ClassVar[int]
+    MODIFIED_AT_FIELD_NUMBER: _ClassVar[int]
     branch: str
     commit: str
     files: _containers.RepeatedScalarFieldContainer[str]
@@ -1992,10 +1992,10 @@ class GitPlace(_message.Message):
     lines: _struct_pb2.Struct
     symbols: _struct_pb2.Struct
     blobs: _containers.ScalarMap[str, str]
-    wrote: _containers.MessageMap[str, _timestamp_pb2.Timestamp]
-    def __init__(self, branch: _Optional[str] = ..., commit: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lines: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., symbols: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., blobs: _Optional[_Mapping[str, str]] = ..., wrote: _Optional[_Mapping[str, _timestamp_pb2.Timestamp]] = ...) -> None: ...
+    modified_at: _containers.MessageMap[str, _timestamp_pb2.Timestamp]
+    def __init__(self, branch: _Optional[str] = ..., commit: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lines: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., symbols: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., blobs: _Optional[_Mapping[str, str]] = ..., modified_at: _Optional[_Mapping[str, _timestamp_pb2.Timestamp]] = ...) -> None: ...
 
-class Anchored(_message.Message):
+class SetAnchorsResponse(_message.Message):
     __slots__ = ("anchored",)
     ANCHORED_FIELD_NUMBER: _ClassVar[int]
     anchored: int
@@ -2015,27 +2015,27 @@ class ListWebhooksResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[HookBody]
+    items: _containers.RepeatedCompositeFieldContainer[WebhookBody]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[HookBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[WebhookBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class HookBody(_message.Message):
-    __slots__ = ("project", "kind", "path", "readable", "by", "created_at", "updated_at")
+class WebhookBody(_message.Message):
+    __slots__ = ("project", "kind", "path", "readable", "updated_by", "created_at", "updated_at")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     READABLE_FIELD_NUMBER: _ClassVar[int]
-    BY_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
     project: str
     kind: str
     path: str
     readable: bool
-    by: str
+    updated_by: str
     created_at: _timestamp_pb2.Timestamp
     updated_at: _timestamp_pb2.Timestamp
-    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ..., path: _Optional[str] = ..., readable: _Optional[bool] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ..., path: _Optional[str] = ..., readable: _Optional[bool] = ..., updated_by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SetWebhookRequest(_message.Message):
     __slots__ = ("kind", "project", "secret")
@@ -2047,13 +2047,13 @@ class SetWebhookRequest(_message.Message):
     secret: str
     def __init__(self, kind: _Optional[str] = ..., project: _Optional[str] = ..., secret: _Optional[str] = ...) -> None: ...
 
-class HookMade(_message.Message):
-    __slots__ = ("project", "kind", "path", "readable", "by", "created_at", "updated_at", "secret")
+class CreatedWebhookBody(_message.Message):
+    __slots__ = ("project", "kind", "path", "readable", "updated_by", "created_at", "updated_at", "secret")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     READABLE_FIELD_NUMBER: _ClassVar[int]
-    BY_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
@@ -2061,13 +2061,13 @@ class HookMade(_message.Message):
     kind: str
     path: str
     readable: bool
-    by: str
+    updated_by: str
     created_at: _timestamp_pb2.Timestamp
     updated_at: _timestamp_pb2.Timestamp
     secret: str
-    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ..., path: _Optional[str] = ..., readable: _Optional[bool] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ..., path: _Optional[str] = ..., readable: _Optional[bool] = ..., updated_by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
 
-class RemoveWebhookRequest(_message.Message):
+class DeleteWebhookRequest(_message.Message):
     __slots__ = ("kind", "project")
     KIND_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -2075,7 +2075,7 @@ class RemoveWebhookRequest(_message.Message):
     project: str
     def __init__(self, kind: _Optional[str] = ..., project: _Optional[str] = ...) -> None: ...
 
-class HookRemoved(_message.Message):
+class DeleteWebhookResponse(_message.Message):
     __slots__ = ("project", "kind")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -2097,11 +2097,11 @@ class ListTracesResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[TraceHead]
+    items: _containers.RepeatedCompositeFieldContainer[TraceSummary]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[TraceHead, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[TraceSummary, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class TraceHead(_message.Message):
+class TraceSummary(_message.Message):
     __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded")
     ID_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -2133,8 +2133,8 @@ class GetTraceRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
-class Trace(_message.Message):
-    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "wants", "places", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "took", "candidates", "omitted", "others")
+class TraceDetail(_message.Message):
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2149,7 +2149,7 @@ class Trace(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    class TookEntry(_message.Message):
+    class TimingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -2175,8 +2175,8 @@ class Trace(_message.Message):
     PATHS_FIELD_NUMBER: _ClassVar[int]
     PHRASES_FIELD_NUMBER: _ClassVar[int]
     PERIOD_FIELD_NUMBER: _ClassVar[int]
-    WANTS_FIELD_NUMBER: _ClassVar[int]
-    PLACES_FIELD_NUMBER: _ClassVar[int]
+    PREFERRED_KINDS_FIELD_NUMBER: _ClassVar[int]
+    PROJECTS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
@@ -2195,10 +2195,10 @@ class Trace(_message.Message):
     FUSION_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     ARMS_FIELD_NUMBER: _ClassVar[int]
-    TOOK_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     OMITTED_FIELD_NUMBER: _ClassVar[int]
-    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    RELATED_TRACES_FIELD_NUMBER: _ClassVar[int]
     id: str
     trace_id: str
     at: _timestamp_pb2.Timestamp
@@ -2218,8 +2218,8 @@ class Trace(_message.Message):
     paths: _containers.RepeatedScalarFieldContainer[str]
     phrases: _containers.RepeatedScalarFieldContainer[str]
     period: TracePeriod
-    wants: _containers.RepeatedScalarFieldContainer[str]
-    places: _containers.RepeatedScalarFieldContainer[str]
+    preferred_kinds: _containers.RepeatedScalarFieldContainer[str]
+    projects: _containers.RepeatedScalarFieldContainer[str]
     limit: int
     budget_tokens: int
     depth: int
@@ -2238,11 +2238,11 @@ class Trace(_message.Message):
     fusion: str
     weights: _containers.ScalarMap[str, float]
     arms: _containers.ScalarMap[str, int]
-    took: _containers.ScalarMap[str, float]
+    timings: _containers.ScalarMap[str, float]
     candidates: _containers.RepeatedCompositeFieldContainer[TraceCandidate]
     omitted: int
-    others: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., wants: _Optional[_Iterable[str]] = ..., places: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., took: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., others: _Optional[_Iterable[str]] = ...) -> None: ...
+    related_traces: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TracePeriod(_message.Message):
     __slots__ = ("since", "until")
@@ -2253,7 +2253,7 @@ class TracePeriod(_message.Message):
     def __init__(self, since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TraceCandidate(_message.Message):
-    __slots__ = ("id", "type", "kind", "scope", "status", "label", "rank", "place", "score", "base", "fused", "arms", "hops", "factors", "likeness", "cut", "cut_by")
+    __slots__ = ("id", "type", "kind", "scope", "status", "label", "rank", "position", "score", "base", "fused", "arms", "hops", "factors", "similarity", "rejection_reason", "rejected_for")
     class ArmsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2275,16 +2275,16 @@ class TraceCandidate(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
-    PLACE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     BASE_FIELD_NUMBER: _ClassVar[int]
     FUSED_FIELD_NUMBER: _ClassVar[int]
     ARMS_FIELD_NUMBER: _ClassVar[int]
     HOPS_FIELD_NUMBER: _ClassVar[int]
     FACTORS_FIELD_NUMBER: _ClassVar[int]
-    LIKENESS_FIELD_NUMBER: _ClassVar[int]
-    CUT_FIELD_NUMBER: _ClassVar[int]
-    CUT_BY_FIELD_NUMBER: _ClassVar[int]
+    SIMILARITY_FIELD_NUMBER: _ClassVar[int]
+    REJECTION_REASON_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FOR_FIELD_NUMBER: _ClassVar[int]
     id: str
     type: str
     kind: str
@@ -2292,17 +2292,17 @@ class TraceCandidate(_message.Message):
     status: str
     label: str
     rank: int
-    place: int
+    position: int
     score: float
     base: float
     fused: float
     arms: _containers.MessageMap[str, TraceArm]
     hops: _containers.RepeatedCompositeFieldContainer[TraceHop]
     factors: _containers.ScalarMap[str, float]
-    likeness: float
-    cut: str
-    cut_by: str
-    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., status: _Optional[str] = ..., label: _Optional[str] = ..., rank: _Optional[int] = ..., place: _Optional[int] = ..., score: _Optional[float] = ..., base: _Optional[float] = ..., fused: _Optional[float] = ..., arms: _Optional[_Mapping[str, TraceArm]] = ..., hops: _Optional[_Iterable[_Union[TraceHop, _Mapping]]] = ..., factors: _Optional[_Mapping[str, float]] = ..., likeness: _Optional[float] = ..., cut: _Optional[str] = ..., cut_by: _Optional[str] = ...) -> None: ...
+    similarity: float
+    rejection_reason: str
+    rejected_for: str
+    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., status: _Optional[str] = ..., label: _Optional[str] = ..., rank: _Optional[int] = ..., position: _Optional[int] = ..., score: _Optional[float] = ..., base: _Optional[float] = ..., fused: _Optional[float] = ..., arms: _Optional[_Mapping[str, TraceArm]] = ..., hops: _Optional[_Iterable[_Union[TraceHop, _Mapping]]] = ..., factors: _Optional[_Mapping[str, float]] = ..., similarity: _Optional[float] = ..., rejection_reason: _Optional[str] = ..., rejected_for: _Optional[str] = ...) -> None: ...
 
 class TraceArm(_message.Message):
     __slots__ = ("rank", "score")
@@ -2313,14 +2313,14 @@ class TraceArm(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., score: _Optional[float] = ...) -> None: ...
 
 class TraceHop(_message.Message):
-    __slots__ = ("source", "type", "lent")
+    __slots__ = ("source", "type", "contribution")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
-    LENT_FIELD_NUMBER: _ClassVar[int]
+    CONTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     source: str
     type: str
-    lent: float
-    def __init__(self, source: _Optional[str] = ..., type: _Optional[str] = ..., lent: _Optional[float] = ...) -> None: ...
+    contribution: float
+    def __init__(self, source: _Optional[str] = ..., type: _Optional[str] = ..., contribution: _Optional[float] = ...) -> None: ...
 
 class ListVaultRequest(_message.Message):
     __slots__ = ("scope", "limit", "cursor")
@@ -2341,13 +2341,13 @@ class ListVaultResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[VaultItem, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class VaultItem(_message.Message):
-    __slots__ = ("scope", "key", "secret", "readable", "version", "by", "created_at", "updated_at")
+    __slots__ = ("scope", "key", "secret", "readable", "version", "updated_by", "created_at", "updated_at")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
     READABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    BY_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
     scope: str
@@ -2355,10 +2355,10 @@ class VaultItem(_message.Message):
     secret: bool
     readable: bool
     version: int
-    by: str
+    updated_by: str
     created_at: _timestamp_pb2.Timestamp
     updated_at: _timestamp_pb2.Timestamp
-    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., readable: _Optional[bool] = ..., version: _Optional[int] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., readable: _Optional[bool] = ..., version: _Optional[int] = ..., updated_by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class VaultGetRequest(_message.Message):
     __slots__ = ("key", "scope")
@@ -2369,13 +2369,13 @@ class VaultGetRequest(_message.Message):
     def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
 
 class VaultValue(_message.Message):
-    __slots__ = ("scope", "key", "secret", "readable", "version", "by", "created_at", "updated_at", "value")
+    __slots__ = ("scope", "key", "secret", "readable", "version", "updated_by", "created_at", "updated_at", "value")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
     READABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
-    BY_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -2384,11 +2384,11 @@ class VaultValue(_message.Message):
     secret: bool
     readable: bool
     version: int
-    by: str
+    updated_by: str
     created_at: _timestamp_pb2.Timestamp
     updated_at: _timestamp_pb2.Timestamp
     value: _struct_pb2.Value
-    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., readable: _Optional[bool] = ..., version: _Optional[int] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
+    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., readable: _Optional[bool] = ..., version: _Optional[int] = ..., updated_by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class VaultPutRequest(_message.Message):
     __slots__ = ("key", "scope", "value", "secret", "version")
@@ -2404,7 +2404,7 @@ class VaultPutRequest(_message.Message):
     version: int
     def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., secret: _Optional[bool] = ..., version: _Optional[int] = ...) -> None: ...
 
-class VaultWritten(_message.Message):
+class VaultWriteResponse(_message.Message):
     __slots__ = ("scope", "key", "secret", "version", "deleted", "hints")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2428,7 +2428,7 @@ class VaultDeleteRequest(_message.Message):
     scope: str
     def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
 
-class VaultAdviceRequest(_message.Message):
+class ListVaultSuggestionsRequest(_message.Message):
     __slots__ = ("limit", "cursor")
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
@@ -2436,15 +2436,15 @@ class VaultAdviceRequest(_message.Message):
     cursor: str
     def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class VaultAdviceResponse(_message.Message):
+class ListVaultSuggestionsResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[VaultAdvised]
+    items: _containers.RepeatedCompositeFieldContainer[VaultSuggestion]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[VaultAdvised, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[VaultSuggestion, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class VaultAdvised(_message.Message):
+class VaultSuggestion(_message.Message):
     __slots__ = ("scope", "key", "memory", "versions", "advice")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2458,25 +2458,25 @@ class VaultAdvised(_message.Message):
     advice: str
     def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., memory: _Optional[str] = ..., versions: _Optional[int] = ..., advice: _Optional[str] = ...) -> None: ...
 
-class VaultScrubRequest(_message.Message):
+class GetRedactionStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class VaultScrubbed(_message.Message):
-    __slots__ = ("state", "wanted_at", "finished_at", "passages", "looked", "scrubbed")
+class RedactionStatus(_message.Message):
+    __slots__ = ("state", "requested_at", "finished_at", "passes", "examined", "redacted")
     STATE_FIELD_NUMBER: _ClassVar[int]
-    WANTED_AT_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_AT_FIELD_NUMBER: _ClassVar[int]
     FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
-    PASSAGES_FIELD_NUMBER: _ClassVar[int]
-    LOOKED_FIELD_NUMBER: _ClassVar[int]
-    SCRUBBED_FIELD_NUMBER: _ClassVar[int]
+    PASSES_FIELD_NUMBER: _ClassVar[int]
+    EXAMINED_FIELD_NUMBER: _ClassVar[int]
+    REDACTED_FIELD_NUMBER: _ClassVar[int]
     state: str
-    wanted_at: _timestamp_pb2.Timestamp
+    requested_at: _timestamp_pb2.Timestamp
     finished_at: _timestamp_pb2.Timestamp
-    passages: int
-    looked: int
-    scrubbed: int
-    def __init__(self, state: _Optional[str] = ..., wanted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., passages: _Optional[int] = ..., looked: _Optional[int] = ..., scrubbed: _Optional[int] = ...) -> None: ...
+    passes: int
+    examined: int
+    redacted: int
+    def __init__(self, state: _Optional[str] = ..., requested_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., passes: _Optional[int] = ..., examined: _Optional[int] = ..., redacted: _Optional[int] = ...) -> None: ...
 
 class ListKeysRequest(_message.Message):
     __slots__ = ("limit", "cursor")
@@ -2495,7 +2495,7 @@ class ListKeysResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[KeyBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class KeyBody(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "limits", "old_until")
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "limits", "previous_expires_at")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2511,10 +2511,10 @@ class KeyBody(_message.Message):
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
-    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -2523,17 +2523,17 @@ class KeyBody(_message.Message):
     project: str
     agent: str
     created_at: _timestamp_pb2.Timestamp
-    expires: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
     revoked_at: _timestamp_pb2.Timestamp
     limits: _containers.ScalarMap[str, int]
-    old_until: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    previous_expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
-class AuditRequest(_message.Message):
-    __slots__ = ("limit", "cursor", "who", "action", "subject", "changes", "since", "until")
+class ListAuditEntriesRequest(_message.Message):
+    __slots__ = ("limit", "cursor", "actor", "action", "subject", "changes", "since", "until")
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
-    WHO_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
@@ -2541,59 +2541,59 @@ class AuditRequest(_message.Message):
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     limit: int
     cursor: str
-    who: str
+    actor: str
     action: str
     subject: str
     changes: bool
     since: _timestamp_pb2.Timestamp
     until: _timestamp_pb2.Timestamp
-    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ..., who: _Optional[str] = ..., action: _Optional[str] = ..., subject: _Optional[str] = ..., changes: _Optional[bool] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ..., actor: _Optional[str] = ..., action: _Optional[str] = ..., subject: _Optional[str] = ..., changes: _Optional[bool] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
-class AuditResponse(_message.Message):
+class ListAuditEntriesResponse(_message.Message):
     __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
-    items: _containers.RepeatedCompositeFieldContainer[AuditBody]
+    items: _containers.RepeatedCompositeFieldContainer[AuditEntryBody]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[AuditBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+    def __init__(self, items: _Optional[_Iterable[_Union[AuditEntryBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
-class AuditBody(_message.Message):
-    __slots__ = ("id", "at", "key", "who", "service", "action", "changes", "status", "problem", "subjects", "trace", "client")
+class AuditEntryBody(_message.Message):
+    __slots__ = ("id", "at", "key", "actor", "service", "action", "changes", "status", "problem", "subjects", "trace_id", "client")
     ID_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
-    WHO_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     SUBJECTS_FIELD_NUMBER: _ClassVar[int]
-    TRACE_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     id: str
     at: _timestamp_pb2.Timestamp
     key: str
-    who: str
+    actor: str
     service: str
     action: str
     changes: bool
     status: int
     problem: str
     subjects: _containers.RepeatedScalarFieldContainer[str]
-    trace: str
+    trace_id: str
     client: str
-    def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., who: _Optional[str] = ..., service: _Optional[str] = ..., action: _Optional[str] = ..., changes: _Optional[bool] = ..., status: _Optional[int] = ..., problem: _Optional[str] = ..., subjects: _Optional[_Iterable[str]] = ..., trace: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., actor: _Optional[str] = ..., service: _Optional[str] = ..., action: _Optional[str] = ..., changes: _Optional[bool] = ..., status: _Optional[int] = ..., problem: _Optional[str] = ..., subjects: _Optional[_Iterable[str]] = ..., trace_id: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
 
-class MakeKeyRequest(_message.Message):
-    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires", "limits")
+class CreateKeyRequest(_message.Message):
+    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires_at", "limits")
     LABEL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     READS_FIELD_NUMBER: _ClassVar[int]
     WRITES_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     label: str
     role: str
@@ -2601,12 +2601,12 @@ class MakeKeyRequest(_message.Message):
     writes: _containers.RepeatedScalarFieldContainer[str]
     project: str
     agent: str
-    expires: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
     limits: _struct_pb2.Struct
-    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
-class MadeKey(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "key", "limits", "old_until")
+class CreatedKeyBody(_message.Message):
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "key", "limits", "previous_expires_at")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2622,11 +2622,11 @@ class MadeKey(_message.Message):
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
-    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -2635,12 +2635,12 @@ class MadeKey(_message.Message):
     project: str
     agent: str
     created_at: _timestamp_pb2.Timestamp
-    expires: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
     revoked_at: _timestamp_pb2.Timestamp
     key: str
     limits: _containers.ScalarMap[str, int]
-    old_until: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    previous_expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RevokeKeyRequest(_message.Message):
     __slots__ = ("id",)
@@ -2648,7 +2648,7 @@ class RevokeKeyRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
-class RevokedKey(_message.Message):
+class RevokeKeyResponse(_message.Message):
     __slots__ = ("id",)
     ID_FIELD_NUMBER: _ClassVar[int]
     id: str
@@ -2694,7 +2694,7 @@ class DeleteProjectRequest(_message.Message):
     cursor: str
     def __init__(self, name: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
 
-class Deleted(_message.Message):
+class DeletionResponse(_message.Message):
     __slots__ = ("done", "next", "rows", "messages")
     class RowsEntry(_message.Message):
         __slots__ = ("key", "value")
@@ -2765,14 +2765,14 @@ class ScopeBody(_message.Message):
     def __init__(self, scope: _Optional[str] = ..., name: _Optional[str] = ..., kinds: _Optional[_Mapping[str, int]] = ..., statuses: _Optional[_Mapping[str, int]] = ..., sessions: _Optional[int] = ...) -> None: ...
 
 class DeleteScopeRequest(_message.Message):
-    __slots__ = ("scope", "below", "cursor")
+    __slots__ = ("scope", "include_descendants", "cursor")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
-    BELOW_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_DESCENDANTS_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     scope: str
-    below: bool
+    include_descendants: bool
     cursor: str
-    def __init__(self, scope: _Optional[str] = ..., below: _Optional[bool] = ..., cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, scope: _Optional[str] = ..., include_descendants: _Optional[bool] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class DeleteTenantRequest(_message.Message):
     __slots__ = ("confirm",)
@@ -2789,46 +2789,46 @@ class TenantSettings(_message.Message):
     DREAM_FIELD_NUMBER: _ClassVar[int]
     LLM_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
-    dream: LimitsBody
-    llm: LlmBody
+    dream: DreamLimitsBody
+    llm: LlmBudgetBody
     limits: TenantLimitsBody
-    def __init__(self, dream: _Optional[_Union[LimitsBody, _Mapping]] = ..., llm: _Optional[_Union[LlmBody, _Mapping]] = ..., limits: _Optional[_Union[TenantLimitsBody, _Mapping]] = ...) -> None: ...
+    def __init__(self, dream: _Optional[_Union[DreamLimitsBody, _Mapping]] = ..., llm: _Optional[_Union[LlmBudgetBody, _Mapping]] = ..., limits: _Optional[_Union[TenantLimitsBody, _Mapping]] = ...) -> None: ...
 
-class LimitsBody(_message.Message):
-    __slots__ = ("segments", "chars", "turns", "idle_minutes", "every_minutes", "set")
+class DreamLimitsBody(_message.Message):
+    __slots__ = ("segments", "chars", "turns", "idle_minutes", "interval_minutes", "overrides")
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     CHARS_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
     IDLE_MINUTES_FIELD_NUMBER: _ClassVar[int]
-    EVERY_MINUTES_FIELD_NUMBER: _ClassVar[int]
-    SET_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MINUTES_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     segments: int
     chars: int
     turns: int
     idle_minutes: float
-    every_minutes: float
-    set: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, segments: _Optional[int] = ..., chars: _Optional[int] = ..., turns: _Optional[int] = ..., idle_minutes: _Optional[float] = ..., every_minutes: _Optional[float] = ..., set: _Optional[_Iterable[str]] = ...) -> None: ...
+    interval_minutes: float
+    overrides: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, segments: _Optional[int] = ..., chars: _Optional[int] = ..., turns: _Optional[int] = ..., idle_minutes: _Optional[float] = ..., interval_minutes: _Optional[float] = ..., overrides: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class LlmBody(_message.Message):
-    __slots__ = ("calls_a_day", "tokens_a_day", "set", "calls", "failed", "sent", "received")
-    CALLS_A_DAY_FIELD_NUMBER: _ClassVar[int]
-    TOKENS_A_DAY_FIELD_NUMBER: _ClassVar[int]
-    SET_FIELD_NUMBER: _ClassVar[int]
+class LlmBudgetBody(_message.Message):
+    __slots__ = ("calls_per_day", "tokens_per_day", "overrides", "calls", "failed", "input_tokens", "output_tokens")
+    CALLS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_PER_DAY_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
-    SENT_FIELD_NUMBER: _ClassVar[int]
-    RECEIVED_FIELD_NUMBER: _ClassVar[int]
-    calls_a_day: int
-    tokens_a_day: int
-    set: _containers.RepeatedScalarFieldContainer[str]
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    calls_per_day: int
+    tokens_per_day: int
+    overrides: _containers.RepeatedScalarFieldContainer[str]
     calls: int
     failed: int
-    sent: int
-    received: int
-    def __init__(self, calls_a_day: _Optional[int] = ..., tokens_a_day: _Optional[int] = ..., set: _Optional[_Iterable[str]] = ..., calls: _Optional[int] = ..., failed: _Optional[int] = ..., sent: _Optional[int] = ..., received: _Optional[int] = ...) -> None: ...
+    input_tokens: int
+    output_tokens: int
+    def __init__(self, calls_per_day: _Optional[int] = ..., tokens_per_day: _Optional[int] = ..., overrides: _Optional[_Iterable[str]] = ..., calls: _Optional[int] = ..., failed: _Optional[int] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
 
-class SetTenantSettingsRequest(_message.Message):
+class UpdateTenantSettingsRequest(_message.Message):
     __slots__ = ("changes",)
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     changes: _struct_pb2.Struct
@@ -2846,11 +2846,11 @@ class ProjectSettings(_message.Message):
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     DREAM_FIELD_NUMBER: _ClassVar[int]
     project: str
-    context: BudgetsBody
-    dream: LimitsBody
-    def __init__(self, project: _Optional[str] = ..., context: _Optional[_Union[BudgetsBody, _Mapping]] = ..., dream: _Optional[_Union[LimitsBody, _Mapping]] = ...) -> None: ...
+    context: ContextBudgetsBody
+    dream: DreamLimitsBody
+    def __init__(self, project: _Optional[str] = ..., context: _Optional[_Union[ContextBudgetsBody, _Mapping]] = ..., dream: _Optional[_Union[DreamLimitsBody, _Mapping]] = ...) -> None: ...
 
-class BudgetsBody(_message.Message):
+class ContextBudgetsBody(_message.Message):
     __slots__ = ("hot", "warm", "stale", "session", "files", "entries", "total")
     HOT_FIELD_NUMBER: _ClassVar[int]
     WARM_FIELD_NUMBER: _ClassVar[int]
@@ -2868,7 +2868,7 @@ class BudgetsBody(_message.Message):
     total: int
     def __init__(self, hot: _Optional[int] = ..., warm: _Optional[int] = ..., stale: _Optional[int] = ..., session: _Optional[int] = ..., files: _Optional[int] = ..., entries: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
-class SetProjectSettingsRequest(_message.Message):
+class UpdateProjectSettingsRequest(_message.Message):
     __slots__ = ("name", "changes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
@@ -2884,13 +2884,13 @@ class ExportRequest(_message.Message):
     scope: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, format: _Optional[str] = ..., scope: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class Piece(_message.Message):
+class ExportChunk(_message.Message):
     __slots__ = ("data",)
     DATA_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     def __init__(self, data: _Optional[bytes] = ...) -> None: ...
 
-class ImportPiece(_message.Message):
+class ImportChunk(_message.Message):
     __slots__ = ("data", "kind", "strategy", "dry_run", "scope")
     DATA_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -2904,25 +2904,25 @@ class ImportPiece(_message.Message):
     scope: str
     def __init__(self, data: _Optional[bytes] = ..., kind: _Optional[str] = ..., strategy: _Optional[str] = ..., dry_run: _Optional[bool] = ..., scope: _Optional[str] = ...) -> None: ...
 
-class Imported(_message.Message):
-    __slots__ = ("created", "updated", "skipped", "forgotten", "refused", "refused_lines", "dry_run")
+class ImportResponse(_message.Message):
+    __slots__ = ("created", "updated", "skipped", "forgotten", "rejected", "rejected_lines", "dry_run")
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
     FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_LINES_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_LINES_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     created: int
     updated: int
     skipped: int
     forgotten: int
-    refused: int
-    refused_lines: _containers.RepeatedCompositeFieldContainer[RefusedLine]
+    rejected: int
+    rejected_lines: _containers.RepeatedCompositeFieldContainer[RejectedLine]
     dry_run: bool
-    def __init__(self, created: _Optional[int] = ..., updated: _Optional[int] = ..., skipped: _Optional[int] = ..., forgotten: _Optional[int] = ..., refused: _Optional[int] = ..., refused_lines: _Optional[_Iterable[_Union[RefusedLine, _Mapping]]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    def __init__(self, created: _Optional[int] = ..., updated: _Optional[int] = ..., skipped: _Optional[int] = ..., forgotten: _Optional[int] = ..., rejected: _Optional[int] = ..., rejected_lines: _Optional[_Iterable[_Union[RejectedLine, _Mapping]]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
-class RefusedLine(_message.Message):
+class RejectedLine(_message.Message):
     __slots__ = ("line", "reason", "file")
     LINE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -2932,7 +2932,7 @@ class RefusedLine(_message.Message):
     file: str
     def __init__(self, line: _Optional[int] = ..., reason: _Optional[str] = ..., file: _Optional[str] = ...) -> None: ...
 
-class LeftOut(_message.Message):
+class OmittedMemory(_message.Message):
     __slots__ = ("id", "title", "kind", "section", "part", "reason")
     ID_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
@@ -2948,19 +2948,19 @@ class LeftOut(_message.Message):
     reason: str
     def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ..., kind: _Optional[str] = ..., section: _Optional[str] = ..., part: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
-class ContextWarning(_message.Message):
-    __slots__ = ("what", "used", "limit", "omitted", "message")
-    WHAT_FIELD_NUMBER: _ClassVar[int]
+class BudgetWarning(_message.Message):
+    __slots__ = ("part", "used", "limit", "omitted", "message")
+    PART_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     OMITTED_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    what: str
+    part: str
     used: int
     limit: int
     omitted: int
     message: str
-    def __init__(self, what: _Optional[str] = ..., used: _Optional[int] = ..., limit: _Optional[int] = ..., omitted: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, part: _Optional[str] = ..., used: _Optional[int] = ..., limit: _Optional[int] = ..., omitted: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ListSkillsRequest(_message.Message):
     __slots__ = ("scope", "limit", "cursor")
@@ -2981,14 +2981,14 @@ class ListSkillsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[SkillBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class SkillBody(_message.Message):
-    __slots__ = ("id", "short_id", "scope", "key", "title", "steps", "places", "tags", "version", "created_at", "updated_at")
+    __slots__ = ("id", "short_id", "scope", "key", "title", "steps", "placeholders", "tags", "version", "created_at", "updated_at")
     ID_FIELD_NUMBER: _ClassVar[int]
     SHORT_ID_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
-    PLACES_FIELD_NUMBER: _ClassVar[int]
+    PLACEHOLDERS_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -2999,12 +2999,12 @@ class SkillBody(_message.Message):
     key: str
     title: str
     steps: int
-    places: _containers.RepeatedScalarFieldContainer[str]
+    placeholders: _containers.RepeatedScalarFieldContainer[str]
     tags: _containers.RepeatedScalarFieldContainer[str]
     version: int
     created_at: _timestamp_pb2.Timestamp
     updated_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., title: _Optional[str] = ..., steps: _Optional[int] = ..., places: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., title: _Optional[str] = ..., steps: _Optional[int] = ..., placeholders: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ()
@@ -3017,32 +3017,32 @@ class ListModelsResponse(_message.Message):
     def __init__(self, models: _Optional[_Iterable[_Union[ModelBody, _Mapping]]] = ...) -> None: ...
 
 class ModelBody(_message.Message):
-    __slots__ = ("role", "name", "place", "state", "active", "provider", "dims", "max_tokens", "licence", "filled", "chunks", "used_for")
+    __slots__ = ("role", "name", "location", "state", "active", "provider", "dims", "max_tokens", "licence", "embedded", "chunks", "used_for")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
-    PLACE_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
     DIMS_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     LICENCE_FIELD_NUMBER: _ClassVar[int]
-    FILLED_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDED_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_FIELD_NUMBER: _ClassVar[int]
     USED_FOR_FIELD_NUMBER: _ClassVar[int]
     role: str
     name: str
-    place: str
+    location: str
     state: str
     active: bool
     provider: str
     dims: int
     max_tokens: int
     licence: str
-    filled: int
+    embedded: int
     chunks: int
     used_for: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, role: _Optional[str] = ..., name: _Optional[str] = ..., place: _Optional[str] = ..., state: _Optional[str] = ..., active: _Optional[bool] = ..., provider: _Optional[str] = ..., dims: _Optional[int] = ..., max_tokens: _Optional[int] = ..., licence: _Optional[str] = ..., filled: _Optional[int] = ..., chunks: _Optional[int] = ..., used_for: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, role: _Optional[str] = ..., name: _Optional[str] = ..., location: _Optional[str] = ..., state: _Optional[str] = ..., active: _Optional[bool] = ..., provider: _Optional[str] = ..., dims: _Optional[int] = ..., max_tokens: _Optional[int] = ..., licence: _Optional[str] = ..., embedded: _Optional[int] = ..., chunks: _Optional[int] = ..., used_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetKeyRequest(_message.Message):
     __slots__ = ("id",)
@@ -3050,8 +3050,8 @@ class GetKeyRequest(_message.Message):
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
-class KeyUse(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "limits", "old_until", "used")
+class KeyUsageBody(_message.Message):
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "limits", "previous_expires_at", "used")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -3074,10 +3074,10 @@ class KeyUse(_message.Message):
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
-    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
@@ -3087,14 +3087,14 @@ class KeyUse(_message.Message):
     project: str
     agent: str
     created_at: _timestamp_pb2.Timestamp
-    expires: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
     revoked_at: _timestamp_pb2.Timestamp
     limits: _containers.ScalarMap[str, int]
-    old_until: _timestamp_pb2.Timestamp
+    previous_expires_at: _timestamp_pb2.Timestamp
     used: _containers.ScalarMap[str, int]
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
-class ChangeKeyRequest(_message.Message):
+class UpdateKeyRequest(_message.Message):
     __slots__ = ("id", "changes")
     ID_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
@@ -3103,17 +3103,17 @@ class ChangeKeyRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., changes: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class RotateKeyRequest(_message.Message):
-    __slots__ = ("id", "overlap_seconds", "expires")
+    __slots__ = ("id", "overlap_seconds", "expires_at")
     ID_FIELD_NUMBER: _ClassVar[int]
     OVERLAP_SECONDS_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     id: str
     overlap_seconds: int
-    expires: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., overlap_seconds: _Optional[int] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., overlap_seconds: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TenantLimitsBody(_message.Message):
-    __slots__ = ("limits", "set", "used")
+    __slots__ = ("limits", "overrides", "used")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -3129,9 +3129,9 @@ class TenantLimitsBody(_message.Message):
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     LIMITS_FIELD_NUMBER: _ClassVar[int]
-    SET_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     limits: _containers.ScalarMap[str, int]
-    set: _containers.RepeatedScalarFieldContainer[str]
+    overrides: _containers.RepeatedScalarFieldContainer[str]
     used: _containers.ScalarMap[str, int]
-    def __init__(self, limits: _Optional[_Mapping[str, int]] = ..., set: _Optional[_Iterable[str]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, limits: _Optional[_Mapping[str, int]] = ..., overrides: _Optional[_Iterable[str]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...

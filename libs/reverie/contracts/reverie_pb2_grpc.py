@@ -38,7 +38,7 @@ class ReverieStub:
         self.Remember = channel.unary_unary(
                 '/reverie.v1.Reverie/Remember',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Remembered.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberResponse.FromString,
                 _registered_method=True)
         self.Recall = channel.unary_unary(
                 '/reverie.v1.Reverie/Recall',
@@ -58,17 +58,17 @@ class ReverieStub:
         self.Forget = channel.unary_unary(
                 '/reverie.v1.Reverie/Forget',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
                 _registered_method=True)
         self.RememberBatch = channel.unary_unary(
                 '/reverie.v1.Reverie/RememberBatch',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberBatchRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberedBatch.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberBatchResponse.FromString,
                 _registered_method=True)
         self.Preflow = channel.unary_unary(
                 '/reverie.v1.Reverie/Preflow',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowAnswer.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.FromString,
                 _registered_method=True)
         self.ListMemories = channel.unary_unary(
                 '/reverie.v1.Reverie/ListMemories',
@@ -78,32 +78,32 @@ class ReverieStub:
         self.EditMemory = channel.unary_unary(
                 '/reverie.v1.Reverie/EditMemory',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.EditMemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
                 _registered_method=True)
         self.Pin = channel.unary_unary(
                 '/reverie.v1.Reverie/Pin',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
                 _registered_method=True)
         self.Unpin = channel.unary_unary(
                 '/reverie.v1.Reverie/Unpin',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
                 _registered_method=True)
         self.Restore = channel.unary_unary(
                 '/reverie.v1.Reverie/Restore',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Restored.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RestoreMemoryResponse.FromString,
                 _registered_method=True)
         self.Confirm = channel.unary_unary(
                 '/reverie.v1.Reverie/Confirm',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Confirmed.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ConfirmMemoryResponse.FromString,
                 _registered_method=True)
         self.Feedback = channel.unary_unary(
                 '/reverie.v1.Reverie/Feedback',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.FeedbackRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
                 _registered_method=True)
         self.History = channel.unary_unary(
                 '/reverie.v1.Reverie/History',
@@ -113,17 +113,17 @@ class ReverieStub:
         self.Rollback = channel.unary_unary(
                 '/reverie.v1.Reverie/Rollback',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RollbackRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
                 _registered_method=True)
         self.Provenance = channel.unary_unary(
                 '/reverie.v1.Reverie/Provenance',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Origin.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryProvenanceResponse.FromString,
                 _registered_method=True)
         self.Replay = channel.unary_unary(
                 '/reverie.v1.Reverie/Replay',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Replayed.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SkillReplayResponse.FromString,
                 _registered_method=True)
         self.ListSkills = channel.unary_unary(
                 '/reverie.v1.Reverie/ListSkills',
@@ -133,12 +133,12 @@ class ReverieStub:
         self.Link = channel.unary_unary(
                 '/reverie.v1.Reverie/Link',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.LinkRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Linked.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.CreateLinkResponse.FromString,
                 _registered_method=True)
         self.Unlink = channel.unary_unary(
                 '/reverie.v1.Reverie/Unlink',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.UnlinkRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Unlinked.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteLinkResponse.FromString,
                 _registered_method=True)
         self.Subgraph = channel.unary_unary(
                 '/reverie.v1.Reverie/Subgraph',
@@ -155,45 +155,45 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksResponse.FromString,
                 _registered_method=True)
-        self.MoveTask = channel.unary_unary(
-                '/reverie.v1.Reverie/MoveTask',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MoveTaskRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+        self.UpdateTask = channel.unary_unary(
+                '/reverie.v1.Reverie/UpdateTask',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UpdateTaskRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.FromString,
                 _registered_method=True)
         self.ClaimTask = channel.unary_unary(
                 '/reverie.v1.Reverie/ClaimTask',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ClaimTaskRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.FromString,
                 _registered_method=True)
         self.ReleaseTask = channel.unary_unary(
                 '/reverie.v1.Reverie/ReleaseTask',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReleaseTaskRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.FromString,
                 _registered_method=True)
-        self.LearnClaim = channel.unary_unary(
-                '/reverie.v1.Reverie/LearnClaim',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.LearnClaimRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ClaimLearned.FromString,
+        self.AddFact = channel.unary_unary(
+                '/reverie.v1.Reverie/AddFact',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AddFactRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AddFactResponse.FromString,
                 _registered_method=True)
-        self.ListClaims = channel.unary_unary(
-                '/reverie.v1.Reverie/ListClaims',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsResponse.FromString,
+        self.ListFacts = channel.unary_unary(
+                '/reverie.v1.Reverie/ListFacts',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListFactsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListFactsResponse.FromString,
                 _registered_method=True)
         self.SessionStart = channel.unary_unary(
                 '/reverie.v1.Reverie/SessionStart',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionStartRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionStarted.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionStartResponse.FromString,
                 _registered_method=True)
         self.AppendTurns = channel.unary_unary(
                 '/reverie.v1.Reverie/AppendTurns',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.AppendTurnsRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AppendedTurns.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AppendTurnsResponse.FromString,
                 _registered_method=True)
         self.SessionEnd = channel.unary_unary(
                 '/reverie.v1.Reverie/SessionEnd',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionEndRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionEnded.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionEndResponse.FromString,
                 _registered_method=True)
         self.ListSessions = channel.unary_unary(
                 '/reverie.v1.Reverie/ListSessions',
@@ -205,45 +205,45 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.FromString,
                 _registered_method=True)
-        self.Adjust = channel.unary_unary(
-                '/reverie.v1.Reverie/Adjust',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AdjustRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Adjusted.FromString,
+        self.CorrectSession = channel.unary_unary(
+                '/reverie.v1.Reverie/CorrectSession',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.CorrectSessionRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.CorrectSessionResponse.FromString,
                 _registered_method=True)
         self.Dream = channel.unary_unary(
                 '/reverie.v1.Reverie/Dream',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequested.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequestStatus.FromString,
                 _registered_method=True)
-        self.Dreams = channel.unary_unary(
-                '/reverie.v1.Reverie/Dreams',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamsRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamsResponse.FromString,
+        self.ListDreams = channel.unary_unary(
+                '/reverie.v1.Reverie/ListDreams',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListDreamsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListDreamsResponse.FromString,
                 _registered_method=True)
-        self.Undigested = channel.unary_unary(
-                '/reverie.v1.Reverie/Undigested',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedResponse.FromString,
+        self.ListUndigested = channel.unary_unary(
+                '/reverie.v1.Reverie/ListUndigested',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListUndigestedRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListUndigestedResponse.FromString,
                 _registered_method=True)
         self.GetDream = channel.unary_unary(
                 '/reverie.v1.Reverie/GetDream',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetDreamRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamDetail.FromString,
                 _registered_method=True)
-        self.Summaries = channel.unary_unary(
-                '/reverie.v1.Reverie/Summaries',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+        self.ListSummaries = channel.unary_unary(
+                '/reverie.v1.Reverie/ListSummaries',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesResponse.FromString,
                 _registered_method=True)
-        self.SummaryHistory = channel.unary_unary(
-                '/reverie.v1.Reverie/SummaryHistory',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+        self.ListSummaryVersions = channel.unary_unary(
+                '/reverie.v1.Reverie/ListSummaryVersions',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesResponse.FromString,
                 _registered_method=True)
-        self.Tend = channel.unary_unary(
-                '/reverie.v1.Reverie/Tend',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.TendRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Tended.FromString,
+        self.RunMaintenance = channel.unary_unary(
+                '/reverie.v1.Reverie/RunMaintenance',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RunMaintenanceRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MaintenanceResponse.FromString,
                 _registered_method=True)
         self.ListReviews = channel.unary_unary(
                 '/reverie.v1.Reverie/ListReviews',
@@ -253,32 +253,32 @@ class ReverieStub:
         self.AcceptReview = channel.unary_unary(
                 '/reverie.v1.Reverie/AcceptReview',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReviewDecisionResponse.FromString,
                 _registered_method=True)
-        self.RefuseReview = channel.unary_unary(
-                '/reverie.v1.Reverie/RefuseReview',
+        self.RejectReview = channel.unary_unary(
+                '/reverie.v1.Reverie/RejectReview',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReviewDecisionResponse.FromString,
                 _registered_method=True)
         self.GitChange = channel.unary_unary(
                 '/reverie.v1.Reverie/GitChange',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GitChangeRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.GitAccepted.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.GitChangeResponse.FromString,
                 _registered_method=True)
         self.Stale = channel.unary_unary(
                 '/reverie.v1.Reverie/Stale',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.StaleRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.StaleResponse.FromString,
                 _registered_method=True)
-        self.Unanchored = channel.unary_unary(
-                '/reverie.v1.Reverie/Unanchored',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredResponse.FromString,
+        self.ListUnanchored = channel.unary_unary(
+                '/reverie.v1.Reverie/ListUnanchored',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListUnanchoredRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListUnanchoredResponse.FromString,
                 _registered_method=True)
-        self.Anchor = channel.unary_unary(
-                '/reverie.v1.Reverie/Anchor',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AnchorRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Anchored.FromString,
+        self.SetAnchors = channel.unary_unary(
+                '/reverie.v1.Reverie/SetAnchors',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetAnchorsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetAnchorsResponse.FromString,
                 _registered_method=True)
         self.ListWebhooks = channel.unary_unary(
                 '/reverie.v1.Reverie/ListWebhooks',
@@ -288,12 +288,12 @@ class ReverieStub:
         self.SetWebhook = channel.unary_unary(
                 '/reverie.v1.Reverie/SetWebhook',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetWebhookRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.HookMade.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.CreatedWebhookBody.FromString,
                 _registered_method=True)
-        self.RemoveWebhook = channel.unary_unary(
-                '/reverie.v1.Reverie/RemoveWebhook',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RemoveWebhookRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.HookRemoved.FromString,
+        self.DeleteWebhook = channel.unary_unary(
+                '/reverie.v1.Reverie/DeleteWebhook',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteWebhookRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteWebhookResponse.FromString,
                 _registered_method=True)
         self.WatchMemories = channel.unary_stream(
                 '/reverie.v1.Reverie/WatchMemories',
@@ -308,12 +308,12 @@ class ReverieStub:
         self.Export = channel.unary_stream(
                 '/reverie.v1.Reverie/Export',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ExportRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Piece.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ExportChunk.FromString,
                 _registered_method=True)
         self.Import = channel.stream_unary(
                 '/reverie.v1.Reverie/Import',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ImportPiece.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Imported.FromString,
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ImportChunk.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ImportResponse.FromString,
                 _registered_method=True)
         self.ListTraces = channel.unary_unary(
                 '/reverie.v1.Reverie/ListTraces',
@@ -323,7 +323,7 @@ class ReverieStub:
         self.GetTrace = channel.unary_unary(
                 '/reverie.v1.Reverie/GetTrace',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Trace.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TraceDetail.FromString,
                 _registered_method=True)
         self.ListVault = channel.unary_unary(
                 '/reverie.v1.Reverie/ListVault',
@@ -338,57 +338,57 @@ class ReverieStub:
         self.VaultPut = channel.unary_unary(
                 '/reverie.v1.Reverie/VaultPut',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultPutRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultWriteResponse.FromString,
                 _registered_method=True)
         self.VaultDelete = channel.unary_unary(
                 '/reverie.v1.Reverie/VaultDelete',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultDeleteRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultWriteResponse.FromString,
                 _registered_method=True)
-        self.VaultAdvice = channel.unary_unary(
-                '/reverie.v1.Reverie/VaultAdvice',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceResponse.FromString,
+        self.ListVaultSuggestions = channel.unary_unary(
+                '/reverie.v1.Reverie/ListVaultSuggestions',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultSuggestionsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultSuggestionsResponse.FromString,
                 _registered_method=True)
-        self.VaultScrub = channel.unary_unary(
-                '/reverie.v1.Reverie/VaultScrub',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubbed.FromString,
+        self.GetRedactionStatus = channel.unary_unary(
+                '/reverie.v1.Reverie/GetRedactionStatus',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetRedactionStatusRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RedactionStatus.FromString,
                 _registered_method=True)
         self.ListKeys = channel.unary_unary(
                 '/reverie.v1.Reverie/ListKeys',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysResponse.FromString,
                 _registered_method=True)
-        self.MakeKey = channel.unary_unary(
-                '/reverie.v1.Reverie/MakeKey',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MakeKeyRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+        self.CreateKey = channel.unary_unary(
+                '/reverie.v1.Reverie/CreateKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.CreateKeyRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.CreatedKeyBody.FromString,
                 _registered_method=True)
         self.RevokeKey = channel.unary_unary(
                 '/reverie.v1.Reverie/RevokeKey',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokedKey.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyResponse.FromString,
                 _registered_method=True)
         self.GetKey = channel.unary_unary(
                 '/reverie.v1.Reverie/GetKey',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetKeyRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.KeyUse.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.KeyUsageBody.FromString,
                 _registered_method=True)
-        self.ChangeKey = channel.unary_unary(
-                '/reverie.v1.Reverie/ChangeKey',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ChangeKeyRequest.SerializeToString,
+        self.UpdateKey = channel.unary_unary(
+                '/reverie.v1.Reverie/UpdateKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UpdateKeyRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.KeyBody.FromString,
                 _registered_method=True)
         self.RotateKey = channel.unary_unary(
                 '/reverie.v1.Reverie/RotateKey',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.CreatedKeyBody.FromString,
                 _registered_method=True)
-        self.Audit = channel.unary_unary(
-                '/reverie.v1.Reverie/Audit',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AuditRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AuditResponse.FromString,
+        self.ListAuditEntries = channel.unary_unary(
+                '/reverie.v1.Reverie/ListAuditEntries',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesResponse.FromString,
                 _registered_method=True)
         self.ListProjects = channel.unary_unary(
                 '/reverie.v1.Reverie/ListProjects',
@@ -398,7 +398,7 @@ class ReverieStub:
         self.DeleteProject = channel.unary_unary(
                 '/reverie.v1.Reverie/DeleteProject',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteProjectRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.FromString,
                 _registered_method=True)
         self.ListScopes = channel.unary_unary(
                 '/reverie.v1.Reverie/ListScopes',
@@ -408,21 +408,21 @@ class ReverieStub:
         self.DeleteScope = channel.unary_unary(
                 '/reverie.v1.Reverie/DeleteScope',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteScopeRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.FromString,
                 _registered_method=True)
         self.DeleteTenant = channel.unary_unary(
                 '/reverie.v1.Reverie/DeleteTenant',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteTenantRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.FromString,
                 _registered_method=True)
         self.GetTenantSettings = channel.unary_unary(
                 '/reverie.v1.Reverie/GetTenantSettings',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetTenantSettingsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
                 _registered_method=True)
-        self.SetTenantSettings = channel.unary_unary(
-                '/reverie.v1.Reverie/SetTenantSettings',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetTenantSettingsRequest.SerializeToString,
+        self.UpdateTenantSettings = channel.unary_unary(
+                '/reverie.v1.Reverie/UpdateTenantSettings',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UpdateTenantSettingsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
                 _registered_method=True)
         self.GetProjectSettings = channel.unary_unary(
@@ -430,9 +430,9 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetProjectSettingsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
                 _registered_method=True)
-        self.SetProjectSettings = channel.unary_unary(
-                '/reverie.v1.Reverie/SetProjectSettings',
-                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetProjectSettingsRequest.SerializeToString,
+        self.UpdateProjectSettings = channel.unary_unary(
+                '/reverie.v1.Reverie/UpdateProjectSettings',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UpdateProjectSettingsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
                 _registered_method=True)
         self.Health = channel.unary_unary(
@@ -628,7 +628,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def MoveTask(self, request, context):
+    def UpdateTask(self, request, context):
         """Set the state of a task (PATCH /v1/tasks/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -649,15 +649,15 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def LearnClaim(self, request, context):
-        """Store what was learned, with how sure it is (POST /v1/claims).
+    def AddFact(self, request, context):
+        """Store what was learned, with how sure it is (POST /v1/facts).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListClaims(self, request, context):
-        """List what was learned, newest first (GET /v1/claims).
+    def ListFacts(self, request, context):
+        """List what was learned, newest first (GET /v1/facts).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -698,8 +698,8 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Adjust(self, request, context):
-        """Take back what a turn corrected, and keep what holds instead (POST /v1/sessions/{id}/adjust).
+    def CorrectSession(self, request, context):
+        """Take back what a turn corrected, and keep what holds instead (POST /v1/sessions/{id}/correct).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -712,14 +712,14 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Dreams(self, request, context):
+    def ListDreams(self, request, context):
         """The dreams there were, the newest first (GET /v1/dreams).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Undigested(self, request, context):
+    def ListUndigested(self, request, context):
         """What waits in each scope, and what is asked for (GET /v1/dream).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -733,23 +733,23 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Summaries(self, request, context):
+    def ListSummaries(self, request, context):
         """What stands in each scope, and the memories that it rests on (GET /v1/dream/summaries).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def SummaryHistory(self, request, context):
+    def ListSummaryVersions(self, request, context):
         """The versions of a scope's summary, newest first (GET /v1/dream/summaries/history).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Tend(self, request, context):
+    def RunMaintenance(self, request, context):
         """Promote, archive, collect, merge and link what is due in the key's scopes (POST
-        /v1/dream/tend).
+        /v1/maintenance/run).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -769,8 +769,8 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RefuseReview(self, request, context):
-        """Leave the memory as it is (POST /v1/reviews/{id}/refuse).
+    def RejectReview(self, request, context):
+        """Leave the memory as it is (POST /v1/reviews/{id}/reject).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -790,14 +790,14 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Unanchored(self, request, context):
+    def ListUnanchored(self, request, context):
         """Memories whose lines in their files are not known (GET /v1/git/anchors).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Anchor(self, request, context):
+    def SetAnchors(self, request, context):
         """Say which lines and symbols memories speak of (POST /v1/git/anchors).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -818,7 +818,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RemoveWebhook(self, request, context):
+    def DeleteWebhook(self, request, context):
         """Refuse deliveries of a project's webhook from now on (DELETE
         /v1/git/webhooks/{kind}/{project}).
         """
@@ -901,15 +901,15 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def VaultAdvice(self, request, context):
-        """Memories that belong into the vault (GET /v1/vault/advice).
+    def ListVaultSuggestions(self, request, context):
+        """Memories that belong into the vault (GET /v1/vault/suggestions).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def VaultScrub(self, request, context):
-        """How far stored texts were searched for secrets (GET /v1/vault/scrub).
+    def GetRedactionStatus(self, request, context):
+        """How far stored texts were searched for secrets (GET /v1/vault/redaction-status).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -922,7 +922,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def MakeKey(self, request, context):
+    def CreateKey(self, request, context):
         """Make a key; its text is shown this once (POST /v1/admin/keys).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -943,7 +943,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ChangeKey(self, request, context):
+    def UpdateKey(self, request, context):
         """Change the label, the end or the limits of a key (PATCH /v1/admin/keys/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -957,7 +957,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Audit(self, request, context):
+    def ListAuditEntries(self, request, context):
         """List who read and changed what, newest first (GET /v1/admin/audit).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -1006,7 +1006,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def SetTenantSettings(self, request, context):
+    def UpdateTenantSettings(self, request, context):
         """Change some of it (PATCH /v1/admin/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -1021,7 +1021,7 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def SetProjectSettings(self, request, context):
+    def UpdateProjectSettings(self, request, context):
         """Change some of it (PATCH /v1/projects/{name}/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -1055,7 +1055,7 @@ def add_ReverieServicer_to_server(servicer, server):
             'Remember': grpc.unary_unary_rpc_method_handler(
                     servicer.Remember,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Remembered.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberResponse.SerializeToString,
             ),
             'Recall': grpc.unary_unary_rpc_method_handler(
                     servicer.Recall,
@@ -1075,17 +1075,17 @@ def add_ReverieServicer_to_server(servicer, server):
             'Forget': grpc.unary_unary_rpc_method_handler(
                     servicer.Forget,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
             ),
             'RememberBatch': grpc.unary_unary_rpc_method_handler(
                     servicer.RememberBatch,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberBatchRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberedBatch.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberBatchResponse.SerializeToString,
             ),
             'Preflow': grpc.unary_unary_rpc_method_handler(
                     servicer.Preflow,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowAnswer.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.SerializeToString,
             ),
             'ListMemories': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMemories,
@@ -1095,32 +1095,32 @@ def add_ReverieServicer_to_server(servicer, server):
             'EditMemory': grpc.unary_unary_rpc_method_handler(
                     servicer.EditMemory,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.EditMemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
             ),
             'Pin': grpc.unary_unary_rpc_method_handler(
                     servicer.Pin,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
             ),
             'Unpin': grpc.unary_unary_rpc_method_handler(
                     servicer.Unpin,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
             ),
             'Restore': grpc.unary_unary_rpc_method_handler(
                     servicer.Restore,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Restored.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RestoreMemoryResponse.SerializeToString,
             ),
             'Confirm': grpc.unary_unary_rpc_method_handler(
                     servicer.Confirm,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Confirmed.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ConfirmMemoryResponse.SerializeToString,
             ),
             'Feedback': grpc.unary_unary_rpc_method_handler(
                     servicer.Feedback,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.FeedbackRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
             ),
             'History': grpc.unary_unary_rpc_method_handler(
                     servicer.History,
@@ -1130,17 +1130,17 @@ def add_ReverieServicer_to_server(servicer, server):
             'Rollback': grpc.unary_unary_rpc_method_handler(
                     servicer.Rollback,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RollbackRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
             ),
             'Provenance': grpc.unary_unary_rpc_method_handler(
                     servicer.Provenance,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Origin.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryProvenanceResponse.SerializeToString,
             ),
             'Replay': grpc.unary_unary_rpc_method_handler(
                     servicer.Replay,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Replayed.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SkillReplayResponse.SerializeToString,
             ),
             'ListSkills': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSkills,
@@ -1150,12 +1150,12 @@ def add_ReverieServicer_to_server(servicer, server):
             'Link': grpc.unary_unary_rpc_method_handler(
                     servicer.Link,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.LinkRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Linked.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.CreateLinkResponse.SerializeToString,
             ),
             'Unlink': grpc.unary_unary_rpc_method_handler(
                     servicer.Unlink,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnlinkRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Unlinked.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteLinkResponse.SerializeToString,
             ),
             'Subgraph': grpc.unary_unary_rpc_method_handler(
                     servicer.Subgraph,
@@ -1172,45 +1172,45 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksResponse.SerializeToString,
             ),
-            'MoveTask': grpc.unary_unary_rpc_method_handler(
-                    servicer.MoveTask,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MoveTaskRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.SerializeToString,
+            'UpdateTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateTask,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UpdateTaskRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.SerializeToString,
             ),
             'ClaimTask': grpc.unary_unary_rpc_method_handler(
                     servicer.ClaimTask,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ClaimTaskRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.SerializeToString,
             ),
             'ReleaseTask': grpc.unary_unary_rpc_method_handler(
                     servicer.ReleaseTask,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReleaseTaskRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.SerializeToString,
             ),
-            'LearnClaim': grpc.unary_unary_rpc_method_handler(
-                    servicer.LearnClaim,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.LearnClaimRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ClaimLearned.SerializeToString,
+            'AddFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddFact,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AddFactRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AddFactResponse.SerializeToString,
             ),
-            'ListClaims': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListClaims,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsResponse.SerializeToString,
+            'ListFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFacts,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListFactsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListFactsResponse.SerializeToString,
             ),
             'SessionStart': grpc.unary_unary_rpc_method_handler(
                     servicer.SessionStart,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionStartRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionStarted.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionStartResponse.SerializeToString,
             ),
             'AppendTurns': grpc.unary_unary_rpc_method_handler(
                     servicer.AppendTurns,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AppendTurnsRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AppendedTurns.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AppendTurnsResponse.SerializeToString,
             ),
             'SessionEnd': grpc.unary_unary_rpc_method_handler(
                     servicer.SessionEnd,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionEndRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionEnded.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionEndResponse.SerializeToString,
             ),
             'ListSessions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSessions,
@@ -1222,45 +1222,45 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.SerializeToString,
             ),
-            'Adjust': grpc.unary_unary_rpc_method_handler(
-                    servicer.Adjust,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AdjustRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Adjusted.SerializeToString,
+            'CorrectSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectSession,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.CorrectSessionRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.CorrectSessionResponse.SerializeToString,
             ),
             'Dream': grpc.unary_unary_rpc_method_handler(
                     servicer.Dream,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequested.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequestStatus.SerializeToString,
             ),
-            'Dreams': grpc.unary_unary_rpc_method_handler(
-                    servicer.Dreams,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamsRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamsResponse.SerializeToString,
+            'ListDreams': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDreams,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListDreamsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListDreamsResponse.SerializeToString,
             ),
-            'Undigested': grpc.unary_unary_rpc_method_handler(
-                    servicer.Undigested,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedResponse.SerializeToString,
+            'ListUndigested': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUndigested,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListUndigestedRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListUndigestedResponse.SerializeToString,
             ),
             'GetDream': grpc.unary_unary_rpc_method_handler(
                     servicer.GetDream,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetDreamRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamDetail.SerializeToString,
             ),
-            'Summaries': grpc.unary_unary_rpc_method_handler(
-                    servicer.Summaries,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.SerializeToString,
+            'ListSummaries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSummaries,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesResponse.SerializeToString,
             ),
-            'SummaryHistory': grpc.unary_unary_rpc_method_handler(
-                    servicer.SummaryHistory,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.SerializeToString,
+            'ListSummaryVersions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSummaryVersions,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSummariesResponse.SerializeToString,
             ),
-            'Tend': grpc.unary_unary_rpc_method_handler(
-                    servicer.Tend,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.TendRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Tended.SerializeToString,
+            'RunMaintenance': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunMaintenance,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RunMaintenanceRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MaintenanceResponse.SerializeToString,
             ),
             'ListReviews': grpc.unary_unary_rpc_method_handler(
                     servicer.ListReviews,
@@ -1270,32 +1270,32 @@ def add_ReverieServicer_to_server(servicer, server):
             'AcceptReview': grpc.unary_unary_rpc_method_handler(
                     servicer.AcceptReview,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Decided.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ReviewDecisionResponse.SerializeToString,
             ),
-            'RefuseReview': grpc.unary_unary_rpc_method_handler(
-                    servicer.RefuseReview,
+            'RejectReview': grpc.unary_unary_rpc_method_handler(
+                    servicer.RejectReview,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Decided.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ReviewDecisionResponse.SerializeToString,
             ),
             'GitChange': grpc.unary_unary_rpc_method_handler(
                     servicer.GitChange,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GitChangeRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.GitAccepted.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.GitChangeResponse.SerializeToString,
             ),
             'Stale': grpc.unary_unary_rpc_method_handler(
                     servicer.Stale,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.StaleRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.StaleResponse.SerializeToString,
             ),
-            'Unanchored': grpc.unary_unary_rpc_method_handler(
-                    servicer.Unanchored,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredResponse.SerializeToString,
+            'ListUnanchored': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnanchored,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListUnanchoredRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListUnanchoredResponse.SerializeToString,
             ),
-            'Anchor': grpc.unary_unary_rpc_method_handler(
-                    servicer.Anchor,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AnchorRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Anchored.SerializeToString,
+            'SetAnchors': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetAnchors,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetAnchorsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SetAnchorsResponse.SerializeToString,
             ),
             'ListWebhooks': grpc.unary_unary_rpc_method_handler(
                     servicer.ListWebhooks,
@@ -1305,12 +1305,12 @@ def add_ReverieServicer_to_server(servicer, server):
             'SetWebhook': grpc.unary_unary_rpc_method_handler(
                     servicer.SetWebhook,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetWebhookRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.HookMade.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.CreatedWebhookBody.SerializeToString,
             ),
-            'RemoveWebhook': grpc.unary_unary_rpc_method_handler(
-                    servicer.RemoveWebhook,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RemoveWebhookRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.HookRemoved.SerializeToString,
+            'DeleteWebhook': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteWebhook,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteWebhookRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteWebhookResponse.SerializeToString,
             ),
             'WatchMemories': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchMemories,
@@ -1325,12 +1325,12 @@ def add_ReverieServicer_to_server(servicer, server):
             'Export': grpc.unary_stream_rpc_method_handler(
                     servicer.Export,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ExportRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Piece.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ExportChunk.SerializeToString,
             ),
             'Import': grpc.stream_unary_rpc_method_handler(
                     servicer.Import,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ImportPiece.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Imported.SerializeToString,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ImportChunk.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ImportResponse.SerializeToString,
             ),
             'ListTraces': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTraces,
@@ -1340,7 +1340,7 @@ def add_ReverieServicer_to_server(servicer, server):
             'GetTrace': grpc.unary_unary_rpc_method_handler(
                     servicer.GetTrace,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Trace.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TraceDetail.SerializeToString,
             ),
             'ListVault': grpc.unary_unary_rpc_method_handler(
                     servicer.ListVault,
@@ -1355,57 +1355,57 @@ def add_ReverieServicer_to_server(servicer, server):
             'VaultPut': grpc.unary_unary_rpc_method_handler(
                     servicer.VaultPut,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultPutRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultWriteResponse.SerializeToString,
             ),
             'VaultDelete': grpc.unary_unary_rpc_method_handler(
                     servicer.VaultDelete,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultDeleteRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultWriteResponse.SerializeToString,
             ),
-            'VaultAdvice': grpc.unary_unary_rpc_method_handler(
-                    servicer.VaultAdvice,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceResponse.SerializeToString,
+            'ListVaultSuggestions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListVaultSuggestions,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultSuggestionsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultSuggestionsResponse.SerializeToString,
             ),
-            'VaultScrub': grpc.unary_unary_rpc_method_handler(
-                    servicer.VaultScrub,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubbed.SerializeToString,
+            'GetRedactionStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRedactionStatus,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetRedactionStatusRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RedactionStatus.SerializeToString,
             ),
             'ListKeys': grpc.unary_unary_rpc_method_handler(
                     servicer.ListKeys,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysResponse.SerializeToString,
             ),
-            'MakeKey': grpc.unary_unary_rpc_method_handler(
-                    servicer.MakeKey,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MakeKeyRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.SerializeToString,
+            'CreateKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.CreateKeyRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.CreatedKeyBody.SerializeToString,
             ),
             'RevokeKey': grpc.unary_unary_rpc_method_handler(
                     servicer.RevokeKey,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokedKey.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyResponse.SerializeToString,
             ),
             'GetKey': grpc.unary_unary_rpc_method_handler(
                     servicer.GetKey,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetKeyRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.KeyUse.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.KeyUsageBody.SerializeToString,
             ),
-            'ChangeKey': grpc.unary_unary_rpc_method_handler(
-                    servicer.ChangeKey,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ChangeKeyRequest.FromString,
+            'UpdateKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UpdateKeyRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.KeyBody.SerializeToString,
             ),
             'RotateKey': grpc.unary_unary_rpc_method_handler(
                     servicer.RotateKey,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.CreatedKeyBody.SerializeToString,
             ),
-            'Audit': grpc.unary_unary_rpc_method_handler(
-                    servicer.Audit,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AuditRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AuditResponse.SerializeToString,
+            'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditEntries,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesResponse.SerializeToString,
             ),
             'ListProjects': grpc.unary_unary_rpc_method_handler(
                     servicer.ListProjects,
@@ -1415,7 +1415,7 @@ def add_ReverieServicer_to_server(servicer, server):
             'DeleteProject': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteProject,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteProjectRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.SerializeToString,
             ),
             'ListScopes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListScopes,
@@ -1425,21 +1425,21 @@ def add_ReverieServicer_to_server(servicer, server):
             'DeleteScope': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteScope,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteScopeRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.SerializeToString,
             ),
             'DeleteTenant': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteTenant,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteTenantRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.SerializeToString,
             ),
             'GetTenantSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.GetTenantSettings,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetTenantSettingsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.SerializeToString,
             ),
-            'SetTenantSettings': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetTenantSettings,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetTenantSettingsRequest.FromString,
+            'UpdateTenantSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateTenantSettings,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UpdateTenantSettingsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.SerializeToString,
             ),
             'GetProjectSettings': grpc.unary_unary_rpc_method_handler(
@@ -1447,9 +1447,9 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetProjectSettingsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.SerializeToString,
             ),
-            'SetProjectSettings': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetProjectSettings,
-                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetProjectSettingsRequest.FromString,
+            'UpdateProjectSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateProjectSettings,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UpdateProjectSettingsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.SerializeToString,
             ),
             'Health': grpc.unary_unary_rpc_method_handler(
@@ -1495,7 +1495,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Remember',
             reverie_dot_contracts_dot_reverie__pb2.RememberRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Remembered.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.RememberResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1603,7 +1603,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Forget',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1630,7 +1630,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/RememberBatch',
             reverie_dot_contracts_dot_reverie__pb2.RememberBatchRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.RememberedBatch.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.RememberBatchResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1657,7 +1657,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Preflow',
             reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.PreflowAnswer.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1711,7 +1711,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/EditMemory',
             reverie_dot_contracts_dot_reverie__pb2.EditMemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1738,7 +1738,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Pin',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1765,7 +1765,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Unpin',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1792,7 +1792,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Restore',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Restored.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.RestoreMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1819,7 +1819,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Confirm',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Confirmed.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.ConfirmMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1846,7 +1846,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Feedback',
             reverie_dot_contracts_dot_reverie__pb2.FeedbackRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1900,7 +1900,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Rollback',
             reverie_dot_contracts_dot_reverie__pb2.RollbackRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1927,7 +1927,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Provenance',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Origin.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryProvenanceResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1954,7 +1954,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Replay',
             reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Replayed.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.SkillReplayResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2008,7 +2008,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Link',
             reverie_dot_contracts_dot_reverie__pb2.LinkRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Linked.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.CreateLinkResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2035,7 +2035,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Unlink',
             reverie_dot_contracts_dot_reverie__pb2.UnlinkRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Unlinked.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.DeleteLinkResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2128,7 +2128,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def MoveTask(request,
+    def UpdateTask(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2141,9 +2141,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/MoveTask',
-            reverie_dot_contracts_dot_reverie__pb2.MoveTaskRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+            '/reverie.v1.Reverie/UpdateTask',
+            reverie_dot_contracts_dot_reverie__pb2.UpdateTaskRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2170,7 +2170,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/ClaimTask',
             reverie_dot_contracts_dot_reverie__pb2.ClaimTaskRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2197,7 +2197,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/ReleaseTask',
             reverie_dot_contracts_dot_reverie__pb2.ReleaseTaskRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.TaskChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2209,7 +2209,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def LearnClaim(request,
+    def AddFact(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2222,9 +2222,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/LearnClaim',
-            reverie_dot_contracts_dot_reverie__pb2.LearnClaimRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.ClaimLearned.FromString,
+            '/reverie.v1.Reverie/AddFact',
+            reverie_dot_contracts_dot_reverie__pb2.AddFactRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.AddFactResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2236,7 +2236,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def ListClaims(request,
+    def ListFacts(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2249,9 +2249,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/ListClaims',
-            reverie_dot_contracts_dot_reverie__pb2.ListClaimsRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.ListClaimsResponse.FromString,
+            '/reverie.v1.Reverie/ListFacts',
+            reverie_dot_contracts_dot_reverie__pb2.ListFactsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListFactsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2278,7 +2278,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/SessionStart',
             reverie_dot_contracts_dot_reverie__pb2.SessionStartRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.SessionStarted.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.SessionStartResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2305,7 +2305,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/AppendTurns',
             reverie_dot_contracts_dot_reverie__pb2.AppendTurnsRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.AppendedTurns.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.AppendTurnsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2332,7 +2332,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/SessionEnd',
             reverie_dot_contracts_dot_reverie__pb2.SessionEndRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.SessionEnded.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.SessionEndResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2398,7 +2398,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Adjust(request,
+    def CorrectSession(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2411,9 +2411,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Adjust',
-            reverie_dot_contracts_dot_reverie__pb2.AdjustRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Adjusted.FromString,
+            '/reverie.v1.Reverie/CorrectSession',
+            reverie_dot_contracts_dot_reverie__pb2.CorrectSessionRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.CorrectSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2440,7 +2440,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Dream',
             reverie_dot_contracts_dot_reverie__pb2.DreamRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.DreamRequested.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.DreamRequestStatus.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2452,7 +2452,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Dreams(request,
+    def ListDreams(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2465,9 +2465,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Dreams',
-            reverie_dot_contracts_dot_reverie__pb2.DreamsRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.DreamsResponse.FromString,
+            '/reverie.v1.Reverie/ListDreams',
+            reverie_dot_contracts_dot_reverie__pb2.ListDreamsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListDreamsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2479,7 +2479,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Undigested(request,
+    def ListUndigested(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2492,9 +2492,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Undigested',
-            reverie_dot_contracts_dot_reverie__pb2.UndigestedRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.UndigestedResponse.FromString,
+            '/reverie.v1.Reverie/ListUndigested',
+            reverie_dot_contracts_dot_reverie__pb2.ListUndigestedRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListUndigestedResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2533,7 +2533,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Summaries(request,
+    def ListSummaries(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2546,9 +2546,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Summaries',
-            reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+            '/reverie.v1.Reverie/ListSummaries',
+            reverie_dot_contracts_dot_reverie__pb2.ListSummariesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListSummariesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2560,7 +2560,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def SummaryHistory(request,
+    def ListSummaryVersions(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2573,9 +2573,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/SummaryHistory',
-            reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+            '/reverie.v1.Reverie/ListSummaryVersions',
+            reverie_dot_contracts_dot_reverie__pb2.ListSummariesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListSummariesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2587,7 +2587,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Tend(request,
+    def RunMaintenance(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2600,9 +2600,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Tend',
-            reverie_dot_contracts_dot_reverie__pb2.TendRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Tended.FromString,
+            '/reverie.v1.Reverie/RunMaintenance',
+            reverie_dot_contracts_dot_reverie__pb2.RunMaintenanceRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.MaintenanceResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2656,7 +2656,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/AcceptReview',
             reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.ReviewDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2668,7 +2668,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def RefuseReview(request,
+    def RejectReview(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2681,9 +2681,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/RefuseReview',
+            '/reverie.v1.Reverie/RejectReview',
             reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.ReviewDecisionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2710,7 +2710,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/GitChange',
             reverie_dot_contracts_dot_reverie__pb2.GitChangeRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.GitAccepted.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.GitChangeResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2749,7 +2749,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Unanchored(request,
+    def ListUnanchored(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2762,9 +2762,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Unanchored',
-            reverie_dot_contracts_dot_reverie__pb2.UnanchoredRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.UnanchoredResponse.FromString,
+            '/reverie.v1.Reverie/ListUnanchored',
+            reverie_dot_contracts_dot_reverie__pb2.ListUnanchoredRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListUnanchoredResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2776,7 +2776,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Anchor(request,
+    def SetAnchors(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2789,9 +2789,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Anchor',
-            reverie_dot_contracts_dot_reverie__pb2.AnchorRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Anchored.FromString,
+            '/reverie.v1.Reverie/SetAnchors',
+            reverie_dot_contracts_dot_reverie__pb2.SetAnchorsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.SetAnchorsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2845,7 +2845,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/SetWebhook',
             reverie_dot_contracts_dot_reverie__pb2.SetWebhookRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.HookMade.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.CreatedWebhookBody.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2857,7 +2857,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def RemoveWebhook(request,
+    def DeleteWebhook(request,
             target,
             options=(),
             channel_credentials=None,
@@ -2870,9 +2870,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/RemoveWebhook',
-            reverie_dot_contracts_dot_reverie__pb2.RemoveWebhookRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.HookRemoved.FromString,
+            '/reverie.v1.Reverie/DeleteWebhook',
+            reverie_dot_contracts_dot_reverie__pb2.DeleteWebhookRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.DeleteWebhookResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2953,7 +2953,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Export',
             reverie_dot_contracts_dot_reverie__pb2.ExportRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Piece.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.ExportChunk.FromString,
             options,
             channel_credentials,
             insecure,
@@ -2979,8 +2979,8 @@ class Reverie:
             request_iterator,
             target,
             '/reverie.v1.Reverie/Import',
-            reverie_dot_contracts_dot_reverie__pb2.ImportPiece.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Imported.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.ImportChunk.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ImportResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3034,7 +3034,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/GetTrace',
             reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Trace.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.TraceDetail.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3115,7 +3115,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/VaultPut',
             reverie_dot_contracts_dot_reverie__pb2.VaultPutRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultWriteResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3142,7 +3142,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/VaultDelete',
             reverie_dot_contracts_dot_reverie__pb2.VaultDeleteRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultWriteResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3154,7 +3154,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def VaultAdvice(request,
+    def ListVaultSuggestions(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3167,9 +3167,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/VaultAdvice',
-            reverie_dot_contracts_dot_reverie__pb2.VaultAdviceRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.VaultAdviceResponse.FromString,
+            '/reverie.v1.Reverie/ListVaultSuggestions',
+            reverie_dot_contracts_dot_reverie__pb2.ListVaultSuggestionsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListVaultSuggestionsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3181,7 +3181,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def VaultScrub(request,
+    def GetRedactionStatus(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3194,9 +3194,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/VaultScrub',
-            reverie_dot_contracts_dot_reverie__pb2.VaultScrubRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.VaultScrubbed.FromString,
+            '/reverie.v1.Reverie/GetRedactionStatus',
+            reverie_dot_contracts_dot_reverie__pb2.GetRedactionStatusRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.RedactionStatus.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3235,7 +3235,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def MakeKey(request,
+    def CreateKey(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3248,9 +3248,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/MakeKey',
-            reverie_dot_contracts_dot_reverie__pb2.MakeKeyRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+            '/reverie.v1.Reverie/CreateKey',
+            reverie_dot_contracts_dot_reverie__pb2.CreateKeyRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.CreatedKeyBody.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3277,7 +3277,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/RevokeKey',
             reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.RevokedKey.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.RevokeKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3304,7 +3304,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/GetKey',
             reverie_dot_contracts_dot_reverie__pb2.GetKeyRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.KeyUse.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.KeyUsageBody.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3316,7 +3316,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def ChangeKey(request,
+    def UpdateKey(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3329,8 +3329,8 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/ChangeKey',
-            reverie_dot_contracts_dot_reverie__pb2.ChangeKeyRequest.SerializeToString,
+            '/reverie.v1.Reverie/UpdateKey',
+            reverie_dot_contracts_dot_reverie__pb2.UpdateKeyRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.KeyBody.FromString,
             options,
             channel_credentials,
@@ -3358,7 +3358,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/RotateKey',
             reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.CreatedKeyBody.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3370,7 +3370,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def Audit(request,
+    def ListAuditEntries(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3383,9 +3383,9 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/Audit',
-            reverie_dot_contracts_dot_reverie__pb2.AuditRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.AuditResponse.FromString,
+            '/reverie.v1.Reverie/ListAuditEntries',
+            reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3439,7 +3439,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/DeleteProject',
             reverie_dot_contracts_dot_reverie__pb2.DeleteProjectRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3493,7 +3493,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/DeleteScope',
             reverie_dot_contracts_dot_reverie__pb2.DeleteScopeRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3520,7 +3520,7 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/DeleteTenant',
             reverie_dot_contracts_dot_reverie__pb2.DeleteTenantRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.DeletionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3559,7 +3559,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def SetTenantSettings(request,
+    def UpdateTenantSettings(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3572,8 +3572,8 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/SetTenantSettings',
-            reverie_dot_contracts_dot_reverie__pb2.SetTenantSettingsRequest.SerializeToString,
+            '/reverie.v1.Reverie/UpdateTenantSettings',
+            reverie_dot_contracts_dot_reverie__pb2.UpdateTenantSettingsRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
             options,
             channel_credentials,
@@ -3613,7 +3613,7 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
-    def SetProjectSettings(request,
+    def UpdateProjectSettings(request,
             target,
             options=(),
             channel_credentials=None,
@@ -3626,8 +3626,8 @@ class Reverie:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/reverie.v1.Reverie/SetProjectSettings',
-            reverie_dot_contracts_dot_reverie__pb2.SetProjectSettingsRequest.SerializeToString,
+            '/reverie.v1.Reverie/UpdateProjectSettings',
+            reverie_dot_contracts_dot_reverie__pb2.UpdateProjectSettingsRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
             options,
             channel_credentials,

@@ -82,7 +82,7 @@ class CorrectionMessage(RequestBody):
 
 
 class CorrectSessionRequest(RequestBody):
-    """`POST /v1/sessions/{id}/adjust`: what was said in the turn that is over.
+    """`POST /v1/sessions/{id}/correct`: what was said in the turn that is over.
 
     `messages` of it, of which those of the user correct; or `diff`, what the user said or changed.
     """
@@ -96,14 +96,14 @@ class CorrectedMemory(ResponseBody):
 
     old: UUID | None
     new: UUID
-    said: str
+    quote: str
 
 
 class CorrectSessionResponse(ResponseBody):
     """What a turn corrected. `skipped`: why it was not looked at (cooldown, seen, nothing)."""
 
     session: UUID
-    adjusted: list[CorrectedMemory] = Field(default_factory=list)
+    corrections: list[CorrectedMemory] = Field(default_factory=list)
     skipped: Literal["cooldown", "seen", "nothing"] | None = None
     degraded: list[str] = Field(default_factory=list)
 
@@ -138,7 +138,7 @@ class TurnBody(ResponseBody):
 
     id: UUID
     session: UUID
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: AwareDatetime

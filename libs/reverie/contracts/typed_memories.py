@@ -64,7 +64,7 @@ class SkillBody(ResponseBody):
     key: str | None = None
     title: str
     steps: int
-    places: list[str]
+    placeholders: list[str]
     tags: list[str]
     version: int
     created_at: AwareDatetime
@@ -92,10 +92,10 @@ ConfidenceLevel = Literal["high", "medium", "low"]
 
 
 class AddFactRequest(RequestBody):
-    """`POST /v1/claims`. `domains`: hosts or addresses of pages that say so."""
+    """`POST /v1/facts`. `domains`: hosts or addresses of pages that say so."""
 
     topic: Name
-    claim: NonBlankStr
+    statement: NonBlankStr
     confidence: ConfidenceLevel
     domains: list[Name] = Field(default_factory=list, max_length=100)
     verified: Annotated[date, Strict(False)]
@@ -105,12 +105,12 @@ class AddFactRequest(RequestBody):
 
 
 class FactDetails(ResponseBody):
-    """What is known of a claim. `corroborated` counts independent root domains."""
+    """What is known of a claim. `corroborations` counts independent root domains."""
 
     topic: str
-    claim: str
+    statement: str
     confidence: ConfidenceLevel
-    corroborated: int
+    corroborations: int
     domains: list[str]
     verified: date
 
@@ -119,16 +119,16 @@ class AddFactResponse(RememberResponse):
     """What a claim did: created, superseded (an earlier verification of it), or duplicate."""
 
     key: str
-    learned: FactDetails
+    fact: FactDetails
 
 
 class FactBody(MemoryBody):
     """A claim as it is listed."""
 
-    learned: FactDetails
+    fact: FactDetails
 
 
 class FactPage(PageResponse):
-    """`GET /v1/claims`, newest first."""
+    """`GET /v1/facts`, newest first."""
 
     items: list[FactBody]

@@ -28,7 +28,7 @@ class VaultItem(ResponseBody):
     secret: bool
     readable: bool
     version: int
-    by: str
+    updated_by: str
     created_at: datetime
     updated_at: datetime
 
@@ -58,11 +58,11 @@ class RedactionBackfillStatus(ResponseBody):
     """
 
     state: Literal["none", "waiting", "done"]
-    wanted_at: datetime | None = None
+    requested_at: datetime | None = None
     finished_at: datetime | None = None
-    passages: int = 0
-    looked: int = 0
-    scrubbed: int = 0
+    passes: int = 0
+    examined: int = 0
+    redacted: int = 0
 
 
 class VaultPage(PageResponse):

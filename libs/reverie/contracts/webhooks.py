@@ -30,7 +30,7 @@ class WebhookBody(ResponseBody):
     kind: WebhookProvider
     path: str
     readable: bool
-    by: str
+    updated_by: str
     created_at: datetime
     updated_at: datetime
 

@@ -42,10 +42,10 @@ async def update_task(rest: RestClient, arguments: Arguments) -> Body:
     for name in arguments.keys() - allowed:
         raise invalid_argument(name, f"unknown field; there are {sorted(allowed)}")
     body: Body | None = None
-    waits_for = arguments.get("depends_on") or []
-    if waits_for:
+    depends_on = arguments.get("depends_on") or []
+    if depends_on:
         task_id = (await call_rest(rest, "GET", f"/v1/memories/{task}"))["id"]
-        for dependency in waits_for:
+        for dependency in depends_on:
             link = {"from": task_id, "to": dependency, "type": "depends_on"}
             await call_rest(rest, "POST", "/v1/links", None, link)
     if arguments.get("claim_seconds") is not None:
@@ -54,7 +54,7 @@ async def update_task(rest: RestClient, arguments: Arguments) -> Body:
     if arguments.get("state") is not None:
         move = {**agent, "state": arguments["state"]}
         body = await call_rest(rest, "PATCH", f"/v1/tasks/{task}", None, move)
-    if body is None and not waits_for:
+    if body is None and not depends_on:
         raise invalid_argument("state", "is required, or depends_on or claim_seconds")
     return body or await call_rest(rest, "GET", f"/v1/memories/{task}")
 

@@ -23,7 +23,7 @@ from reverie.mcp.tool_results import escape_tags
 from reverie.mcp.tool_schemas import Schema, integer_schema, operation_schema
 
 WITHHELD_OPERATIONS = {
-    "make_key": "the key would stand in the conversation: `reverie key create`",
+    "create_key": "the key would stand in the conversation: `reverie key create`",
     "rotate_key": "the key would stand in the conversation: `reverie key rotate`",
     "vault_get": "the value would stand in the conversation: `reverie vault get`",
     "set_webhook": "its secret would stand in the conversation: `reverie admin webhooks set`",

@@ -352,7 +352,7 @@ TOOLS = (
     ),
     Tool(
         "more",
-        "All else: sessions, turns, adjust, tasks, claims, provenance, pins, skills, vault, "
+        "All else: sessions, turns, corrections, tasks, facts, provenance, pins, skills, vault, "
         "traces, export, settings. Alone it lists operations; with one, says what it takes; with "
         "arguments (or {}), does it.",
         arguments_schema({"operation": string_schema(), "arguments": {"type": "object"}}),

@@ -169,12 +169,12 @@ def create_app(service: Service, settings: Settings) -> web.Application:
 def _create_rate_limiter(quotas: SharedQuotas | None, settings: Settings) -> RateLimiter | None:
     if quotas is None:
         return None
-    key_limits = UsageLimits(requests_a_minute=settings.rate_limit or None)
+    key_limits = UsageLimits(requests_per_minute=settings.rate_limit or None)
     tenant_limits = UsageLimits(
-        requests_a_minute=settings.tenant_rate_limit or None,
-        requests_a_day=settings.tenant_daily_requests or None,
-        memories_a_day=settings.tenant_daily_memories or None,
-        bytes_a_day=settings.tenant_daily_bytes or None,
+        requests_per_minute=settings.tenant_rate_limit or None,
+        requests_per_day=settings.tenant_daily_requests or None,
+        memories_per_day=settings.tenant_daily_memories or None,
+        bytes_per_day=settings.tenant_daily_bytes or None,
     )
     return RateLimiter(quotas, key_limits, tenant_limits)
 

@@ -65,7 +65,7 @@ class InMemoryCounts:
         self.calls += 1
         if self.down:
             raise Unavailable("the database", "is it running?")
-        now, per_minute = self._now(), name.endswith("_a_minute")
+        now, per_minute = self._now(), name.endswith("_per_minute")
         used, at = self._used.get((tenant, holder, name), (0.0, now))
         if per_minute:
             used = max(0.0, used - (now - at) * limit / 60)

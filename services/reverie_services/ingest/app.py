@@ -26,7 +26,7 @@ from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
-from reverie.store.memories.memories import ClaimStore, MemoryStore, ScopeNameStore
+from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
 from reverie.store.platform.audit import AuditTable
@@ -52,10 +52,10 @@ from reverie_services.ingest.redaction_backfill import run_redaction_backfill
 from reverie_services.ingest.routes import (
     administration,
     audit,
-    claims,
     corrections,
     edits,
     events,
+    facts,
     imports,
     links,
     project_settings,
@@ -178,8 +178,8 @@ def _build_routes(
                 memories, sessions, short_ids, CorrectionStore(database), language_model, publisher
             )
         ),
-        *claims.build_claim_routes(
-            deps.ClaimDependencies(settings, ClaimStore(database), sessions, publisher)
+        *facts.build_fact_routes(
+            deps.FactDependencies(settings, FactStore(database), sessions, publisher)
         ),
         *tasks.build_task_routes(
             deps.TaskDependencies(TaskStore(database), memories, settings.half_lives, publisher)

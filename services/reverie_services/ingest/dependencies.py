@@ -18,7 +18,7 @@ from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
-from reverie.store.memories.memories import ClaimStore, MemoryStore, ScopeNameStore
+from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
 from reverie.store.platform.audit import AuditTable
@@ -95,11 +95,11 @@ class CorrectionDependencies:
 
 
 @dataclass(frozen=True)
-class ClaimDependencies:
-    """Dependencies of claims."""
+class FactDependencies:
+    """Dependencies of facts."""
 
     settings: IngestSettings
-    claims: ClaimStore
+    facts: FactStore
     sessions: SessionStore
     publisher: EventPublisher
 

@@ -44,7 +44,7 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
 async def redact_stored_texts(deps: RedactionBackfillDependencies, run: BackfillRun) -> int:
     """Goes the rest of the way; answers how many rows lost a secret. Safe to break off."""
     row_count = 0
-    with span("scrub", tenant=run.tenant_name):
+    with span("redaction backfill", tenant=run.tenant_name):
         for table in TABLES[TABLES.index(run.table) :]:
             if table != run.table:
                 run = replace(run, table=table, position=None)

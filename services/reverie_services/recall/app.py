@@ -219,7 +219,7 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     """The paths that are passed on, and to which service."""
     to_ingest = (
         "/v1/admin",
-        "/v1/claims",
+        "/v1/facts",
         "/v1/links",
         "/v1/memories/{id}",
         "/v1/projects",
@@ -240,6 +240,7 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
         ),
         ProxyRoute("/v1/dream", "dream", dream_url),
         ProxyRoute("/v1/dreams", "dream", dream_url),
+        ProxyRoute("/v1/maintenance", "dream", dream_url),
         ProxyRoute("/v1/stale", "staleness", staleness_url),
         ProxyRoute(
             "/v1/git",

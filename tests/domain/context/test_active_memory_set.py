@@ -157,7 +157,7 @@ def test_the_recent_layer_holds_fresh_memories_by_priority() -> None:
     stale, doubtful = memory("stale", days=60), memory("unsure", confidence=0.1)
     entries = build_recent_entries([older, stale, doubtful, rule, fresh, identity, pinned], NOW)
     assert [one.text for one in entries] == ["pinned", "who", "rule", "fresh", "older"]
-    whys = [one.why for one in entries]
+    whys = [one.reason for one in entries]
     assert whys == ["pinned", "identity", "convention", "fresh decision", "fresh decision"]
     assert all(one.weight >= MIN_RECENT_WEIGHT for one in entries)
 

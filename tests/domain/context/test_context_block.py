@@ -136,7 +136,7 @@ def test_no_section_exceeds_its_budget_or_entry_limit(
             budgets.hot + budgets.warm if part is BudgetSection.HOT else budgets.tokens_for(part)
         )
         assert sum(own) <= limit
-    assert {one.what for one in block.warnings} >= {
+    assert {one.part for one in block.warnings} >= {
         "entries" if one.reason == "entries" else one.placement.sections[0].value
         for one in block.omitted
     }

@@ -12,7 +12,7 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.domain.extraction.learned_facts import (
     build_learned_fact,
     extract_root_domain,
-    hash_claim,
+    hash_statement,
 )
 from reverie.domain.formats.procedures import fill_procedure, parse_procedure, render_steps
 
@@ -47,8 +47,8 @@ def test_pages_of_one_domain_corroborate_once() -> None:
 
 
 def test_a_claim_is_the_same_despite_spacing_case_and_punctuation() -> None:
-    assert hash_claim("The  pool\nleaks.") == hash_claim("the pool leaks")
-    assert hash_claim("the pool leaks") != hash_claim("the pool does not leak")
+    assert hash_statement("The  pool\nleaks.") == hash_statement("the pool leaks")
+    assert hash_statement("the pool leaks") != hash_statement("the pool does not leak")
 
 
 def test_values_are_filled_once_and_missing_ones_are_named() -> None:

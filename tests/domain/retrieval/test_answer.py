@@ -90,7 +90,7 @@ def test_a_turn_with_the_words_comes_first_only_where_no_memory_has_them() -> No
 
 def test_up_to_three_adjacent_turns_are_merged() -> None:
     def said(place: int, score: float, session: UUID = TURN.session) -> RankedHit:
-        turn = replace(TURN, id=uuid4(), ord=place, session=session, content=f"turn {place}")
+        turn = replace(TURN, id=uuid4(), ordinal=place, session=session, content=f"turn {place}")
         return RankedHit(ScoredMemory(turn.id, score), turn)
 
     best, other, away = said(5, 0.9), memory(0.8, 1.0), said(6, 0.7, uuid4())

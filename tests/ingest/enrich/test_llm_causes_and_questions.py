@@ -81,14 +81,14 @@ async def test_causes_and_questions_improve_with_a_model_and_work_without_it(
             assert found["degraded"] == ["rephrase"]
             assert found["memories"][0]["id"] == key
             # A key has a budget of its own for what it asks of the model.
-            limited = {"label": "frugal", "limits": {"llm_tokens_a_day": 1}}
+            limited = {"label": "frugal", "limits": {"llm_tokens_per_day": 1}}
             made = await stack.post("/v1/admin/keys", limited)
             stub.faults, asked = [], len(stub.asked)
             for n in range(2):
                 await stack.post("/v1/recall", {"query": f"who keeps garment {n}"}, key=made["key"])
             assert len(stub.asked) == asked + 1
             used = await stack.get(f"/v1/admin/keys/{made['id']}")
-            assert used["used"]["llm_tokens_a_day"] > 1
+            assert used["used"]["llm_tokens_per_day"] > 1
             await stack.post("/v1/recall", {"query": "who keeps garments at all"})
             assert len(stub.asked) == asked + 2
 

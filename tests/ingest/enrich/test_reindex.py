@@ -29,8 +29,8 @@ DERIVED = {
     "turn_posting": "select tenant, term, doc, tf, len from turn_posting",
     "memory": "select id, words::text, terms from memory where status <> 'deleted'",
     "turn": "select id, terms from turn",
-    "chunk": "select memory, ord, start, stop, hash from chunk",
-    "vector": "select c.memory, c.ord, v.v::text from chunk c"
+    "chunk": "select memory, ordinal, start, stop, hash from chunk",
+    "vector": "select c.memory, c.ordinal, v.v::text from chunk c"
     " join vec_bge_small_en_v1_5 v on v.tenant = c.tenant and v.chunk = c.no",
     "anchor": "select project, path, name from anchor",
     "touches": "select e.src, m.content from edge e join memory m on m.id = e.dst"

@@ -92,11 +92,11 @@ async def test_a_file_is_imported_once_and_bad_lines_are_named(stack: Stack) -> 
     data += b'\n{"type": "memory", oops\n'
     before = await _export(stack)
     dry = await _import(stack, data, "?dry_run=true")
-    assert (dry["created"], dry["refused"], dry["dry_run"]) == (3, 5, True)
+    assert (dry["created"], dry["rejected"], dry["dry_run"]) == (3, 5, True)
     assert await _export(stack) == before
     made = await _import(stack, data)
-    assert (made["created"], made["refused"]) == (3, 5)
-    reasons = {one["line"]: one["reason"] for one in made["refused_lines"]}
+    assert (made["created"], made["rejected"]) == (3, 5)
+    reasons = {one["line"]: one["reason"] for one in made["rejected_lines"]}
     assert sorted(reasons) == [4, 5, 6, 8, 9]
     assert "secret" in reasons[4]
     assert SECRET not in str(made)
@@ -130,8 +130,8 @@ async def _rich(stack: Stack) -> None:
     await stack.post("/v1/remember", then)
     await _idle(stack)
     await stack.post(f"/v1/tasks/{first['id']}/claim", {"agent": "ann", "seconds": 900})
-    claim = {**shop, "topic": "nats", "claim": "Streams keep order", "confidence": "high"}
-    await stack.post("/v1/claims", {**claim, "verified": "2026-01-10"})
+    claim = {**shop, "topic": "nats", "statement": "Streams keep order", "confidence": "high"}
+    await stack.post("/v1/facts", {**claim, "verified": "2026-01-10"})
     begun = await stack.post("/v1/sessions/start", {"agent": "claude", "project": "shop"})
     turns = [{"role": "user", "content": "Why does the login fail?"}]
     await stack.post("/v1/turns", {"session": begun["session"], "turns": turns})
@@ -144,7 +144,7 @@ async def _rich(stack: Stack) -> None:
     async def stale_and_used() -> Any:
         await stack.post("/v1/recall", {"query": "upload handler", "session": begun["session"]})
         lines = [one for one in _lines(await _export(stack)) if one.get("id") == kept["id"]]
-        return "stale" in lines[0] and "used" in lines[0]
+        return "stale" in lines[0] and "usage" in lines[0]
 
     await eventually(stale_and_used)
     await _idle(stack)
@@ -168,11 +168,11 @@ async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
     held = _lines(first)
     assert {one["type"] for one in held} >= {"memory", "memory_version", "edge", "anchor", "turn"}
     told = {name for one in held for name, value in one.items() if value}
-    assert told >= {"said", "used", "task", "stale", "merged_into", "settled", "known_to"}
+    assert told >= {"utterances", "usage", "task", "stale", "merged_into", "settled", "known_to"}
     assert all(one["settled"] for one in held if one["type"] == "memory")
     elsewhere = stack.apart().key
     made = await _import(stack, first, key=elsewhere)
-    assert made["refused"] == 0, made
+    assert made["rejected"] == 0, made
     assert await _export(stack, elsewhere) == first
     # Two that were never compared, after the others: once they are one, all went the slow way.
     twins = [_memory(f"Backups of src/db.ts go to S3{end}", scope="project/b") for end in ("", ".")]
@@ -190,7 +190,7 @@ async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
     found = await stack.post("/v1/recall", {"query": "jose"}, key=elsewhere)
     assert "Use jose" in {one["content"] for one in found["memories"]}
     whole = await _import(stack, first, "?strategy=replace", key=elsewhere)
-    assert (whole["created"], whole["updated"], whole["refused"]) == (0, 0, 0)
+    assert (whole["created"], whole["updated"], whole["rejected"]) == (0, 0, 0)
 
 
 async def test_a_line_cannot_set_derived_fields_and_nodes_and_merged_memories_stay_unsearched(
@@ -202,7 +202,7 @@ async def test_a_line_cannot_set_derived_fields_and_nodes_and_merged_memories_st
     node = _memory("src/tokens.ts", kind="file", key="file:src/tokens.ts")
     again = _memory("Carts expire", doc=1)
     made = await _import(stack, _file(kept, gone, node, again))
-    assert (made["created"], made["refused"]) == (4, 0)
+    assert (made["created"], made["rejected"]) == (4, 0)
     await _idle(stack)
     for query in ("tokens", "forged", "src/tokens.ts"):
         found = await stack.post("/v1/recall", {"query": query})
@@ -224,7 +224,7 @@ async def test_a_key_exports_what_it_may_read_and_imports_where_it_may_write(sta
     seen = [one for one in _lines(await _export(stack, key)) if one["type"] == "memory"]
     assert [one["id"] for one in seen] == [mine["id"]]
     made = await _import(stack, _file({**_memory("into b"), "scope": "project/b"}), key=key)
-    assert made["refused_lines"][0]["line"] == 2
+    assert made["rejected_lines"][0]["line"] == 2
 
 
 async def test_transcripts_of_another_agent_are_refused_by_line_with_all_their_turns(
@@ -235,16 +235,16 @@ async def test_transcripts_of_another_agent_are_refused_by_line_with_all_their_t
     for agent in ("ann", "bob"):
         talk = {"type": "session", "id": str(new_id()), "agent": agent, "scope": "project/shop"}
         talks.append({**talk, "started": at, "appended": at})
-        turn = {"type": "turn", "id": str(new_id()), "session": talk["id"], "ord": 0, "at": at}
+        turn = {"type": "turn", "id": str(new_id()), "session": talk["id"], "ordinal": 0, "at": at}
         said.append({**turn, "role": "user", "content": f"said to {agent}"})
     ann = stack.key_of(role=KeyRole.WRITER, agent="ann")
     made = await _import(stack, _file(*talks, *said), key=ann)
     assert made["created"] == 2
-    assert [one["line"] for one in made["refused_lines"]] == [3, 5]
+    assert [one["line"] for one in made["rejected_lines"]] == [3, 5]
     # Into a transcript of another agent that stands, no turn comes either.
     await _import(stack, _file(talks[1]))
     made = await _import(stack, _file(said[1]), key=ann)
-    assert (made["created"], made["refused"]) == (0, 1)
+    assert (made["created"], made["rejected"]) == (0, 1)
     assert b"said to bob" not in await _export(stack)
 
 

@@ -54,7 +54,7 @@ async def test_editing_a_memory_file_changes_only_the_edited_parts(stack: Stack)
     made = await _put(stack, edited, "text/markdown", "?scope=project/shop")
     for answer in (dry, made):
         assert (answer["updated"], answer["created"], answer["skipped"]) == (1, 1, 1)
-    [bad] = made["refused_lines"]
+    [bad] = made["rejected_lines"]
     assert bad["line"] == edited.split("\n").index("<!-- segment: bad -->") + 1
     now = await stack.get(f"/v1/memories/{one['id']}")
     assert (now["content"], now["tags"], now["confidence"]) == (
@@ -105,11 +105,11 @@ async def test_a_dry_run_of_a_memory_file_predicts_the_refusals(stack: Stack) ->
     dry = await _put(stack, files[PATH], "text/markdown", "?dry_run=true")
     assert len((await _files(stack, "markdown"))[1][PATH]) < len(files[PATH])
     made = await _put(stack, files[PATH], "text/markdown")
-    names = ("created", "updated", "skipped", "forgotten", "refused")
+    names = ("created", "updated", "skipped", "forgotten", "rejected")
     assert {name: dry[name] for name in names} == {name: made[name] for name in names}
-    assert [x["line"] for x in dry["refused_lines"]] == [x["line"] for x in made["refused_lines"]]
-    assert (made["created"], made["skipped"], made["refused"]) == (2, 1, 3)
-    assert one["id"] in dry["refused_lines"][0]["reason"]
+    assert [x["line"] for x in dry["rejected_lines"]] == [x["line"] for x in made["rejected_lines"]]
+    assert (made["created"], made["skipped"], made["rejected"]) == (2, 1, 3)
+    assert one["id"] in dry["rejected_lines"][0]["reason"]
 
 
 async def test_a_vault_export_has_a_note_for_each_memory_with_links(stack: Stack) -> None:

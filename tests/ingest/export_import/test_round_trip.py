@@ -120,7 +120,7 @@ def _memories(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
         lines.append({"type": "memory", "id": str(UUID(int=n + 1)), **fixed, **fields})
     for n, fields in enumerate(made):
         version = {"memory": str(UUID(int=n + 1)), "version": 0, "content": fields["content"]}
-        then = {"status": "active", "why": "edited", "known_from": AT, "known_to": AT}
+        then = {"status": "active", "reason": "edited", "known_from": AT, "known_to": AT}
         lines.append({"type": "memory_version", **version, **then})
     for n, fields in enumerate(made):
         if fields["kind"] == "file":
@@ -147,7 +147,7 @@ def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
     lines.append({"type": "project_setting", "project": "a", **budgets})
     limits = {"name": "dream", "value": {"turns": 9, "idle_minutes": 0.5}, "updated": AT}
     lines.append({"type": "project_setting", "project": "*", **limits})
-    budget = {"name": "llm", "value": {"calls_a_day": 3}, "updated": AT}
+    budget = {"name": "llm", "value": {"calls_per_day": 3}, "updated": AT}
     lines.append({"type": "project_setting", "project": "*", **budget})
     session = str(UUID(int=900))
     begun = {"agent": "ann", "scope": "project/a", "started": AT, "appended": AT}
@@ -155,7 +155,13 @@ def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
     for n, text in enumerate(turns):
         said_at = {"role": "user", "content": text, "at": AT}
         lines.append(
-            {"type": "turn", "id": str(UUID(int=901 + n)), "session": session, "ord": n, **said_at}
+            {
+                "type": "turn",
+                "id": str(UUID(int=901 + n)),
+                "session": session,
+                "ordinal": n,
+                **said_at,
+            }
         )
     return lines
 
@@ -190,10 +196,10 @@ async def _round(database: DatabaseUrls, data: bytes) -> None:
         await _in(carry, first, data)
         before = await _out(carry, first)
         taken = await _in(carry, second, before)
-        assert taken.refused_lines == []
+        assert taken.rejected_lines == []
         assert await _out(carry, second) == before
         again = await _in(carry, second, before)
-        assert (again.created, again.updated, again.refused) == (0, 0, 0)
+        assert (again.created, again.updated, again.rejected) == (0, 0, 0)
         assert await _out(carry, second) == before
 
 
@@ -229,5 +235,5 @@ async def test_a_secret_stored_during_an_import_is_refused_from_the_next_batch_o
             [JSONL_HEADER, *map(json.dumps, _memories(made)[: PAGE_SIZE + 2])]
         ).encode()
         taken = await _in(ExportImportStore(db), principal(tenant, name), data, known)
-    assert (taken.created, taken.refused) == (PAGE_SIZE, 2)
-    assert [one.line for one in taken.refused_lines] == [PAGE_SIZE + 2, PAGE_SIZE + 3]
+    assert (taken.created, taken.rejected) == (PAGE_SIZE, 2)
+    assert [one.line for one in taken.rejected_lines] == [PAGE_SIZE + 2, PAGE_SIZE + 3]

@@ -125,7 +125,7 @@ async def _claim(stack: Stack, n: int) -> Case:
             "verified": "2026-01-01"}  # fmt: skip
     state: LiteralString = "select status, version, confidence from memory where key like %s"
     differs = frozenset(("key", "topic", "claim"))
-    return Case("/v1/claims", body, state, f"learn:rope-{n}:%", differs=differs)
+    return Case("/v1/facts", body, state, f"learn:rope-{n}:%", differs=differs)
 
 
 async def _session(stack: Stack, agent: str) -> str:
@@ -142,7 +142,7 @@ async def _start(stack: Stack, n: int) -> Case:
 async def _turns(stack: Stack, n: int) -> Case:
     session = await _session(stack, "talker")
     turns = [{"role": "user", "content": "the same words"}] * 2
-    state: LiteralString = "select ord, content from turn where session = %s order by ord"
+    state: LiteralString = "select ordinal, content from turn where session = %s order by ordinal"
     body = {"session": session, "turns": turns}
     counted = frozenset(("accepted", "duplicates"))
     return Case("/v1/turns", body, state, session, lost="append_turns", differs=counted)
@@ -165,7 +165,7 @@ async def _adjust(stack: Stack, n: int) -> Case:
         "select status, count(*) from memory where content like %s group by status order by status"
     )
     body = {"messages": [{"role": "user", "content": said}]}
-    return Case(f"/v1/sessions/{session}/adjust", body, state, f"%{thing[:4]}%")
+    return Case(f"/v1/sessions/{session}/correct", body, state, f"%{thing[:4]}%")
 
 
 async def _dream(stack: Stack, n: int) -> Case:
@@ -178,7 +178,11 @@ async def _dream(stack: Stack, n: int) -> Case:
 async def _tend(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from dream_run where id = %s"
     return Case(
-        "/v1/dream/tend?only=archive", None, state, UUID(int=0), lost="fading_memories, committed"
+        "/v1/maintenance/run?only=archive",
+        None,
+        state,
+        UUID(int=0),
+        lost="fading_memories, committed",
     )
 
 
@@ -243,14 +247,14 @@ async def _delete(stack: Stack, n: int) -> Case:
     return Case(f"/v1/vault/gone{n}", None, state, f"gone{n}")
 
 
-async def make_key(stack: Stack, n: int) -> Case:
+async def create_key(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from api_key where label = %s"
     return Case("/v1/admin/keys", {"label": f"made{n}"}, state, f"made{n}", lost=HELD)
 
 
 HELD = "admin_key_get, committed"
 KEY: LiteralString = (
-    "select label, revoked is null, old_until > now() + interval '1 hour' from api_key"
+    "select label, revoked is null, previous_expires_at > now() + interval '1 hour' from api_key"
     " where id = %s"
 )
 
@@ -286,7 +290,7 @@ async def _project(stack: Stack, n: int) -> Case:
 
 async def _tenant(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from project_setting where project = %s"
-    body = {"dream": {"turns": 8}, "limits": {"requests_a_day": 100_000}}
+    body = {"dream": {"turns": 8}, "limits": {"requests_per_day": 100_000}}
     return Case("/v1/admin/settings", body, state, "*", lost="setting_put, committed",
                 differs=frozenset(("used",)))  # fmt: skip
 
@@ -322,32 +326,32 @@ RECIPES: dict[str, Recipe] = {
     "rollback": _rollback,
     "link": link,
     "unlink": _unlink,
-    "move_task": _of_task("/v1/tasks/{}", {"state": "doing", "agent": "ann"}),
+    "update_task": _of_task("/v1/tasks/{}", {"state": "doing", "agent": "ann"}),
     "claim_task": _of_task("/v1/tasks/{}/claim", {"agent": "ann"}),
     "release_task": _of_task("/v1/tasks/{}/release", {"agent": "ann"}, taken=True),
-    "learn_claim": _claim,
+    "add_fact": _claim,
     "session_start": _start,
     "append_turns": _turns,
     "session_end": _end,
-    "adjust": _adjust,
+    "correct_session": _adjust,
     "dream": _dream,
-    "tend": _tend,
+    "run_maintenance": _tend,
     "accept_review": _decided("accept"),
-    "refuse_review": _decided("refuse"),
+    "reject_review": _decided("refuse"),
     "git_change": _change,
-    "anchor": _anchor,
+    "set_anchors": _anchor,
     "set_webhook": hook,
-    "remove_webhook": _unhook,
+    "delete_webhook": _unhook,
     "vault_put": put,
     "vault_delete": _delete,
-    "make_key": make_key,
-    "change_key": _of_key("/v1/admin/keys/{}", {"label": "other"}, "admin_key_change, committed"),
+    "create_key": create_key,
+    "update_key": _of_key("/v1/admin/keys/{}", {"label": "other"}, "admin_key_change, committed"),
     "rotate_key": _of_key("/v1/admin/keys/{}/rotate", {"overlap_seconds": 7200}, HELD),
     "revoke_key": _of_key("/v1/admin/keys/{}", None, "admin_key_revoke, committed"),
     "delete_project": _cleared("/v1/admin/projects/ended{}", "project/ended{}"),
     "delete_scope": _cleared("/v1/admin/scopes?scope=topic/ended{}", "topic/ended{}"),
-    "set_project_settings": _project,
-    "set_tenant_settings": _tenant,
+    "update_project_settings": _project,
+    "update_tenant_settings": _tenant,
     "delete_tenant": _end_tenant,
     "import": _import,
 }

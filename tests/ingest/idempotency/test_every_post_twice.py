@@ -30,7 +30,12 @@ NOTES = (
     "Postgres runs on port 5433 here",
     "Screenshots live in the attic",
 )
-CLAIM = {"topic": "rope", "claim": "Hemp shrinks", "confidence": "high", "verified": "2026-01-01"}
+CLAIM = {
+    "topic": "rope",
+    "statement": "Hemp shrinks",
+    "confidence": "high",
+    "verified": "2026-01-01",
+}
 Case = tuple[str, dict[str, Any]]
 
 
@@ -62,9 +67,9 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /mcp": ("/mcp", _json(called)),
         "POST /v1/admin/keys": ("/v1/admin/keys", _json({"label": "mine"})),
         "POST /v1/admin/keys/{id}/rotate": (f"/v1/admin/keys/{key}/rotate", {}),
-        "POST /v1/claims": ("/v1/claims", _json(CLAIM)),
+        "POST /v1/facts": ("/v1/facts", _json(CLAIM)),
         "POST /v1/dream": ("/v1/dream", _json({"scope": "project/shop"})),
-        "POST /v1/dream/tend": ("/v1/dream/tend?only=archive", {}),
+        "POST /v1/maintenance/run": ("/v1/maintenance/run?steps=archive", {}),
         "POST /v1/git/anchors": (
             "/v1/git/anchors", _json({"project": "shop", "anchors": anchors})),
         "POST /v1/git/changes": ("/v1/git/changes", _json(change)),
@@ -84,10 +89,10 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /v1/remember/batch": (
             "/v1/remember/batch", _json({"items": [{"content": "Oil is below"}]})),
         "POST /v1/reviews/{id}/accept": (f"/v1/reviews/{reviews[0]}/accept", {}),
-        "POST /v1/reviews/{id}/refuse": (f"/v1/reviews/{reviews[1]}/refuse", {}),
+        "POST /v1/reviews/{id}/reject": (f"/v1/reviews/{reviews[1]}/reject", {}),
         "POST /v1/sessions/start": ("/v1/sessions/start", _json(start)),
-        "POST /v1/sessions/{id}/adjust": (
-            f"/v1/sessions/{first}/adjust", _json({"diff": "No longer oil, use gas"})),
+        "POST /v1/sessions/{id}/correct": (
+            f"/v1/sessions/{first}/correct", _json({"diff": "No longer oil, use gas"})),
         "POST /v1/sessions/{id}/end": (f"/v1/sessions/{second}/end", _json({"summary": "Done"})),
         "POST /v1/tasks/{id}/claim": (f"/v1/tasks/{task}/claim", _json({"agent": "bob"})),
         "POST /v1/tasks/{id}/release": (f"/v1/tasks/{taken}/release", _json({"agent": "ann"})),
@@ -117,7 +122,7 @@ async def _edited(stack: Stack, memory: str) -> Case:
 def _review(stack: Stack, memory: str) -> str:
     made = rows(
         stack.admin_url,
-        "insert into review (tenant, id, memory, version, verdict, why, author, seen)"
+        "insert into review (tenant, id, memory, version, verdict, reason, author, seen)"
         " values (1, %s, %s, 1, 'gone', 'it is gone', 'stub', now()) returning id",
         new_id(),
         memory,

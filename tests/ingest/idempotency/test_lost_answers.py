@@ -18,10 +18,10 @@ from tests.ingest.idempotency.changing_calls import (
     HELD,
     RECIPES,
     Case,
+    create_key,
     edit,
     hook,
     link,
-    make_key,
     put,
     text,
 )
@@ -172,14 +172,14 @@ async def test_a_repeated_change_does_not_undo_later_changes_of_others(lossy: Lo
 async def test_a_repeated_change_publishes_its_events_once(lossy: Lossy) -> None:
     by, stack = {one.name: one for one in OPERATIONS}, lossy.stack
     telling = ("restore", "edit_memory", "forget", "pin", "link", "unlink", "claim_task",
-               "learn_claim", "accept_review")  # fmt: skip
+               "add_fact", "accept_review")  # fmt: skip
     cases = {name: await RECIPES[name](stack, 0) for name in telling}
 
     async def told_all() -> bool:
         return rows(stack.admin_url, "select from outbox") == []
 
     await eventually(told_all)
-    place = (await stack.get("/v1/events/page"))["place"]
+    place = (await stack.get("/v1/events/page"))["next"]
     for name, case in cases.items():
         lossy.loses = case.lost
         assert (await lossy.sent(by[name], case, name)).status == 503
@@ -202,7 +202,7 @@ async def test_a_lost_api_key_is_replaced_and_none_is_stored_in_plain_text(
     [[held]] = rows(stack.admin_url, "select id from api_key where label = 'used'")
     told: list[str] = []
     for name, case in (
-        ("make_key", await make_key(stack, 0)),
+        ("create_key", await create_key(stack, 0)),
         ("rotate_key", Case(f"/v1/admin/keys/{held}/rotate", {"overlap_seconds": 60}, lost=HELD)),
     ):
         lossy.loses = case.lost

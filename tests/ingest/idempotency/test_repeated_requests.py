@@ -167,7 +167,7 @@ async def test_turns_without_external_ids_are_stored_as_often_as_they_are_sent(
     plain = await stack.post("/v1/turns", body)
     assert (plain["accepted"], plain["duplicates"]) == (2, 0)
     listed = (await stack.get(f"/v1/sessions/{body['session']}/turns"))["items"]
-    assert [turn["ord"] for turn in listed] == list(range(6))
+    assert [turn["ordinal"] for turn in listed] == list(range(6))
 
 
 async def test_a_turn_with_an_external_id_is_stored_once(stack: Stack) -> None:
@@ -178,7 +178,7 @@ async def test_a_turn_with_an_external_id_is_stored_once(stack: Stack) -> None:
     assert sum(one["accepted"] for one in done) == 2
     assert sum(one["duplicates"] for one in done) == 13
     listed = (await stack.get(f"/v1/sessions/{session}/turns"))["items"]
-    assert [(turn["ord"], turn["external_id"]) for turn in listed] == [(0, "a"), (1, "b")]
+    assert [(turn["ordinal"], turn["external_id"]) for turn in listed] == [(0, "a"), (1, "b")]
 
 
 async def test_a_session_started_ten_times_concurrently_is_one_session(stack: Stack) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 from reverie.domain.access.principals import KeyRole
 from reverie.store.platform.api_keys import (
     NewApiKey,
-    change_key,
     create_key,
     find_key,
     list_keys,
     rotate_key,
     set_tenant_limits,
+    update_key,
 )
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack
@@ -31,7 +31,7 @@ async def test_a_key_is_rotated_with_an_overlap_and_expires_as_announced(stack: 
     assert (await stack.call("POST", f"{path}/rotate", {}, key=guest)).status == 403
     fresh = await stack.post(f"{path}/rotate", {"overlap_seconds": 3600})
     assert fresh["key"] not in {made["key"], boss}
-    assert fresh["old_until"] is not None
+    assert fresh["previous_expires_at"] is not None
     for text in (made["key"], fresh["key"]):
         assert (await stack.call("GET", "/v1/memories", key=text)).status == 200
     # The next rotation ends what was there before the last at once.
@@ -39,10 +39,10 @@ async def test_a_key_is_rotated_with_an_overlap_and_expires_as_announced(stack: 
     for text, status in ((made["key"], 401), (fresh["key"], 401), (newest["key"], 200)):
         assert (await stack.call("GET", "/v1/memories", key=text)).status == status
     past = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
-    changed = await stack.call("PATCH", path, {"expires": past, "label": "old ci"})
+    changed = await stack.call("PATCH", path, {"expires_at": past, "label": "old ci"})
     assert (changed.status, changed.body["label"]) == (200, "old ci")
     assert (await stack.call("GET", "/v1/memories", key=newest["key"])).status == 401
-    await stack.call("PATCH", path, {"expires": None})
+    await stack.call("PATCH", path, {"expires_at": None})
     assert (await stack.call("GET", "/v1/memories", key=newest["key"])).status == 200
     await stack.call("DELETE", path)
     refused = await stack.call("POST", f"{path}/rotate", {})
@@ -52,12 +52,12 @@ async def test_a_key_is_rotated_with_an_overlap_and_expires_as_announced(stack: 
 async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     alone: Stack, database: DatabaseUrls
 ) -> None:
-    limits = {"requests_a_minute": 5}
+    limits = {"requests_per_minute": 5}
     made = await alone.post("/v1/admin/keys", {"label": "busy", "limits": limits})
     assert made["limits"] == limits
     # Two services that know nothing of each other: what one let through the other counts too.
     doors = [f"{alone.urls[name]}{path}" for name, path in (
-        ("recall", "/v1/memories"), ("ingest", "/v1/claims"))]  # fmt: skip
+        ("recall", "/v1/memories"), ("ingest", "/v1/facts"))]  # fmt: skip
     answers = [await alone.call("GET", doors[n % 2], key=made["key"]) for n in range(8)]
     assert sorted(one.status for one in answers).count(200) in {4, 5}
     refused = next(one for one in answers if one.status == 429)
@@ -66,9 +66,9 @@ async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     assert 1 <= int(refused.headers["Retry-After"]) <= 12
     assert refused.headers["RateLimit"].startswith('"key";r=0;t=')
     used = await alone.get(f"/v1/admin/keys/{made['id']}")
-    assert 4 <= used["used"]["requests_a_minute"] <= 5
+    assert 4 <= used["used"]["requests_per_minute"] <= 5
 
-    writer = await alone.post("/v1/admin/keys", {"label": "w", "limits": {"memories_a_day": 3}})
+    writer = await alone.post("/v1/admin/keys", {"label": "w", "limits": {"memories_per_day": 3}})
     assert len(
         (await alone.post("/v1/remember/batch", _notes(3, "owl"), key=writer["key"]))["items"]
     )
@@ -86,18 +86,18 @@ async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     assert import_.body["created"] == 0, import_
 
     # The tenant's own admin may only set less than its operators do.
-    tenant = await alone.call("PATCH", "/v1/admin/settings", {"limits": {"bytes_a_day": 90_000}})
-    assert tenant.body["limits"]["limits"] == {"bytes_a_day": 90_000}
-    assert set_tenant_limits(database.admin_url, "default", {"bytes_a_day": 2_000}) == {
-        "bytes_a_day": 2_000
+    tenant = await alone.call("PATCH", "/v1/admin/settings", {"limits": {"bytes_per_day": 90_000}})
+    assert tenant.body["limits"]["limits"] == {"bytes_per_day": 90_000}
+    assert set_tenant_limits(database.admin_url, "default", {"bytes_per_day": 2_000}) == {
+        "bytes_per_day": 2_000
     }
     other = alone.key_of(role=KeyRole.WRITER)
     long = await alone.call("POST", "/v1/remember", {"content": "x" * 3_000}, other)
     assert (long.status, "2000 bytes a day" in long.body["detail"]) == (429, True)
     assert (await alone.call("POST", "/v1/remember", {"content": "short"}, other)).status == 201
     shown = (await alone.get("/v1/admin/settings"))["limits"]
-    assert (shown["limits"], shown["set"]) == ({"bytes_a_day": 2_000}, ["bytes_a_day"])
-    assert shown["used"]["bytes_a_day"] > 0
+    assert (shown["limits"], shown["overrides"]) == ({"bytes_per_day": 2_000}, ["bytes_per_day"])
+    assert shown["used"]["bytes_per_day"] > 0
     # No key of another tenant is touched by it.
     stranger = create_key(database.admin_url, NewApiKey("s", tenant="other"))
     assert (
@@ -110,16 +110,20 @@ def test_operators_rotate_revoke_and_limit_keys_by_their_last_digits(
 ) -> None:
     url = database.admin_url
     end = datetime.now(UTC) + timedelta(days=1)
-    create_key(url, NewApiKey("a", expires=end, limits={"requests_a_day": 9}))
+    create_key(url, NewApiKey("a", expires_at=end, limits={"requests_per_day": 9}))
     [row] = list_keys(url)
-    assert (row.expires, row.limits, row.old_until) == (end, {"requests_a_day": 9}, None)
+    assert (row.expires_at, row.limits, row.previous_expires_at) == (
+        end,
+        {"requests_per_day": 9},
+        None,
+    )
     hashes = "select hash, old_hash from api_key"
     [(before, _)] = admin_rows(url, hashes)
     text = rotate_key(url, row.id[-6:], 60)
     assert text.startswith("rv_")
     [(after, old)] = admin_rows(url, hashes)
     assert (old, after != before) == (before, True)
-    change_key(url, row.id, {"expires": None, "limits": {}})
+    update_key(url, row.id, {"expires_at": None, "limits": {}})
     changed = find_key(url, row.id)
-    assert (changed.expires, changed.limits) == (None, {})
-    assert changed.old_until is not None
+    assert (changed.expires_at, changed.limits) == (None, {})
+    assert changed.previous_expires_at is not None

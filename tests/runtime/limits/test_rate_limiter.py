@@ -32,7 +32,9 @@ async def _refused(rates: RateLimiter, who: Principal = WHO) -> QuotaExceeded | 
 
 async def test_a_bucket_refills_by_the_second_up_to_its_limit() -> None:
     clock = Clock()
-    rates = RateLimiter(InMemoryCounts(clock), UsageLimits(requests_a_minute=60), NO_LIMITS, clock)
+    rates = RateLimiter(
+        InMemoryCounts(clock), UsageLimits(requests_per_minute=60), NO_LIMITS, clock
+    )
     assert [await _refused(rates) for _ in range(60)] == [None] * 60
     refused = await _refused(rates)
     assert refused is not None
@@ -52,7 +54,8 @@ async def test_two_replicas_admit_no_more_than_one_would() -> None:
     clock = Clock()
     counts = InMemoryCounts(clock)
     replicas = [
-        RateLimiter(counts, UsageLimits(requests_a_minute=600), NO_LIMITS, clock) for _ in range(2)
+        RateLimiter(counts, UsageLimits(requests_per_minute=600), NO_LIMITS, clock)
+        for _ in range(2)
     ]
     let = [await _refused(replicas[n % 2]) is None for n in range(1500)]
     # What one replica still holds the other cannot give: a portion at most.
@@ -64,7 +67,7 @@ async def test_a_rarely_used_key_takes_nothing_from_the_other_replica() -> None:
     clock = Clock()
     counts = InMemoryCounts(clock)
     few, many = (
-        RateLimiter(counts, UsageLimits(requests_a_minute=20), NO_LIMITS, clock) for _ in range(2)
+        RateLimiter(counts, UsageLimits(requests_per_minute=20), NO_LIMITS, clock) for _ in range(2)
     )
     assert await _refused(few) is None
     assert sum([await _refused(many) is None for _ in range(30)]) == 19
@@ -72,8 +75,8 @@ async def test_a_rarely_used_key_takes_nothing_from_the_other_replica() -> None:
 
 async def test_days_begin_at_midnight_and_the_stricter_of_two_limits_applies() -> None:
     clock = Clock()
-    rates = RateLimiter(InMemoryCounts(clock), NO_LIMITS, UsageLimits(memories_a_day=10), clock)
-    strict = replace(WHO, limits=UsageLimits(memories_a_day=4), key_id="strict")
+    rates = RateLimiter(InMemoryCounts(clock), NO_LIMITS, UsageLimits(memories_per_day=10), clock)
+    strict = replace(WHO, limits=UsageLimits(memories_per_day=4), key_id="strict")
     await rates.count_memories(strict, 3)
     with pytest.raises(QuotaExceeded, match="this key has used its 4 memories a day"):
         await rates.count_memories(strict, 2)
@@ -84,7 +87,7 @@ async def test_days_begin_at_midnight_and_the_stricter_of_two_limits_applies() -
     clock.now += NOON
     await rates.count_memories(strict, 4)
     # A tenant's own limit does not lift what the settings say.
-    loose = replace(WHO, tenant_limits=UsageLimits(memories_a_day=1000), key_id="loose")
+    loose = replace(WHO, tenant_limits=UsageLimits(memories_per_day=1000), key_id="loose")
     with pytest.raises(QuotaExceeded):
         await rates.count_memories(loose, 7)
 
@@ -92,7 +95,7 @@ async def test_days_begin_at_midnight_and_the_stricter_of_two_limits_applies() -
 async def test_without_the_counter_store_nothing_is_refused() -> None:
     counts = InMemoryCounts()
     counts.down = True
-    rates = RateLimiter(counts, UsageLimits(requests_a_minute=1), NO_LIMITS)
+    rates = RateLimiter(counts, UsageLimits(requests_per_minute=1), NO_LIMITS)
     assert [await _refused(rates) for _ in range(3)] == [None] * 3
 
 

@@ -49,7 +49,7 @@ select tenant, id, 'c0ffee', 'src/a.py', 'stale', 0.6, 'changed', 'Change a', no
        gen_random_uuid()
 from memory where tenant = %(tenant)s and doc %% 1000 = 1;
 
-insert into chunk (tenant, memory, ord, start, stop, hash)
+insert into chunk (tenant, memory, ordinal, start, stop, hash)
 select tenant, id, 0, 0, length(content), hash
 from memory where tenant = %(tenant)s order by id desc limit %(vectors)s;
 
@@ -91,7 +91,7 @@ select tenant, gen_random_uuid(), 'global', 'lesson', 'warm', 1, 'small ' || n,
        sha256((tenant || ' ' || n)::text::bytea), '', 0, 0.8, 'test'
 from neighbour cross join generate_series(1, 50) n;
 
-insert into chunk (tenant, memory, ord, start, stop, hash)
+insert into chunk (tenant, memory, ordinal, start, stop, hash)
 select m.tenant, m.id, 0, 0, 1, m.hash from memory m join neighbour b on b.tenant = m.tenant;
 
 insert into vec_bge_small_en_v1_5 (tenant, chunk, v)

@@ -41,10 +41,10 @@ async def merge(
     store: Store,
     one: DuplicateCandidate,
     two: DuplicateCandidate,
-    likeness: MemoryComparison = SAME,
+    similarity: MemoryComparison = SAME,
 ) -> DuplicateOutcome | None:
     tenant = store.me.tenant, store.me.tenant_name
-    return await DuplicateStore(store.db).merge(tenant, one, two, likeness, {})
+    return await DuplicateStore(store.db).merge(tenant, one, two, similarity, {})
 
 
 async def test_a_merge_keeps_both_sources_and_moves_the_edges(store: Store) -> None:

@@ -130,7 +130,7 @@ async def test_adding_git_data_to_a_memory_is_a_version(side: MemoryAccess) -> N
     assert (answer.outcome, answer.version) == (WriteOutcome.DUPLICATE, 2)
     assert answer.event is not None
     newest, _ = await side.history(first)
-    assert (newest.who, newest.why) == ("ann", "its place in git became known")
+    assert (newest.actor, newest.reason) == ("ann", "its place in git became known")
 
 
 async def test_a_key_in_use_is_a_conflict_that_shows_the_current_memory(side: MemoryAccess) -> None:
@@ -162,7 +162,7 @@ async def test_a_reason_supersedes_the_memory_of_a_key(side: MemoryAccess) -> No
     (near,) = await side.near(item.id)
     assert (near.id, near.type, near.direction, near.label) == (old, "supersedes", "out", "port")
     newest, _ = await side.history(old)
-    assert (newest.status, newest.who, newest.why) == ("superseded", "ann", "moved")
+    assert (newest.status, newest.actor, newest.reason) == ("superseded", "ann", "moved")
 
 
 async def test_a_soft_correction_keeps_confidence_and_pin(
@@ -271,7 +271,7 @@ async def test_a_change_is_a_version_with_author_and_reason(side: MemoryAccess) 
     assert (found.content, found.tags, found.kind) == ("first", ("b", "c"), Kind.LESSON)
     assert (found.confidence, found.valid_from, found.version) == (0.5, JULY, 3)
     history = await side.history(memory)
-    assert [(v.version, v.content, v.kind, v.tags, v.who, v.why) for v in history] == [
+    assert [(v.version, v.content, v.kind, v.tags, v.actor, v.reason) for v in history] == [
         (3, "first", "lesson", ["b", "c"], "key key", "on purpose"),
         (2, "first", "context", ["b", "c"], "bob", "on purpose"),
         (1, "frist", "context", ["a"], "ann", "remembered"),

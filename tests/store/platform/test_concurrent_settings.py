@@ -26,16 +26,19 @@ async def test_concurrent_changes_of_different_settings_are_all_kept(
         settings: Mapping[str, tuple[Setting, tuple[str, ...]]] = {
             "dream": (
                 lambda one: dreams.update(number, "p", one, DEFAULT_THRESHOLDS),
-                ("segments", "chars", "turns", "idle_minutes", "every_minutes"),
+                ("segments", "chars", "turns", "idle_minutes", "interval_minutes"),
             ),
-            "llm": (lambda one: ledger.update_limits(number, one), ("calls_a_day", "tokens_a_day")),
+            "llm": (
+                lambda one: ledger.update_limits(number, one),
+                ("calls_per_day", "tokens_per_day"),
+            ),
             "context": (
                 lambda one: briefings.set_budgets(who, "p", one),
                 ("hot", "warm", "stale", "session", "files"),
             ),
             "limits": (
                 lambda one: allowances.update_tenant_limits(number, one),
-                ("requests_a_day", "memories_a_day", "bytes_a_day"),
+                ("requests_per_day", "memories_per_day", "bytes_per_day"),
             ),
         }
         for name, (change, fields) in settings.items():

@@ -32,7 +32,7 @@ with m as (
          'agent' from (select gen_random_uuid() as id from generate_series(1, $4::int)) u
   returning id
 ), c as (
-  insert into chunk (tenant, memory, ord, start, stop, hash)
+  insert into chunk (tenant, memory, ordinal, start, stop, hash)
   select $1, m.id, o.ord, 0, 1, sha256(m.id::text::bytea)
   from m cross join generate_series(0, 1) o (ord)
   returning no

@@ -108,7 +108,7 @@ async def test_turns_with_a_known_external_id_are_skipped(
     again = await sessions.append(store.me, session, [_turn("one", "1"), _turn("three", "3")])
     assert (again.accepted, again.duplicates, again.pending) == (1, 1, 4)
     stored = await sessions.list_turns(store.me, session, -1, 100)
-    assert [(t.ord, t.content) for t in stored] == [
+    assert [(t.ordinal, t.content) for t in stored] == [
         (0, "one"),
         (1, "two"),
         (2, "free"),
@@ -124,9 +124,9 @@ async def test_eight_concurrent_appenders_number_their_turns_without_gaps(
     await asyncio.gather(*(sessions.append(store.me, session, b) for b in batches))
     await asyncio.gather(*(sessions.append(store.me, session, b) for b in batches))
     stored = await sessions.list_turns(store.me, session, -1, 1000)
-    assert [turn.ord for turn in stored] == list(range(80))
+    assert [turn.ordinal for turn in stored] == list(range(80))
     for batch in batches:
-        places = [t.ord for t in stored if t.external_id in {b.external_id for b in batch}]
+        places = [t.ordinal for t in stored if t.external_id in {b.external_id for b in batch}]
         assert places == list(range(places[0], places[0] + 10))
     held = "select turns, pending from session where tenant = %s"
     [counts] = admin_rows(store.admin_url, held, store.me.tenant)
@@ -153,7 +153,7 @@ async def test_turns_are_listed_page_by_page(store: Store, sessions: SessionStor
     seen, after = [], -1
     while page := await sessions.list_turns(store.me, session, after, 4):
         seen += [turn.content for turn in page]
-        after = page[-1].ord
+        after = page[-1].ordinal
     assert seen == [f"{n}" for n in range(10)]
 
 

@@ -85,7 +85,7 @@ def locate_when_learned(repo: GitRepository, unanchored: Mapping[str, Any]) -> G
     """Where a memory, as `GET /v1/git/anchors` lists it, belongs in the last commit before it was
     learned; None where nowhere."""
     try:
-        commit = repo.last_commit_before(datetime.fromisoformat(unanchored["learned_at"]), "HEAD")
+        commit = repo.last_commit_before(datetime.fromisoformat(unanchored["created_at"]), "HEAD")
         location = (
             locate_text(repo, unanchored["content"], unanchored["files"], commit)
             if commit

@@ -249,18 +249,18 @@ def _encode_commits(
 ) -> list[JsonDocument]:
     """The commits as they are told; those that a merge brought in, with when it did."""
     by_sha = {commit.sha: commit for commit in commits}
-    reached_at: dict[str, str] = {}
+    merged_at: dict[str, str] = {}
     for merge in chain:
         pending = list(merge.parents[1:])
         while pending:
             ancestor = by_sha.get(pending.pop())
-            if ancestor and ancestor.sha not in reached_at and ancestor not in chain:
-                reached_at[ancestor.sha] = merge.committed_at
+            if ancestor and ancestor.sha not in merged_at and ancestor not in chain:
+                merged_at[ancestor.sha] = merge.committed_at
                 pending += ancestor.parents
-    return [_encode_commit(commit, reached_at.get(commit.sha)) for commit in commits]
+    return [_encode_commit(commit, merged_at.get(commit.sha)) for commit in commits]
 
 
-def _encode_commit(commit: LoggedCommit, reached_at: str | None) -> JsonDocument:
+def _encode_commit(commit: LoggedCommit, merged_at: str | None) -> JsonDocument:
     document: JsonDocument = {
         "sha": commit.sha,
         "committed_at": datetime.fromisoformat(commit.committed_at),
@@ -270,8 +270,8 @@ def _encode_commit(commit: LoggedCommit, reached_at: str | None) -> JsonDocument
         "parents": list(commit.parents),
         "reverts": commit.reverts,
     }
-    if reached_at:
-        document["reached_at"] = datetime.fromisoformat(reached_at)
+    if merged_at:
+        document["merged_at"] = datetime.fromisoformat(merged_at)
     return document | {name: value for name, value in optional.items() if value}
 
 
@@ -290,7 +290,7 @@ def _fit_to_size(document: JsonDocument) -> GitChange:
 
     Raises `Conflict` where even its paths are too many.
     """
-    for dropped in ((), ("text",), ("words", "header"), ("hunks", "symbols", "moved")):
+    for dropped in ((), ("text",), ("identifiers", "header"), ("hunks", "symbols", "moved")):
         _drop_fields(document, dropped)
         change = GitChange.model_validate(document)
         if len(change.model_dump_json(exclude_defaults=True)) <= MAX_CHANGE_BYTES:
@@ -301,7 +301,7 @@ def _fit_to_size(document: JsonDocument) -> GitChange:
 def _drop_fields(document: JsonDocument, names: Sequence[str]) -> None:
     for file in document["files"]:
         if "hunks" in names and file.get("hunks"):
-            file["cut"] = True
+            file["truncated"] = True
         for part in (file, *file.get("hunks", ())):
             for name in names:
                 part.pop(name, None)

@@ -72,7 +72,7 @@ def _build_file_change(
     if not entry.is_text:
         return {**document, "binary": True}
     if len(entry.hunks) > MAX_DETAILED_HUNKS:
-        return {**document, "cut": True}
+        return {**document, "truncated": True}
     if entry.status != "added":
         document["hunks"] = [_encode_hunk(entry.path, hunk) for hunk in entry.hunks]
         document["symbols"] = _symbol_changes(repo, entry, defining_files)
@@ -106,7 +106,7 @@ def _encode_hunk(path: str, hunk: RawHunk) -> JsonDocument:
     document["symbols"] = list(dict.fromkeys([*([enclosing] if enclosing else []), *changed]))[
         :MAX_IDENTIFIERS
     ]
-    document["words"] = find_identifiers(path, hunk.removed, hunk.added)[:MAX_IDENTIFIERS]
+    document["identifiers"] = find_identifiers(path, hunk.removed, hunk.added)[:MAX_IDENTIFIERS]
     return document
 
 

@@ -49,7 +49,7 @@ def _record_command(
 ) -> list[dict[str, Any]]:
     command_hash = hashlib.sha256(" ".join(command.split()).encode()).hexdigest()[:16]
     if _FAILURE.match(output):
-        open_failures[command_hash] = {"why": redact(_find_error_line(output)).text, "files": []}
+        open_failures[command_hash] = {"reason": redact(_find_error_line(output)).text, "files": []}
         for oldest in list(open_failures)[:-MAX_OPEN_FAILURES]:
             del open_failures[oldest]
         return []
@@ -61,7 +61,9 @@ def _record_command(
 
 def _build_bug_memory(turn: ParsedTurn, command: str, failure: dict[str, Any]) -> dict[str, Any]:
     files = failure["files"]
-    text = f"`{command[:200]}` failed: {failure['why']} It passes since {', '.join(files)} changed."
+    text = (
+        f"`{command[:200]}` failed: {failure['reason']} It passes since {', '.join(files)} changed."
+    )
     return {
         "external_id": turn.external_id,
         "content": text,

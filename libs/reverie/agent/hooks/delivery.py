@@ -231,6 +231,8 @@ def _request_corrections(
     ]
     if any(turn["role"] == "user" for turn in messages):
         try:
-            post_in_session(state, gateway, "/v1/sessions/{session}/adjust", {"messages": messages})
+            post_in_session(
+                state, gateway, "/v1/sessions/{session}/correct", {"messages": messages}
+            )
         except CallRefused:
             return

@@ -54,7 +54,7 @@ class SyncStep:
     """One change that was made or planned. A `conflict` is left to the user."""
 
     action: Literal[
-        "remembered", "edited", "forgotten", "written", "left out", "conflict", "refused"
+        "remembered", "edited", "forgotten", "written", "left out", "conflict", "rejected"
     ]
     file: str
     subject: str
@@ -79,7 +79,7 @@ class RuleSync:
     async def import_sections(self) -> None:
         """The sections of all rule files become memories; those of gone sections are forgotten."""
         scan = scan_rule_files(self.root)
-        self.steps += [SyncStep("refused", "", item) for item in scan.unreadable]
+        self.steps += [SyncStep("rejected", "", item) for item in scan.unreadable]
         existing = {
             item["key"]: item
             for item in await self._list_memories({"tag": AGENT_FILE_TAG})
@@ -116,7 +116,7 @@ class RuleSync:
         for section, response in zip(sections, responses, strict=True):
             if "detail" in response:
                 self.steps.append(
-                    SyncStep("refused", section.file, section.heading, str(response["detail"]))
+                    SyncStep("rejected", section.file, section.heading, str(response["detail"]))
                 )
             elif response.get("status") != "duplicate":
                 self.steps.append(SyncStep("remembered", section.file, section.heading))

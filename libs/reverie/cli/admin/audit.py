@@ -59,7 +59,7 @@ def _format_subjects(entry: JsonObject) -> str:
 
 _AUDIT_COLUMNS: Columns = {
     "time": lambda entry: f"{entry['at']:%m-%d %H:%M:%S}",
-    "actor": "who",
+    "actor": "actor",
     "action": "action",
     "answer": lambda entry: f"{entry['status']} {entry['problem'] or ''}".strip(),
     "subjects": _format_subjects,

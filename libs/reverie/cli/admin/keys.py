@@ -69,7 +69,7 @@ def create(
         role=KeyRole(role),
         reads=read or ("*",),
         writes=write or ("*",),
-        expires=parse_expiry(expires),
+        expires_at=parse_expiry(expires),
         limits=parse_limits(limit),
     )
     text = create_key(resolve_database_url(options.settings()), request)
@@ -174,24 +174,24 @@ def change(
 ) -> None:
     """Change the expiry or the limits of a key.
 
-    Limits: requests_a_minute, requests_a_day, memories_a_day, bytes_a_day,
-    llm_tokens_a_day. `--limit none` removes all limits, `--expires never` the
+    Limits: requests_per_minute, requests_per_day, memories_per_day, bytes_per_day,
+    llm_tokens_per_day. `--limit none` removes all limits, `--expires never` the
     expiry. The given limits replace the earlier ones.
 
-    Example: reverie key change 3fb2a91c04d7 --limit requests_a_minute=600 --expires 90d
+    Example: reverie key change 3fb2a91c04d7 --limit requests_per_minute=600 --expires 90d
 
     Exit codes: 0 ok, 4 no such key; for the others see `reverie --help`.
     """
-    from reverie.store.platform.api_keys import change_key
+    from reverie.store.platform.api_keys import update_key
 
     changes: dict[str, object] = {}
     if expires is not None:
-        changes["expires"] = parse_expiry(expires)
+        changes["expires_at"] = parse_expiry(expires)
     if limit:
         changes["limits"] = parse_limits(limit)
     if not changes:
         raise InvalidInput("--limit", "give --limit or --expires")
-    change_key(resolve_database_url(options.settings()), key_id, changes)
+    update_key(resolve_database_url(options.settings()), key_id, changes)
     options.print_result({"id": key_id, **changes}, f"changed {key_id}")
 
 

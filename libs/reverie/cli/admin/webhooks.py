@@ -87,7 +87,7 @@ def list_webhooks(options: CommonOptions, project: str | None, tenant: str) -> N
 @_target_arguments
 @tenant_option
 @common_options
-def remove_webhook(options: CommonOptions, project: str, kind: str, tenant: str) -> None:
+def delete_webhook(options: CommonOptions, project: str, kind: str, tenant: str) -> None:
     """Remove a project's webhook; its deliveries are refused.
 
     Example: reverie admin webhooks remove shop github

@@ -226,5 +226,5 @@ def _outcome_document(outcome: AnnouncementOutcome) -> dict[str, Any]:
         "commits": len(change.commits),
         "files": len(change.files),
         "reason": outcome.reason or None,
-        "refused": [vars(refusal) for refusal in outcome.refused],
+        "rejected": [vars(refusal) for refusal in outcome.refused],
     }

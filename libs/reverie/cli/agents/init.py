@@ -74,12 +74,12 @@ def init(
         from reverie.cli.agents.rules import remember_rule_files
 
         steps = remember_rule_files(file.parent, project, options.settings())
-        refused = [step for step in steps if step.action == "refused"]
+        refused = [step for step in steps if step.action == "rejected"]
         result["remembered"] = sum(step.action == "remembered" for step in steps)
-        result["refused"] = [f"{step.file}: {step.reason}" for step in refused]
+        result["rejected"] = [f"{step.file}: {step.reason}" for step in refused]
         if not options.json:
             print_plain(f"stored {result['remembered']} sections of rule files")
-            print_warnings(result["refused"])
+            print_warnings(result["rejected"])
     options.print_result(result)
     if not agent and interactive:
         answer = click.prompt("Coding agent to set up (none: empty)", default="", err=True)

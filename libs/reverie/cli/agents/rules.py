@@ -225,7 +225,7 @@ def _run_and_print(options: CommonOptions, create_sync: CreateSync, work: Work) 
         print_json([vars(step) for step in steps])
     else:
         _print_steps(steps)
-    if any(step.action in {"conflict", "refused"} for step in steps):
+    if any(step.action in {"conflict", "rejected"} for step in steps):
         raise click.exceptions.Exit(FAILED)
 
 
@@ -251,7 +251,7 @@ def _print_steps(steps: list[SyncStep]) -> None:
     for step in steps:
         location = f"{step.file}: " if step.file else ""
         reason = f" ({step.reason})" if step.reason else ""
-        console = err() if step.action in {"conflict", "refused"} else out()
+        console = err() if step.action in {"conflict", "rejected"} else out()
         subject = step.subject or "text above the first heading"
         console.print(f"{step.action:10} {location}{subject}{reason}", markup=False)
     if any(step.action == "conflict" for step in steps):

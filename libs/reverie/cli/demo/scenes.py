@@ -290,7 +290,7 @@ async def _label_turns(day: Playthrough) -> None:
         is_digested = all(turn.digested for turn in page.items)
         require(is_digested, f"{conversation.title!r} was digested only in part")
         for turn in page.items:
-            day.turn_labels[turn.id] = turn.external_id or f"{conversation.id}-{turn.ord}"
+            day.turn_labels[turn.id] = turn.external_id or f"{conversation.id}-{turn.ordinal}"
 
 
 async def _print_session_context(day: Playthrough) -> None:

@@ -132,7 +132,7 @@ def list_summaries(options: CommonOptions, scope: str | None, history: bool, lim
 
 
 def _format_summary(summary: JsonObject) -> str:
-    head = f"{summary['scope']}, version {summary['version']}, {format_age(summary['made_at'])}"
+    head = f"{summary['scope']}, version {summary['version']}, {format_age(summary['created_at'])}"
     return f"{head}\n{summary['content'].strip() or '(no text)'}"
 
 
@@ -144,7 +144,7 @@ def _format_details(dream: JsonObject) -> Iterator[str]:
     if dream["error"]:
         yield f"error: {dream['error']}"
     for source in dream["input"]:
-        turns = f"{source['turns']} turns ({source['first']} to {source['last']})"
+        turns = f"{source['turns']} turns ({source['first_ordinal']} to {source['last_ordinal']})"
         session = short_id(source["session"])
         yield f"input: session {session}, {turns}, {source['chars']} characters"
     if dream["seconds"]:
@@ -166,7 +166,7 @@ def _format_outcomes(dream_run: JsonObject) -> str:
 WAITING_COLUMNS: Columns = {
     "scope": "scope",
     "state": lambda item: (
-        f"running, {item['done']} of {item['waiting']}" if item["run"] else item["state"]
+        f"running, {item['digested']} of {item['waiting']}" if item["run"] else item["state"]
     ),
     "turns": "turns",
     "segments": "segments",
@@ -187,6 +187,6 @@ DECISION_COLUMNS: Columns = {
     "kind": "kind",
     "memory": short_id_cell("memory"),
     "reason": lambda decision: one_line(
-        ": ".join(filter(None, (decision["why"], decision["content"]))), 160
+        ": ".join(filter(None, (decision["reason"], decision["content"]))), 160
     ),
 }

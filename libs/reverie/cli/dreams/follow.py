@@ -101,7 +101,7 @@ async def _poll_until_done(
             return
         is_slow = outcome.status == "queued" and monotonic() - started > SLOW_QUEUE_SECONDS
         state = "queued, no worker took it yet" if is_slow else outcome.status
-        report(state, (entry or {}).get("done") or 0, (entry or {}).get("waiting") or 0)
+        report(state, (entry or {}).get("digested") or 0, (entry or {}).get("waiting") or 0)
         await asyncio.sleep(POLL_INTERVAL)
 
 

@@ -14,14 +14,14 @@ app = click.Group(
 
 @app.command("run")
 @click.option(
-    "--only",
+    "--step",
     multiple=True,
     type=click.Choice(["archive", "collect"]),
     help="Run only this step; may be repeated.",
 )
 @dry_run_option
 @common_options
-def run_maintenance(options: CommonOptions, only: tuple[str, ...], dry_run: bool) -> None:
+def run_maintenance(options: CommonOptions, step: tuple[str, ...], dry_run: bool) -> None:
     """Run maintenance now: archive, promote, merge, link, rank.
 
     Maintenance also runs on a schedule. `reverie gc` runs its archive and
@@ -29,12 +29,14 @@ def run_maintenance(options: CommonOptions, only: tuple[str, ...], dry_run: bool
 
     Example: reverie maintenance run
     """
-    query = {"only": only, "dry_run": dry_run}
-    report = options.gateway().request("POST", "/v1/dream/tend", query)
+    query = {"steps": step, "dry_run": dry_run}
+    report = options.gateway().request("POST", "/v1/maintenance/run", query)
     counts = ", ".join(
-        f"{n} {name}" for name, n in report.items() if isinstance(n, int) and name != "looked" and n
+        f"{n} {name}"
+        for name, n in report.items()
+        if isinstance(n, int) and name != "examined" and n
     )
-    lines = [f"{report['looked']} memories checked: {counts or 'nothing to do'}"]
+    lines = [f"{report['examined']} memories checked: {counts or 'nothing to do'}"]
     lines += [f"unfinished: {', '.join(report['unfinished'])}"] if report["unfinished"] else []
     options.print_result(report, *lines)
 
@@ -50,8 +52,8 @@ def gc(options: CommonOptions, yes: bool) -> None:
 
     Example: reverie gc --yes
     """
-    query = {"only": ["archive", "collect"], "dry_run": not yes}
-    report = options.gateway().request("POST", "/v1/dream/tend", query)
+    query = {"steps": ["archive", "collect"], "dry_run": not yes}
+    report = options.gateway().request("POST", "/v1/maintenance/run", query)
     counts = f"{report['archived']} archived, {report['collected']} files and entities deleted"
-    summary = f"{counts}; {report['looked']} memories checked"
+    summary = f"{counts}; {report['examined']} memories checked"
     options.print_result(report, summary if yes else f"would be: {summary} (apply with --yes)")

@@ -1,4 +1,4 @@
-"""`reverie review`: accepts or refuses a language model's verdicts on stale memories."""
+"""`reverie review`: accepts or rejects a language model's verdicts on stale memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reverie.cli.app.output import short_id, short_id_cell, text_cell
 
 app = click.Group(
     "review",
-    help="Accept or refuse a language model's verdicts on stale memories.",
+    help="Accept or reject a language model's verdicts on stale memories.",
     epilog=EXIT_CODES_HELP,
 )
 
@@ -21,7 +21,7 @@ app = click.Group(
 @app.command("list")
 @click.option(
     "--state",
-    type=click.Choice(["open", "accepted", "refused"]),
+    type=click.Choice(["open", "accepted", "rejected"]),
     default="open",
     help="The state of the reviews.",
 )
@@ -40,8 +40,8 @@ _REVIEW_COLUMNS: dict[str, Any] = {
     "id": short_id_cell("id"),
     "memory": short_id_cell("memory"),
     "verdict": "verdict",
-    "evidence": text_cell("told", 80),
-    "reason": text_cell("why", 120),
+    "evidence": text_cell("current_content", 80),
+    "reason": text_cell("reason", 120),
 }
 
 
@@ -57,13 +57,13 @@ def accept_review(options: CommonOptions, id: str) -> None:
     options.print_result(response, f"applied to {short_id(response['memory'])}")
 
 
-@app.command("refuse")
+@app.command("reject")
 @click.argument("id", help="A review's id.")
 @common_options
-def refuse_review(options: CommonOptions, id: str) -> None:
-    """Refuse the verdict of a review; its memory stays unchanged.
+def reject_review(options: CommonOptions, id: str) -> None:
+    """Reject the verdict of a review; its memory stays unchanged.
 
-    Example: reverie review refuse 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
+    Example: reverie review reject 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
     """
-    response = options.gateway().request("POST", f"/v1/reviews/{quote_segment(id)}/refuse")
+    response = options.gateway().request("POST", f"/v1/reviews/{quote_segment(id)}/reject")
     options.print_result(response, f"{short_id(response['memory'])} is unchanged")

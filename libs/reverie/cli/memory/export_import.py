@@ -132,13 +132,13 @@ def import_memories(
     settings = options.settings()
     response = asyncio.run(_upload(settings, path, strategy, dry_run, scope))
     result = response.model_dump(mode="json")
-    names = ("created", "updated", "skipped", "forgotten", "refused")
+    names = ("created", "updated", "skipped", "forgotten", "rejected")
     counts = ", ".join(f"{result[name]} {name}" for name in names)
     options.print_result(result, f"would be: {counts}" if dry_run else counts)
-    for line in () if options.json else result["refused_lines"]:
+    for line in () if options.json else result["rejected_lines"]:
         location = f"{line['file']}:" if line.get("file") else "line "
         err().print(f"{location}{line['line']}: {line['reason']}", markup=False)
-    if result["refused"]:
+    if result["rejected"]:
         raise click.exceptions.Exit(FAILED)
 
 

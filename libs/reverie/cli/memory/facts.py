@@ -26,7 +26,7 @@ app = click.Group(
 
 @app.command("add")
 @click.argument("topic", help="The topic.")
-@click.argument("claim", metavar="STATEMENT", help="The fact, as one statement.")
+@click.argument("statement", metavar="STATEMENT", help="The fact, as one statement.")
 @click.option(
     "--confidence",
     type=click.Choice(["high", "medium", "low"]),
@@ -57,7 +57,7 @@ def add_fact(
     verified_on = (verified or datetime.now(UTC)).date().isoformat()
     kind = "reference" if reference else None
     body = drop_unset({**fields, "verified": verified_on, "kind": kind})
-    response = options.gateway().request("POST", "/v1/claims", body=body)
+    response = options.gateway().request("POST", "/v1/facts", body=body)
     message = f"{response['status']} {short_id(response['id'])} under {response['key']}"
     options.print_result(response, message)
 
@@ -72,15 +72,15 @@ def list_facts(options: CommonOptions, topic: str | None, scope: str | None, lim
 
     Example: reverie fact list --topic postgres
     """
-    items = options.gateway().list_items("/v1/claims", {"topic": topic, "scope": scope}, limit)
+    items = options.gateway().list_items("/v1/facts", {"topic": topic, "scope": scope}, limit)
     options.print_table(items, _FACT_COLUMNS)
 
 
 _FACT_COLUMNS: Columns = {
     "id": short_id_cell("id"),
-    "topic": lambda fact: fact["learned"]["topic"],
-    "confidence": lambda fact: fact["learned"]["confidence"],
-    "sources": lambda fact: fact["learned"]["corroborated"],
-    "verified": lambda fact: fact["learned"]["verified"],
-    "fact": lambda fact: one_line(fact["learned"]["claim"], 160),
+    "topic": lambda fact: fact["fact"]["topic"],
+    "confidence": lambda fact: fact["fact"]["confidence"],
+    "sources": lambda fact: fact["fact"]["corroborations"],
+    "verified": lambda fact: fact["fact"]["verified"],
+    "fact": lambda fact: one_line(fact["fact"]["statement"], 160),
 }

@@ -111,7 +111,7 @@ def subgraph(options: CommonOptions, id: str, depth: int) -> None:
         "GET", f"/v1/memories/{quote_segment(id)}/subgraph", {"depth": depth}
     )
     if response["truncated"]:
-        print_warnings([f"the graph is truncated by {', '.join(response['cut_by'])}"])
+        print_warnings([f"the graph is truncated by {', '.join(response['truncated_by'])}"])
     options.print_result(response, _build_tree(response))
 
 

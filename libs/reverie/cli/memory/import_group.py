@@ -136,7 +136,7 @@ def _format_report(counts: dict[str, Any]) -> str:
         "skipped": "skipped (read-only tool calls)",
         "redactions": "secrets redacted",
         "unreadable": "lines unreadable",
-        "refused": "refused",
+        "rejected": "rejected",
     }
     parts = [f"{counts['files']} files, {counts['sessions']} sessions, {counts['accepted']} turns"]
     parts += [f"{counts[name]} {words}" for name, words in names.items() if counts[name]]

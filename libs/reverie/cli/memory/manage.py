@@ -143,8 +143,8 @@ _VERSION_COLUMNS: Columns = {
     "version": "version",
     "age": age_cell("known_from"),
     "status": "status",
-    "actor": "who",
-    "reason": text_cell("why", 40),
+    "actor": "actor",
+    "reason": text_cell("reason", 40),
     "content": text_cell("content", 200),
 }
 
@@ -194,7 +194,7 @@ def _format_provenance(document: JsonObject) -> Iterator[str]:
     if merge := document["promoted"]:
         yield f"merged     {merge['branch']} in {merge['commit'][:12]}"
     for turn in document["turns"]:
-        yield f"turn {turn['ord']:<6}{turn['role']}: {one_line(turn['content'], 200)}"
+        yield f"turn {turn['ordinal']:<6}{turn['role']}: {one_line(turn['content'], 200)}"
     for replaced in document["replaced"]:
         yield f"replaced   {short_id(replaced['id'])} {one_line(replaced['content'], 160)}"
 

@@ -289,8 +289,8 @@ def context(
 @budget_option
 @click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")
 @click.option(
-    "--include-sent",
-    "again",
+    "--include-seen",
+    "include_seen",
     is_flag=True,
     help="Include memories that the session was given before.",
 )

@@ -59,7 +59,7 @@ def list_sessions(
 
 
 _TURN_COLUMNS: Columns = {
-    "turn": "ord",
+    "turn": "ordinal",
     "when": age_cell("at"),
     "role": "role",
     "content": text_cell("content", 300),
@@ -128,11 +128,11 @@ def correct_turn(options: CommonOptions, session: str, correction: str) -> None:
     Example: reverie session correct 7c2f01aa "no, on Fridays"
     """
     client = options.gateway()
-    path = f"/v1/sessions/{client.resolve_session_id(session)}/adjust"
+    path = f"/v1/sessions/{client.resolve_session_id(session)}/correct"
     response = client.request("POST", path, body={"diff": read_text(correction)})
     lines = [
-        f"{short_id(change['new'])} is active now: {change['said']}"
-        for change in response["adjusted"]
+        f"{short_id(change['new'])} is active now: {change['quote']}"
+        for change in response["corrections"]
     ]
     unchanged = f"no memory was corrected ({response['skipped'] or 'no correction found'})"
     options.print_result(response, *(lines or [unchanged]))

@@ -69,7 +69,7 @@ _TASK_COLUMNS: Columns = {
     "id": short_id_cell("id"),
     "state": lambda item: item["task"]["state"],
     "claimed by": lambda item: item["task"]["claimed_by"],
-    "waits for": lambda item: ", ".join(map(short_id, item["task"]["waits_for"])),
+    "waits for": lambda item: ", ".join(map(short_id, item["task"]["depends_on"])),
     "age": age_cell("created_at"),
     "task": text_cell("content", 200),
 }
@@ -171,7 +171,7 @@ _SKILL_COLUMNS: Columns = {
     "scope": "scope",
     "age": age_cell("created_at"),
     "steps": "steps",
-    "placeholders": lambda item: ", ".join(item["places"]),
+    "placeholders": lambda item: ", ".join(item["placeholders"]),
     "skill": text_cell("title", 160),
 }
 

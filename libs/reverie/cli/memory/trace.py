@@ -77,7 +77,7 @@ def _format_header(document: JsonObject) -> Iterator[str]:
     yield f"found      {document['found']} ({arms}); returned {document['returned']}"
     budget = document["budget_tokens"] or "no budget"
     yield f"tokens     {document['tokens']} of {budget}; at most {document['limit']} memories"
-    durations = ", ".join(f"{name} {ms}" for name, ms in document["took"].items())
+    durations = ", ".join(f"{name} {ms}" for name, ms in document["timings"].items())
     yield f"duration   {document['milliseconds']} ms: {durations}"
     if document["degraded"]:
         yield f"missing    {', '.join(document['degraded'])}"
@@ -90,7 +90,7 @@ def _answer_table(candidates: Sequence[JsonObject]) -> RenderableType:
     table = Table("", "score", "memory", "arms", "factors", "hops", box=None)
     for candidate in candidates:
         hops = (
-            f"{hop['type']} {short_id(hop['source'])} +{hop['lent']:.3f}"
+            f"{hop['type']} {short_id(hop['source'])} +{hop['contribution']:.3f}"
             for hop in candidate["hops"]
         )
         table.add_row(str(candidate["rank"]), *_common_cells(candidate), "\n".join(hops))
@@ -102,8 +102,8 @@ def _cut_table(candidates: Sequence[JsonObject]) -> RenderableType:
 
     table = Table("reason", "score", "memory", "arms", "factors", box=None)
     for candidate in candidates:
-        by = f" of {short_id(candidate['cut_by'])}" if candidate["cut_by"] else ""
-        table.add_row(f"{candidate['cut']}{by}", *_common_cells(candidate))
+        by = f" of {short_id(candidate['rejected_for'])}" if candidate["rejected_for"] else ""
+        table.add_row(f"{candidate['rejection_reason']}{by}", *_common_cells(candidate))
     return table
 
 

@@ -125,7 +125,7 @@ def list_suggestions(options: CommonOptions, limit: int) -> None:
 
     Example: reverie vault suggestions
     """
-    items = options.gateway().list_items("/v1/vault/advice", {}, limit)
+    items = options.gateway().list_items("/v1/vault/suggestions", {}, limit)
     columns = ("scope", "key", "memory", "versions")
     options.print_table(items, {name: name for name in columns})
 
@@ -137,8 +137,8 @@ def show_redaction_status(options: CommonOptions) -> None:
 
     Example: reverie vault redaction-status
     """
-    response = options.gateway().request("GET", "/v1/vault/scrub", {})
-    counts = f"{response['looked']} rows searched, {response['scrubbed']} redacted"
+    response = options.gateway().request("GET", "/v1/vault/redaction-status", {})
+    counts = f"{response['examined']} rows searched, {response['redacted']} redacted"
     options.print_result(response, f"{response['state']}: {counts}")
 
 

@@ -49,10 +49,10 @@ def status(options: CommonOptions) -> None:
         "role": "role",
         "model": "name",
         "state": "state",
-        "source": "place",
+        "source": "location",
         "dims": "dims",
         "filled": lambda model: (
-            "" if model["chunks"] is None else f"{model['filled']}/{model['chunks']}"
+            "" if model["chunks"] is None else f"{model['embedded']}/{model['chunks']}"
         ),
         "for": lambda model: ", ".join(model["used_for"]),
     }

@@ -28,14 +28,14 @@ class AuditEntry:
     at: datetime
     tenant: int
     key: str
-    who: str
+    actor: str
     service: str
     action: str
     changes: bool
     status: int
     problem: str | None
     subjects: tuple[str, ...]
-    trace: str | None
+    trace_id: str | None
     client: str
 
 

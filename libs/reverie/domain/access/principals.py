@@ -18,11 +18,11 @@ from reverie.domain.access.scopes import (
 )
 from reverie.domain.core.errors import Forbidden
 
-REQUESTS_A_MINUTE = "requests_a_minute"
-REQUESTS_A_DAY = "requests_a_day"
-MEMORIES_A_DAY = "memories_a_day"
-BYTES_A_DAY = "bytes_a_day"
-LLM_TOKENS_A_DAY = "llm_tokens_a_day"
+REQUESTS_A_MINUTE = "requests_per_minute"
+REQUESTS_A_DAY = "requests_per_day"
+MEMORIES_A_DAY = "memories_per_day"
+BYTES_A_DAY = "bytes_per_day"
+LLM_TOKENS_A_DAY = "llm_tokens_per_day"
 TENANT_QUOTA_HOLDER = UUID(int=0)
 """Holder of the quotas that all keys of a tenant share."""
 
@@ -31,15 +31,15 @@ TENANT_QUOTA_HOLDER = UUID(int=0)
 class UsageLimits:
     """Limits per key or tenant; None is no limit. Days begin at midnight UTC.
 
-    `bytes_a_day` counts the bodies of writes. `llm_tokens_a_day` counts the tokens that a language
-    model reads and writes for calls of the key.
+    `bytes_per_day` counts the bodies of writes. `llm_tokens_per_day` counts the tokens that
+    a language model reads and writes for calls of the key.
     """
 
-    requests_a_minute: int | None = None
-    requests_a_day: int | None = None
-    memories_a_day: int | None = None
-    bytes_a_day: int | None = None
-    llm_tokens_a_day: int | None = None
+    requests_per_minute: int | None = None
+    requests_per_day: int | None = None
+    memories_per_day: int | None = None
+    bytes_per_day: int | None = None
+    llm_tokens_per_day: int | None = None
 
     def get(self, name: str) -> int | None:
         """The limit of that name."""

@@ -71,7 +71,7 @@ class ActiveSetEntry:
     text: str
     scope: str
     weight: float
-    why: str
+    reason: str
     fingerprint: int
     memory: Memory | None = None
 
@@ -309,7 +309,7 @@ def _build_summary_entry(session: UUID, scope: str, text: str) -> ActiveSetEntry
         text=line_text.partition(": ")[2] or line_text,
         scope=scope,
         weight=1.0,
-        why="summary of its scope",
+        reason="summary of its scope",
         fingerprint=0,
     )
 
@@ -345,7 +345,7 @@ def _build_memory_entry(
         text=flatten_text(text, LINE_CHARS),
         scope=memory.scope,
         weight=weight,
-        why=why,
+        reason=why,
         fingerprint=crc32(repr(state).encode()) & 0x7FFFFFFF,
         memory=memory,
     )

@@ -73,7 +73,7 @@ class BlockOmission:
 class BlockWarning:
     """A limit of which 80 % are taken: `what` is a part, `total` or `entries`."""
 
-    what: str
+    part: str
     used: int
     limit: int
     omitted: int
@@ -81,7 +81,7 @@ class BlockWarning:
     @property
     def message(self) -> str:
         """The warning in words."""
-        subject = "entries" if self.what == "entries" else f"tokens of {self.what}"
+        subject = "entries" if self.part == "entries" else f"tokens of {self.part}"
         omission_note = f"; {self.omitted} memories were left out" if self.omitted else ""
         return f"{self.used} of {self.limit} {subject} are taken{omission_note}"
 

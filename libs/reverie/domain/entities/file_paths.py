@@ -119,7 +119,7 @@ def build_anchor_metadata(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of an edge to a file: its name in the memory, the lines, symbols and content
     that the memory refers to, and when its session wrote the file."""
     metadata: dict[str, Any] = {"named": path}
-    for field, name in (("lines", "lines"), ("blobs", "blob"), ("wrote", "wrote")):
+    for field, name in (("lines", "lines"), ("blobs", "blob"), ("modified_at", "modified_at")):
         if path in git.get(field, {}):
             metadata[name] = git[field][path]
     if path in git.get("symbols", {}):

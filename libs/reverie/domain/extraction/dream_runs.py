@@ -19,14 +19,14 @@ class DreamThresholds:
     """What makes a scope dream: so much of its sessions that came since the last look.
 
     A segment is begun by each message of the user. `idle_minutes`: silence of a session that has
-    something undigested; `every_minutes`: time since the last dream of a scope that has.
+    something undigested; `interval_minutes`: time since the last dream of a scope that has.
     """
 
     segments: int = 12
     chars: int = 12_000
     turns: int = 40
     idle_minutes: float = 15.0
-    every_minutes: float = 60.0
+    interval_minutes: float = 60.0
 
     def with_changes(self, overrides: Mapping[str, float]) -> DreamThresholds:
         """The same with other numbers for some.
@@ -63,7 +63,7 @@ class DigestDecision:
         """As the store takes it."""
         return {
             "outcome": self.outcome,
-            "why": self.why[:MAX_REASON_CHARS],
+            "reason": self.why[:MAX_REASON_CHARS],
             "kind": self.kind,
             "memory": str(self.memory) if self.memory else None,
             "turns": [str(turn) for turn in self.turns],

@@ -17,7 +17,7 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.domain.text.characters import word_set
 
 CONFIDENCE_BY_LEVEL = {"high": 0.9, "medium": 0.6, "low": 0.3}
-"""The confidence of a memory for each word of a claim."""
+"""The confidence of a memory for each confidence level."""
 HASH_CHARS = 12
 
 # Second-level labels under which countries register names.
@@ -39,10 +39,10 @@ _END_PUNCTUATION = " .!?。！？"
 
 @dataclass(frozen=True)
 class LearnedFact:
-    """The tag of a claim. `corroborations`: how many independent root domains say it."""
+    """A fact that was learned. `corroborations`: how many independent root domains say it."""
 
     topic: str
-    claim: str
+    statement: str
     confidence: str
     corroborations: int
     domains: tuple[str, ...]
@@ -50,48 +50,48 @@ class LearnedFact:
 
     @property
     def key(self) -> str:
-        """`learn:<topic>:<hash of the claim>`"""
-        return f"learn:{slugify(self.topic)}:{hash_claim(self.claim)}"
+        """`learn:<topic>:<hash of the statement>`"""
+        return f"learn:{slugify(self.topic)}:{hash_statement(self.statement)}"
 
     @property
     def content(self) -> str:
-        """The claim with its tag: other facts about it are another content."""
+        """The statement with its tag, so that a new verification changes the content."""
         domains = ", ".join(self.domains) or "none"
         tag = (
-            f"confidence: {self.confidence}; corroborated: {self.corroborations};"
+            f"confidence: {self.confidence}; corroborations: {self.corroborations};"
             f" domains: {domains}; verified: {self.verified.isoformat()}"
         )
-        return f"{self.claim}\n\n[{tag}]"
+        return f"{self.statement}\n\n[{tag}]"
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The tag as data."""
         return {
             "topic": self.topic,
-            "claim": self.claim,
+            "statement": self.statement,
             "confidence": self.confidence,
-            "corroborated": self.corroborations,
+            "corroborations": self.corroborations,
             "domains": list(self.domains),
             "verified": self.verified.isoformat(),
         }
 
 
 def build_learned_fact(
-    topic: str, claim: str, confidence: str, domains: Iterable[str], verified: date
+    topic: str, statement: str, confidence: str, domains: Iterable[str], verified: date
 ) -> LearnedFact:
-    """A claim with its root domains counted.
+    """A fact with its root domains counted.
 
     Raises `InvalidInput` naming the domain that is none.
     """
     roots = sorted(
         {extract_root_domain(domain, f"domains.{index}") for index, domain in enumerate(domains)}
     )
-    return LearnedFact(topic, claim, confidence, len(roots), tuple(roots), verified)
+    return LearnedFact(topic, statement, confidence, len(roots), tuple(roots), verified)
 
 
-def hash_claim(claim: str) -> str:
-    """Short, and the same for a claim however it is spaced, cased and ended."""
-    folded = " ".join(unicodedata.normalize("NFKC", claim).casefold().split())
+def hash_statement(statement: str) -> str:
+    """Short, and the same for a statement however it is spaced, cased and ended."""
+    folded = " ".join(unicodedata.normalize("NFKC", statement).casefold().split())
     return hashlib.sha256(folded.rstrip(_END_PUNCTUATION).encode()).hexdigest()[:HASH_CHARS]
 
 

@@ -62,7 +62,7 @@ Vector = Sequence[float]
 
 def build_windows(turns: Sequence[TurnText]) -> list[str]:
     """The texts whose vectors tell topics apart: one from each place where a topic may begin."""
-    ordered = sorted(turns, key=lambda turn: turn.ord)
+    ordered = sorted(turns, key=lambda turn: turn.ordinal)
     starts = [0, *_find_candidate_cuts(ordered)]
     windows: list[str] = []
     for start, stop in pairwise([*starts, len(ordered)]) if ordered else ():
@@ -81,7 +81,7 @@ def segment_turns(
     exactly one slice; no slice is longer than `MAX_TURNS` turns, nor, unless it is a single turn,
     than `MAX_CHARS` characters.
     """
-    ordered = sorted(turns, key=lambda turn: turn.ord)
+    ordered = sorted(turns, key=lambda turn: turn.ordinal)
     if not ordered:
         return []
     starts = [0, *_find_boundaries(ordered, vectors), len(ordered)]

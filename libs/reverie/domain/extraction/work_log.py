@@ -99,7 +99,7 @@ def find_reported_writes(
         or _LINE_REFERENCE.search(text)
     ):
         return []
-    index = bisect_left(replies, turn.ord, key=lambda reply: reply.ord)
+    index = bisect_left(replies, turn.ordinal, key=lambda reply: reply.ordinal)
     earlier_writes = select_write_turns(replies[max(index - REPORT_LOOKBACK_TURNS, 0) : index])
     return (
         earlier_writes

@@ -114,7 +114,7 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
     }
     best_memory_score = max((hit.scored.score for hit in memories), default=TURN_WEIGHT)
     turn_scores = score_with_adjacent_turns(
-        {turn.id: (turn.session, turn.ord, turn.score) for turn in turns}
+        {turn.id: (turn.session, turn.ordinal, turn.score) for turn in turns}
     )
     ranks = {turn.id: position for position, turn in enumerate(turns, start=1)}
     new_turns = [turn for turn in turns if turn.id not in digested_turn_ids]
@@ -151,7 +151,7 @@ def merge_adjacent_turns(
             merged.append(hit)
             continue
         target = merged[index]
-        turns = sorted([*_turns_of_hit(target), hit.item], key=lambda turn: turn.ord)
+        turns = sorted([*_turns_of_hit(target), hit.item], key=lambda turn: turn.ordinal)
         merged[index] = replace(target, turns=tuple(turns))
         absorbed[hit.item.id] = Rejection("beside", target.item.id)
     return merged, absorbed
@@ -165,8 +165,8 @@ def _are_adjacent(first: RankedHit, second: RankedHit) -> bool:
         len(first_turns) + len(second_turns) <= MAX_MERGED_TURNS
         and first_turns[0].session == second_turns[0].session
         and (
-            second_turns[-1].ord + 1 == first_turns[0].ord
-            or first_turns[-1].ord + 1 == second_turns[0].ord
+            second_turns[-1].ordinal + 1 == first_turns[0].ordinal
+            or first_turns[-1].ordinal + 1 == second_turns[0].ordinal
         )
     )
 

@@ -35,7 +35,7 @@ class TurnHit:
 
     id: UUID
     session: UUID
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: datetime

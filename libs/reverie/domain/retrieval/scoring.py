@@ -58,7 +58,7 @@ def compute_factors(
     if question.time_range and question.time_range.contains(facts.valid_from or facts.created_at):
         factors["period"] = PERIOD_FACTOR
     if question.projects and project_of_scope(facts.scope) in question.projects:
-        factors["place"] = PROJECT_FACTOR
+        factors["project"] = PROJECT_FACTOR
     if facts.kind in question.preferred_kinds:
         factors["kind"] = KIND_FACTOR
     return factors

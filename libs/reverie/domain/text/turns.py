@@ -41,7 +41,7 @@ class TurnText:
     """One stored turn: `ord` counts from 0 in its session; a tool's content is its trace."""
 
     id: UUID
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: datetime

@@ -61,14 +61,14 @@ class Auditor:
             at=datetime.now(UTC),
             tenant=principal.tenant,
             key=principal.key_id,
-            who=principal.actor,
+            actor=principal.actor,
             service=self._service,
             action=route.name,
             changes=is_mutation(route),
             status=response.status,
             problem=request.problem_code,
             subjects=collect_subjects(request.path_values, _json_body(response)),
-            trace=current_trace_id(),
+            trace_id=current_trace_id(),
             client=redact(request.headers.get("User-Agent", "")[:MAX_SUBJECT_LENGTH]).text,
         )
         if is_mutation(route):

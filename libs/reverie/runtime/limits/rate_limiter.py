@@ -157,7 +157,7 @@ class RateLimiter:
         """Another portion, added to what is left of the last, unless that is too old."""
         tenant, holder, name = portion_key
         now = self._now()
-        window = _MINUTE if name.endswith("_a_minute") else _DAY
+        window = _MINUTE if name.endswith("_per_minute") else _DAY
         used_up_quickly = now - portion.fetched_at < 1.0
         portion.size = (
             min(max(portion.size * 2, amount), limit * _MAX_PORTION_SHARE[window])

@@ -119,7 +119,7 @@ def encode_memory(new: NewMemory, reads: Sequence[str], actor: str | None = None
         "summary": new.summary,
         "session": _optional_str(new.session),
         "agent": new.agent,
-        "who": new.agent or actor,
+        "actor": new.agent or actor,
         "git": new.git,
         "tags": list(new.tags),
         "turns": [str(turn) for turn in new.turns],

@@ -98,13 +98,15 @@ class DuplicateStore:
         tenant: tuple[int, str],
         older: DuplicateCandidate,
         newer: DuplicateCandidate,
-        likeness: MemoryComparison,
+        similarity: MemoryComparison,
         headers: Mapping[str, str],
     ) -> DuplicateOutcome | None:
         """Merges the less sure into the surer; None where either changed or they stay apart."""
         pair = _encode_pair(older, newer)
-        pair["fuller"] = pair.get(likeness.fuller_side or "")
-        result = await self._call_function("merge_memories", tenant, pair, likeness.reason, headers)
+        pair["fuller"] = pair.get(similarity.fuller_side or "")
+        result = await self._call_function(
+            "merge_memories", tenant, pair, similarity.reason, headers
+        )
         if "problem" in result:
             return None
         return _parse_outcome(
@@ -116,13 +118,13 @@ class DuplicateStore:
         tenant: tuple[int, str],
         older: DuplicateCandidate,
         newer: DuplicateCandidate,
-        likeness: MemoryComparison,
+        similarity: MemoryComparison,
         headers: Mapping[str, str],
     ) -> DuplicateOutcome | None:
         """Links the newer to the older, which is doubted; None where that was done before."""
         pair = _encode_pair(older, newer)
         result = await self._call_function(
-            "contradict_memories", tenant, pair, likeness.reason, headers
+            "contradict_memories", tenant, pair, similarity.reason, headers
         )
         if "problem" in result:
             return None
@@ -252,20 +254,20 @@ async def _deduplicate_memory(
         if not (subject.imported and candidate.imported)
     ]
     done: list[DeduplicationAction] = []
-    for other, likeness in _find_contradictions(subject, judged):
+    for other, similarity in _find_contradictions(subject, judged):
         outcome = await duplicates.contradict(
-            tenant, *_order_by_age(subject, other), likeness, headers
+            tenant, *_order_by_age(subject, other), similarity, headers
         )
-        done += [DeduplicationAction("contradicted", likeness.reason, outcome)] if outcome else []
+        done += [DeduplicationAction("contradicted", similarity.reason, outcome)] if outcome else []
         if outcome and outcome.id == subject.id:
             subject = replace(subject, version=outcome.version)
-    for other, likeness in judged:
-        if likeness.verdict in MERGEABLE_VERDICTS:
+    for other, similarity in judged:
+        if similarity.verdict in MERGEABLE_VERDICTS:
             outcome = await duplicates.merge(
-                tenant, *_order_by_age(subject, other), likeness, headers
+                tenant, *_order_by_age(subject, other), similarity, headers
             )
             if outcome:
-                return [*done, DeduplicationAction("merged", likeness.reason, outcome)]
+                return [*done, DeduplicationAction("merged", similarity.reason, outcome)]
     return done
 
 

@@ -4,7 +4,7 @@ select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, 
        m.valid_to, coalesce(m.imported_version >= m.version, false) as carried,
        (select v.v
         from (select c.no from chunk c
-              where c.tenant = $1 and c.memory = m.id and c.ord = 0 limit 1) c
+              where c.tenant = $1 and c.memory = m.id and c.ordinal = 0 limit 1) c
         cross join lateral (
           select v.v from vec_bge_small_en_v1_5 v
           where v.tenant = $1 and v.chunk = c.no limit 1) v) as vector,
@@ -36,13 +36,13 @@ cross join lateral (
            order by n.far, n.chunk limit 300)
           order by far, chunk limit 300) v
     cross join lateral (
-      select c.memory, c.ord from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
+      select c.memory, c.ordinal from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
     cross join lateral (
       select m.id from memory m
       where m.tenant = $1 and m.id = c.memory and m.scope = s.scope and m.status = 'active'
         and m.id <> all ($2[s.n:])
       limit 1) m
-    where c.ord = 0
+    where c.ordinal = 0
     order by v.far limit $5
   ), anchored as materialized (
     select o.id
@@ -83,7 +83,7 @@ cross join lateral (
          m.valid_to, coalesce(m.imported_version >= m.version, false) as carried,
          (select (1 - (v.v <=> s.v))::float8
           from (select c.no from chunk c
-                where c.tenant = $1 and c.memory = m.id and c.ord = 0 limit 1) c
+                where c.tenant = $1 and c.memory = m.id and c.ordinal = 0 limit 1) c
           cross join lateral (
             select v.v from vec_bge_small_en_v1_5 v
             where v.tenant = $1 and v.chunk = c.no limit 1) v) as cosine,

@@ -40,7 +40,7 @@ class MemoryChange:
     """
 
     fields: Mapping[str, Any]
-    why: str
+    reason: str
     event: str
     expected_version: int | None = None
 
@@ -65,8 +65,8 @@ class MemoryVersion:
     tags: list[str]
     known_from: datetime
     known_to: datetime | None
-    who: str | None
-    why: str | None
+    actor: str | None
+    reason: str | None
 
 
 class EditStore:
@@ -154,7 +154,7 @@ def _change_args(
         change.expected_version,
         dict(change.fields),
         principal.actor,
-        change.why,
+        change.reason,
         change.event,
         dict(headers),
     )

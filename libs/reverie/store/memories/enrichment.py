@@ -350,7 +350,7 @@ def _encode_links(derived: DerivedData, relatives: int) -> dict[str, Any]:
         "touches": {str(node): dict(meta) for node, meta in derived.touches.items()},
         "relatives": relatives,
         "causes": [_encode_cause(derived.memory, cause) for cause in derived.causes],
-        "told": derived.llm_consulted,
+        "llm_consulted": derived.llm_consulted,
     }
 
 

@@ -78,13 +78,13 @@ order by s.id limit $4;
 
 -- name: export_turn
 -- Turns of the exported sessions, after the key $5.
-select t.session, t.ord,
+select t.session, t.ordinal,
        (to_jsonb(t) - '{tenant,doc,terms}'::text[] || jsonb_build_object('type', 'turn'))::text as line
 from turn t join session s on s.tenant = $1 and s.id = t.session
 where t.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope)
   and ($6::text is null or s.agent = $6)
-  and ($5::text[] is null or (t.session, t.ord) > (($5::text[])[1]::uuid, ($5::text[])[2]::int))
-order by t.session, t.ord limit $4;
+  and ($5::text[] is null or (t.session, t.ordinal) > (($5::text[])[1]::uuid, ($5::text[])[2]::int))
+order by t.session, t.ordinal limit $4;
 
 -- name: summaries_reset_seen
 -- Summaries of the scopes $2 that have to look at all again: what was imported keeps its times.

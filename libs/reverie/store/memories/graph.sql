@@ -46,7 +46,7 @@ from memory_as_of($1, $4) where id = any($2::uuid[]) and scope_matches($3, scope
 
 -- name: graph_edges
 -- The edges among the memories of $2 that were open at $4 (null: now); at most $3.
-select id, src, dst, kind, weight, meta, known_from, known_to, who from edge_as_of($1, $4)
+select id, src, dst, kind, weight, meta, known_from, known_to, actor from edge_as_of($1, $4)
 where src = any($2::uuid[]) and dst = any($2::uuid[])
 order by src, dst, kind limit $3;
 

@@ -27,7 +27,7 @@ class OriginTurn:
 
     id: UUID
     session: UUID
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: datetime

@@ -61,13 +61,13 @@ order by src, dst, kind;
 
 -- name: provenance_turns
 -- The turns a memory was made of, of sessions that agent $4 (null: any) had.
-select t.id, t.session, t.ord, t.role, t.content, t.at
+select t.id, t.session, t.ordinal, t.role, t.content, t.at
 from memory_turn o join memory m on m.tenant = $1 and m.id = o.memory
 join turn t on t.tenant = $1 and t.id = o.turn
 join session s on s.tenant = $1 and s.id = t.session
 where o.tenant = $1 and o.memory = $2 and scope_matches($3, m.scope) and scope_matches($3, s.scope)
   and ($4::text is null or s.agent = $4)
-order by t.session, t.ord limit 200;
+order by t.session, t.ordinal limit 200;
 
 -- name: provenance_session
 -- The session a memory was learned in.

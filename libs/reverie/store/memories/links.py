@@ -74,7 +74,7 @@ class LinkStore:
             closed = await run_once(
                 connection, "unlink", lambda: _close_edge(connection, principal, edge, headers)
             )
-        return _build_event(principal, "unlinked", closed["told"], headers, closed["event"])
+        return _build_event(principal, "unlinked", closed["payload"], headers, closed["event"])
 
 
 def _build_event(
@@ -95,10 +95,10 @@ async def _close_edge(
         principal.check_write(row["src_scope"])
     body = _event_body(edge, row["src"], row["kind"], row["dst"])
     event = str(new_id())
-    item = {"id": str(edge), "who": principal.actor, "event": event, "told": body}
+    item = {"id": str(edge), "actor": principal.actor, "event": event, "payload": body}
     if not await connection.fetch_value("link_close", principal.tenant_name, item, dict(headers)):
         raise NotFound("link", str(edge))
-    return {"told": body, "event": event}
+    return {"payload": body, "event": event}
 
 
 async def _put_edge(
@@ -121,9 +121,9 @@ async def _put_edge(
         "type": link.kind.value,
         "weight": link.weight,
         "metadata": link.metadata,
-        "who": principal.actor,
+        "actor": principal.actor,
         "event": event,
-        "told": _event_body(edge, link.source, link.kind.value, link.target),
+        "payload": _event_body(edge, link.source, link.kind.value, link.target),
     }
     found = await connection.fetch_value("link_put", principal.tenant_name, item, dict(headers))
     if found.get("problem") in _CYCLE_NAMES:

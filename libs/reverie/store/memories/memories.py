@@ -1,4 +1,4 @@
-"""Writes, reads and lists memories, stores verified claims and the names of scopes."""
+"""Writes, reads and lists memories, stores verified facts and the names of scopes."""
 
 from __future__ import annotations
 
@@ -324,8 +324,8 @@ async def _load_neighbours(
     return [MemoryNeighbour(**row) for row in found]
 
 
-class ClaimStore:
-    """The claims of all tenants, each call within one."""
+class FactStore:
+    """The facts of all tenants, each call within one."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -334,28 +334,28 @@ class ClaimStore:
     async def learn(
         self, principal: Principal, new: NewMemory, headers: Mapping[str, str]
     ) -> WriteResult:
-        """Writes the claim. Raises `Conflict` where a later verification stands."""
+        """Writes the fact. Raises `Conflict` where a later verification stands."""
         await self._names.save(principal, new.scope_names)
         item = row_mapping.encode_memory(new, principal.reads, principal.actor)
         found: dict[str, Any] = await retry_on_conflict(
             lambda: call_once(
                 self._db,
-                "claim_put",
+                "fact_put",
                 principal.tenant,
-                "claim_put",
+                "fact_put",
                 principal.tenant_name,
                 item,
                 dict(headers),
             ),
-            "the claim",
+            "the fact",
         )
         if found.get("problem") == "later":
             raise Conflict(
-                f"this claim was verified on {found['verified']} already",
+                f"this fact was verified on {found['verified']} already",
                 {"id": found["id"], "verified": found["verified"]},
             )
         if "problem" in found:
-            raise build_busy_error("the claim")
+            raise build_busy_error("the fact")
         return row_mapping.parse_written(found)
 
     async def page(
@@ -370,7 +370,7 @@ class ClaimStore:
         key_pattern = None if topic is None else f"learn:{_escape_like(topic)}:%"
         async with self._db.tenant_transaction(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "claim_list", list(principal.reads), below, scope, key_pattern, limit
+                "fact_list", list(principal.reads), below, scope, key_pattern, limit
             )
         return [row_mapping.parse_memory(row) for row in found]
 

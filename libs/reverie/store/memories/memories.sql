@@ -66,11 +66,11 @@ where tenant = $1 and scope_matches($5, scope)
        or id between $3 and $4)
 order by id desc limit 6;
 
--- name: claim_list
--- Active claims newest first below $3, of scope $4 and of keys like $5; null for all.
+-- name: fact_list
+-- Active facts newest first below $3, of scope $4 and of keys like $5; null for all.
 select * from memory_view($1) m
 where m.tenant = $1 and scope_matches($2, m.scope) and m.status = 'active'
-  and m.key like 'learn:%' and m.metadata ? 'learned'
+  and m.key like 'learn:%' and m.metadata ? 'fact'
   and ($3::uuid is null or m.id < $3)
   and ($4::text is null or m.scope = $4)
   and ($5::text is null or m.key like $5)

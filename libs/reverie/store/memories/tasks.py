@@ -21,12 +21,12 @@ from reverie.store.db.idempotency import call_once
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A task's state as shown; `waits_for` names what the key may read."""
+    """A task's state as shown; `depends_on` names what the key may read."""
 
     state: str
     claimed_by: str | None
     claimed_until: datetime | None
-    waits_for: Sequence[UUID]
+    depends_on: Sequence[UUID]
     claimable: bool
 
 
@@ -113,7 +113,7 @@ def _parse_status(row: asyncpg.Record) -> TaskStatus:
         state=row["state"],
         claimed_by=row["claimed_by"],
         claimed_until=row["claimed_until"],
-        waits_for=tuple(row["waits_for"]),
+        depends_on=tuple(row["depends_on"]),
         claimable=row["claimable"],
     )
 
@@ -142,7 +142,7 @@ def _build_error(memory: UUID, found: Mapping[str, Any]) -> ReverieError:
         case "waits":
             blockers = ", ".join(found["for"]) or "a task that this key may not read"
             return Conflict(
-                f"to be done before this task: {blockers}", {"waits_for": list(found["for"])}
+                f"to be done before this task: {blockers}", {"depends_on": list(found["for"])}
             )
         case "closed":
             return Conflict(f"this task is {found['status']}: it cannot be worked on")

@@ -1,15 +1,15 @@
 -- name: task_get
 -- Where one task stood at $4 (null: now); of what it waited for, those that the grants $3 cover.
 select s.state, s.claimed_by, s.claimed_until, s.claimable,
-       array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
-             where scope_matches($3, w.scope)) as waits_for
+       array(select w.id from unnest(s.depends_on, s.waits_in) w (id, scope)
+             where scope_matches($3, w.scope)) as depends_on
 from task_as_of($1, $2, coalesce($4::timestamptz, 'infinity')) s;
 
 -- name: task_list
 -- Tasks newest first below $3, of scope $4, in states $5, that may be claimed or not $6; null for all.
 select m.*, s.state, s.claimed_by, s.claimed_until, s.claimable,
-       array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
-             where scope_matches($2, w.scope)) as waits_for
+       array(select w.id from unnest(s.depends_on, s.waits_in) w (id, scope)
+             where scope_matches($2, w.scope)) as depends_on
 from memory_view($1) m cross join lateral task_as_of($1, m.id, 'infinity') s
 where m.tenant = $1 and scope_matches($2, m.scope) and m.kind = 'task' and m.status = 'active'
   and ($3::uuid is null or m.id < $3)

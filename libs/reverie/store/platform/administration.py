@@ -36,10 +36,10 @@ class ApiKey:
     project: str | None
     agent: str | None
     created: datetime
-    expires: datetime | None
+    expires_at: datetime | None
     revoked: datetime | None
     limits: Mapping[str, int] = field(default_factory=dict)
-    old_until: datetime | None = None
+    previous_expires_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ class AdministrationStore:
         async with self._db.tenant_transaction(principal.tenant) as connection:
             return await _load_manageable_key(connection, principal, key_id)
 
-    async def change_key(
+    async def update_key(
         self, principal: Principal, key_id: UUID, changes: Mapping[str, Any]
     ) -> ApiKey:
-        """Changes `label`, `expires` or `limits`. Raises `NotFound`, `Forbidden`."""
+        """Changes `label`, `expires_at` or `limits`. Raises `NotFound`, `Forbidden`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             changed = replace(await _load_manageable_key(connection, principal, key_id), **changes)
             limits = dict(changed.limits)
             await connection.fetch_rows(
-                "admin_key_change", key_id, changed.label, changed.expires, limits
+                "admin_key_change", key_id, changed.label, changed.expires_at, limits
             )
         return changed
 
@@ -142,7 +142,7 @@ class AdministrationStore:
             current = replace(current, **changes)
             limits = dict(current.limits)
             await connection.fetch_rows(
-                "admin_key_change", key_id, current.label, current.expires, limits
+                "admin_key_change", key_id, current.label, current.expires_at, limits
             )
             return True
 

@@ -1,27 +1,27 @@
 -- name: admin_keys
 -- Keys of a tenant by id, after $2; never their text or hash.
-select id, label, role, reads, writes, project, agent, created, expires, revoked, limits,
-       case when old_until > now() then old_until end as old_until
+select id, label, role, reads, writes, project, agent, created, expires_at, revoked, limits,
+       case when previous_expires_at > now() then previous_expires_at end as previous_expires_at
 from api_key where tenant = $1 and ($2::uuid is null or id > $2) order by id limit $3;
 
 -- name: admin_key_add
 -- A new key of a tenant.
-insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent, expires, limits)
+insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent, expires_at, limits)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: admin_key_get
 -- A key by its id, locked; never its text or hash.
-select id, label, role, reads, writes, project, agent, created, expires, revoked, limits,
-       case when old_until > now() then old_until end as old_until
+select id, label, role, reads, writes, project, agent, created, expires_at, revoked, limits,
+       case when previous_expires_at > now() then previous_expires_at end as previous_expires_at
 from api_key where tenant = $1 and id = $2 for update;
 
 -- name: admin_key_change
 -- Gives a key another label, end or limits.
-update api_key set label = $3, expires = $4, limits = $5 where tenant = $1 and id = $2;
+update api_key set label = $3, expires_at = $4, limits = $5 where tenant = $1 and id = $2;
 
 -- name: admin_key_rotate
 -- Gives a key another text; the one before works for $4 seconds more.
-update api_key set old_hash = hash, old_until = now() + make_interval(secs => $4), hash = $3
+update api_key set old_hash = hash, previous_expires_at = now() + make_interval(secs => $4), hash = $3
 where tenant = $1 and id = $2;
 
 -- name: admin_key_set_text

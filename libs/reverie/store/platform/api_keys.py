@@ -43,7 +43,7 @@ class NewApiKey:
     project: str | None = None
     agent: str | None = None
     tenant: str = DEFAULT_TENANT
-    expires: datetime | None = None
+    expires_at: datetime | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -60,10 +60,10 @@ class TenantApiKey:
     project: str | None
     agent: str | None
     created: datetime
-    expires: datetime | None
+    expires_at: datetime | None
     revoked: datetime | None
     limits: Mapping[str, int]
-    old_until: datetime | None
+    previous_expires_at: datetime | None
 
 
 def generate_key_text() -> str:
@@ -83,7 +83,7 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
         tenant = _ensure_tenant(connection, new.tenant)
         connection.execute(
             "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent,"
-            " expires, limits) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            " expires_at, limits) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
             " on conflict do nothing",
             (
                 tenant,
@@ -95,7 +95,7 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
                 list(new.writes),
                 new.project,
                 new.agent,
-                new.expires,
+                new.expires_at,
                 Jsonb(dict(new.limits)),
             ),
         )
@@ -122,8 +122,9 @@ def list_keys(url: str) -> list[TenantApiKey]:
         for number, name in select_tenants(connection):
             set_tenant(connection, number)
             found = connection.execute(
-                "select id::text, label, role, reads, writes, project, agent, created, expires,"
-                " revoked, limits, case when old_until > now() then old_until end as old_until"
+                "select id::text, label, role, reads, writes, project, agent, created, expires_at,"
+                " revoked, limits, case when previous_expires_at > now() then previous_expires_at"
+                " end as previous_expires_at"
                 " from api_key where tenant = %s order by id",
                 (number,),
             ).fetchall()
@@ -136,9 +137,9 @@ def revoke_key(url: str, key_id: str) -> None:
     _update_key(url, key_id, "revoked = coalesce(revoked, now())", ())
 
 
-def change_key(url: str, key_id: str, changes: Mapping[str, Any]) -> None:
-    """Gives a key other `expires` or `limits`, by its id or its last digits. Raises `NotFound`."""
-    sets = {"expires": "expires = %s", "limits": "limits = %s"}
+def update_key(url: str, key_id: str, changes: Mapping[str, Any]) -> None:
+    """Changes `expires_at` or `limits` of a key, by its id or last digits. Raises `NotFound`."""
+    sets = {"expires_at": "expires_at = %s", "limits": "limits = %s"}
     values = [Jsonb(v) if name == "limits" else v for name, v in changes.items()]
     _update_key(url, key_id, ", ".join(sets[name] for name in changes), values)
 
@@ -152,7 +153,7 @@ def rotate_key(url: str, key_id: str, overlap: float) -> str:
     if row.revoked is not None:
         raise Conflict("this key was revoked: make a new one")
     text = generate_key_text()
-    sets = "old_hash = hash, old_until = now() + make_interval(secs => %s), hash = %s"
+    sets = "old_hash = hash, previous_expires_at = now() + make_interval(secs => %s), hash = %s"
     _update_key(url, row.id, sets, (overlap, hash_key(text)))
     return text
 

@@ -5,7 +5,7 @@ select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) an
 -- name: key_is_valid
 -- Whether a key is still valid.
 select exists (select from api_key where tenant = $1 and id = $2 and revoked is null
-               and (expires is null or expires > now()));
+               and (expires_at is null or expires_at > now()));
 
 -- name: cursor_key
 -- What seals the numbers that a tenant is given.

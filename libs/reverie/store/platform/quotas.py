@@ -77,7 +77,7 @@ class QuotaStore:
 
 def _is_current(name: str, at: datetime, now: datetime) -> bool:
     """Whether what was counted then has not run out by now."""
-    if name.endswith("_a_minute"):
+    if name.endswith("_per_minute"):
         return now - at < timedelta(minutes=1)
     return at.astimezone(UTC).date() == now.date()
 
@@ -106,8 +106,8 @@ class LlmUsageStore:
             own_limits: dict[str, int] = (
                 await connection.fetch_value("setting_get", "*", "llm") or {}
             )
-        calls = min(self._calls, own_limits.get("calls_a_day", self._calls))
-        return calls, min(self._tokens, own_limits.get("tokens_a_day", self._tokens)), own_limits
+        calls = min(self._calls, own_limits.get("calls_per_day", self._calls))
+        return calls, min(self._tokens, own_limits.get("tokens_per_day", self._tokens)), own_limits
 
     async def update_limits(self, tenant: int, changes: Mapping[str, int] | None) -> None:
         """Sets some of the tenant's own limits; None takes all back."""
@@ -131,7 +131,7 @@ class LlmUsageStore:
     ) -> None:
         """Counts further calls, failed ones and tokens."""
         principal = get_current_principal()
-        if principal is not None and principal.limits.llm_tokens_a_day is not None:
+        if principal is not None and principal.limits.llm_tokens_per_day is not None:
             await self._quotas.add(
                 tenant,
                 quota_holder_of(principal.key_id),
@@ -143,7 +143,7 @@ class LlmUsageStore:
 
     async def _key_has_budget(self) -> bool:
         principal = get_current_principal()
-        limit = principal.limits.llm_tokens_a_day if principal else None
+        limit = principal.limits.llm_tokens_per_day if principal else None
         if principal is None or limit is None:
             return True
         holder = quota_holder_of(principal.key_id)

@@ -70,11 +70,11 @@ class RedactedRow:
 class BackfillState:
     """How far the texts of a tenant were gone through since a secret was last put."""
 
-    wanted: datetime
+    requested_at: datetime
     finished: datetime | None
-    passages: int
-    looked: int
-    scrubbed: int
+    passes: int
+    examined: int
+    redacted: int
 
 
 class RedactionBackfillStore:

@@ -14,6 +14,6 @@ order by key limit $3;
 
 -- name: redaction_state
 -- How far the texts of the tenant were gone through since a secret was last put.
-select e.requested as wanted, e.finished, e.runs as passages, e.rows_read as looked,
-       e.rows_redacted as scrubbed
+select e.requested as requested_at, e.finished, e.runs as passes, e.rows_read as examined,
+       e.rows_redacted as redacted
 from vault_epoch e where e.tenant = $1 and e.requested is not null;

@@ -225,7 +225,7 @@ class VaultStore:
             secret=row["secret"],
             readable=self._cipher.has_key(row["key_id"]),
             version=row["version"],
-            written_by=row["who"],
+            written_by=row["actor"],
             created=row["created"],
             updated=row["updated"],
         )

@@ -1,24 +1,24 @@
 -- name: vault_put
 -- Writes an entry; no row where its version is not the one expected ($9; 0: it must be new).
-insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, who)
+insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, actor)
 select $1, $2, $3, $4, $5, $6, $7, $8
 where coalesce($9::bigint, 0) = 0
    or exists (select from vault o where o.tenant = $1 and o.scope = $2 and o.key = $3)
 on conflict (tenant, scope, key) do update
   set value = excluded.value, sealed = excluded.sealed, secret = excluded.secret,
-      key_id = excluded.key_id, who = excluded.who, version = v.version + 1, updated = now()
+      key_id = excluded.key_id, actor = excluded.actor, version = v.version + 1, updated = now()
   where $9::bigint is null or v.version = $9
 returning version;
 
 -- name: vault_get
 -- One entry that the key may read.
-select v.scope, v.key, v.value, v.sealed, v.secret, v.key_id, v.version, v.who, v.created, v.updated
+select v.scope, v.key, v.value, v.sealed, v.secret, v.key_id, v.version, v.actor, v.created, v.updated
 from vault v
 where v.tenant = $1 and v.scope = $2 and v.key = $3 and scope_matches($4, v.scope);
 
 -- name: vault_list
 -- Names and metadata in the order of scope and key, after the place ($4, $5).
-select v.scope, v.key, v.secret, v.key_id, v.version, v.who, v.created, v.updated
+select v.scope, v.key, v.secret, v.key_id, v.version, v.actor, v.created, v.updated
 from vault v
 where v.tenant = $1 and scope_matches($2, v.scope) and ($3::text is null or v.scope = $3)
   and (v.scope, v.key) > ($4, $5)

@@ -20,7 +20,7 @@ class WebhookInfo:
 
     project: str
     kind: str
-    who: str
+    updated_by: str
     readable: bool
     created: datetime
     updated: datetime
@@ -101,8 +101,10 @@ class WebhookStore:
 
     def _parse_webhook(self, row: Any) -> WebhookInfo:
         readable = self._cipher.has_key(row["key_id"])
-        names = ("project", "kind", "who", "created", "updated")
-        return WebhookInfo(readable=readable, **{name: row[name] for name in names})
+        names = ("project", "kind", "created", "updated")
+        return WebhookInfo(
+            readable=readable, updated_by=row["actor"], **{name: row[name] for name in names}
+        )
 
 
 def create_webhook_principal(tenant: int, name: str, project: str, key_id: str) -> Principal:

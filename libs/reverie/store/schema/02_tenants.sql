@@ -46,11 +46,11 @@ create table api_key (
   project text,
   agent text,
   created timestamptz not null default now(),
-  expires timestamptz,
+  expires_at timestamptz,
   revoked timestamptz,
   limits jsonb not null default '{}',
   old_hash bytea,
-  old_until timestamptz,
+  previous_expires_at timestamptz,
   primary key (tenant, id)
 );
 create unique index api_key_hash on api_key (hash);
@@ -99,8 +99,8 @@ create table llm_usage_daily (
   day date not null,
   calls int not null default 0,
   failed int not null default 0,
-  sent bigint not null default 0,
-  received bigint not null default 0,
+  input_tokens bigint not null default 0,
+  output_tokens bigint not null default 0,
   primary key (tenant, day)
 );
 call protect_tenant_table('llm_usage_daily', p_readable => false);
@@ -112,14 +112,14 @@ create table audit (
   id uuid not null,
   at timestamptz not null,
   key text not null,
-  who text not null,
+  actor text not null,
   service text not null,
   action text not null,
   changes boolean not null,
   status smallint not null,
   problem text,
   subjects text[] not null,
-  trace text,
+  trace_id text,
   client text not null,
   primary key (tenant, id)
 ) partition by hash (tenant);
@@ -140,8 +140,8 @@ begin atomic
          coalesce((select s.value from project_setting s
                    where s.tenant = k.tenant and s.project = '*' and s.name = 'limits'), '{}')
   from api_key k join tenant t on t.id = k.tenant
-  where (k.hash = p_hash or (k.old_hash = p_hash and k.old_until > now()))
-    and k.revoked is null and (k.expires is null or k.expires > now());
+  where (k.hash = p_hash or (k.old_hash = p_hash and k.previous_expires_at > now()))
+    and k.revoked is null and (k.expires_at is null or k.expires_at > now());
 end;
 call run_across_tenants('find_key(bytea)');
 

@@ -34,7 +34,7 @@ create table memory (
   session uuid,
   agent text,
   -- Who wrote it first: the agent, or else the key.
-  who text,
+  actor text,
   source text not null,
   git jsonb,
   metadata jsonb not null default '{}',
@@ -107,15 +107,15 @@ call partition_by_tenant('memory_turn');
 call protect_tenant_table('memory_turn');
 
 -- What a memory was before each change: `state` holds its other columns, its tags and its task.
--- `who` and `why` describe the change that ended this version.
+-- `actor` and `reason` describe the change that ended this version.
 create table memory_version (
   tenant int not null,
   memory uuid not null,
   version int not null,
   content text not null,
   status text not null,
-  who text,
-  why text not null,
+  actor text,
+  reason text not null,
   known_from timestamptz not null,
   known_to timestamptz not null default now(),
   state jsonb not null default '{}',

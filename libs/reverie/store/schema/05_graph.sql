@@ -11,7 +11,7 @@ create table edge (
   meta jsonb not null default '{}',
   known_from timestamptz not null default now(),
   known_to timestamptz,
-  who text,
+  actor text,
   closed_by text,
   primary key (tenant, id),
   check (src <> dst)
@@ -226,9 +226,9 @@ begin
   if v_linked ? 'problem' or v_linked ->> 'id' <> p_item ->> 'id' then
     return v_linked || jsonb_build_object('created', false);
   end if;
-  update edge e set who = p_item ->> 'who' where e.tenant = p_tenant and e.id = v_id;
+  update edge e set actor = p_item ->> 'actor' where e.tenant = p_tenant and e.id = v_id;
   perform enqueue_event(p_tenant, (p_item ->> 'event')::uuid, 'memory.' || p_tenant_name || '.linked',
-                        p_item -> 'told', p_headers);
+                        p_item -> 'payload', p_headers);
   return v_linked || jsonb_build_object('created', true);
 end $$;
 
@@ -237,11 +237,11 @@ create function link_close(p_tenant int, p_tenant_name text, p_item jsonb, p_hea
 returns boolean
 language plpgsql as $$
 begin
-  update edge e set known_to = greatest(now(), e.known_from), closed_by = p_item ->> 'who'
+  update edge e set known_to = greatest(now(), e.known_from), closed_by = p_item ->> 'actor'
   where e.tenant = p_tenant and e.id = (p_item ->> 'id')::uuid and e.known_to is null;
   if not found then return false; end if;
   perform enqueue_event(p_tenant, (p_item ->> 'event')::uuid, 'memory.' || p_tenant_name || '.unlinked',
-                        p_item -> 'told', p_headers);
+                        p_item -> 'payload', p_headers);
   return true;
 end $$;
 

@@ -39,7 +39,7 @@ end;
 -- superseded that; a forgotten task holds nothing up.
 create function task_as_of(p_tenant int, p_memory uuid, p_at timestamptz)
 returns table (memory uuid, state text, claimed_by text, claimed_until timestamptz,
-               waits_for uuid[], waits_in text[], claimable boolean)
+               depends_on uuid[], waits_in text[], claimable boolean)
 language sql stable
 begin atomic
   with recursive needed (id, scope, status, next, state) as (
@@ -170,9 +170,9 @@ begin
     return jsonb_build_object('problem', v_task.state);
   end if;
   if v_state in ('doing', 'done') and (p_seconds is not null or v_state <> v_task.state) then
-    select array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
+    select array(select w.id from unnest(s.depends_on, s.waits_in) w (id, scope)
                  where scope_matches(p_reads, w.scope)) into v_waits
-    from task_as_of(p_tenant, p_memory, 'infinity') s where s.waits_for <> '{}';
+    from task_as_of(p_tenant, p_memory, 'infinity') s where s.depends_on <> '{}';
     if found then
       return jsonb_build_object('problem', 'waits', 'for', v_waits);
     end if;

@@ -61,13 +61,13 @@ create table chunk (
   tenant int not null,
   no bigint not null default nextval('chunk_no'),
   memory uuid not null,
-  ord int not null,
+  ordinal int not null,
   start int not null,
   stop int not null,
   hash bytea not null,
   primary key (tenant, no)
 ) partition by hash (tenant);
-create unique index chunk_memory on chunk (tenant, memory, ord);
+create unique index chunk_memory on chunk (tenant, memory, ordinal);
 create index chunk_hash on chunk (tenant, hash);
 call partition_by_tenant('chunk');
 call protect_tenant_table('chunk');
@@ -265,7 +265,7 @@ create table recall_trace (
   id uuid not null,
   trace uuid,
   at timestamptz not null,
-  who text not null,
+  actor text not null,
   session uuid,
   agent text,
   scopes text[] not null,

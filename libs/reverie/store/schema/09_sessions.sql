@@ -16,7 +16,7 @@ create table session (
   pending int not null default 0,
   pending_segments int not null default 0,
   pending_chars bigint not null default 0,
-  fresh_turns int not null default 0,
+  new_turns int not null default 0,
   fresh_segments int not null default 0,
   fresh_chars bigint not null default 0,
   fresh_since timestamptz,
@@ -42,7 +42,7 @@ create table turn (
   tenant int not null,
   id uuid not null,
   session uuid not null,
-  ord int not null,
+  ordinal int not null,
   doc bigint not null default nextval('turn_doc'),
   role text not null check (role in ('user', 'assistant', 'tool', 'system')),
   content text not null,
@@ -53,11 +53,11 @@ create table turn (
   run uuid,
   primary key (tenant, id)
 ) partition by hash (tenant);
-create unique index turn_ord on turn (tenant, session, ord);
+create unique index turn_ord on turn (tenant, session, ordinal);
 create unique index turn_external on turn (tenant, session, external_id)
   where external_id is not null;
 create unique index turn_doc_no on turn (tenant, doc);
-create index turn_undigested on turn (tenant, session, ord) where run is null;
+create index turn_undigested on turn (tenant, session, ordinal) where run is null;
 call partition_by_tenant('turn');
 call protect_tenant_table('turn');
 
@@ -124,7 +124,7 @@ begin
       select from turn t where t.tenant = p_tenant and t.session = p_session
         and t.external_id = i.external_id))
   ), stored as (
-    insert into turn (tenant, id, session, ord, role, content, tool, external_id, at, terms)
+    insert into turn (tenant, id, session, ordinal, role, content, tool, external_id, at, terms)
     select p_tenant, f.id, p_session, v_session.turns + f.nth - 1, f.role, f.content, f.tool,
            f.external_id, coalesce(f.at, clock_timestamp()), word_count(f.lexemes)
     from fresh f
@@ -142,7 +142,7 @@ begin
     set turns = s.turns + v_accepted, pending = s.pending + v_accepted,
         pending_segments = s.pending_segments + v_segments,
         pending_chars = s.pending_chars + v_chars, appended = clock_timestamp(),
-        fresh_turns = s.fresh_turns + v_accepted, fresh_segments = s.fresh_segments + v_segments,
+        new_turns = s.new_turns + v_accepted, fresh_segments = s.fresh_segments + v_segments,
         fresh_chars = s.fresh_chars + v_chars,
         fresh_since = coalesce(s.fresh_since, clock_timestamp())
     where s.tenant = p_tenant and s.id = p_session;

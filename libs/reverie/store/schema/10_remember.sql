@@ -5,7 +5,7 @@
 create function save_version(p_tenant int, p_old memory, p_actor text, p_why text) returns void
 language sql volatile
 begin atomic
-  insert into memory_version (tenant, memory, version, content, status, who, why, known_from,
+  insert into memory_version (tenant, memory, version, content, status, actor, reason, known_from,
                               known_to, words, state)
   values (p_tenant, p_old.id, p_old.version, p_old.content, p_old.status, p_actor, p_why,
           p_old.known_from, greatest(now(), p_old.known_from), p_old.words,
@@ -110,7 +110,7 @@ declare
   v_version int := p_old.version + v_has_git::int;
 begin
   if v_has_git then
-    perform save_version(p_tenant, p_old, p_item ->> 'who', 'its place in git became known');
+    perform save_version(p_tenant, p_old, p_item ->> 'actor', 'its place in git became known');
   end if;
   update memory m
   set confidence = least(1, greatest(m.confidence, (p_item ->> 'confidence')::real) + 0.05),
@@ -180,17 +180,17 @@ begin
       if v_reason is null then
         return jsonb_build_object('problem', 'conflict', 'id', v_old.id);
       end if;
-      perform supersede(p_tenant, v_old, v_id, p_item ->> 'who', v_reason);
+      perform supersede(p_tenant, v_old, v_id, p_item ->> 'actor', v_reason);
     end if;
     insert into memory (tenant, id, scope, kind, tier, key, content, summary, hash, words, terms,
-                        confidence, pinned, session, agent, who, source, git, metadata,
+                        confidence, pinned, session, agent, actor, source, git, metadata,
                         valid_from, valid_to)
     values (p_tenant, v_id, v_scope, p_item ->> 'kind', p_item ->> 'tier', v_key,
             p_item ->> 'content', p_item ->> 'summary', v_hash, v_words, v_len,
             case when v_soft then greatest((p_item ->> 'confidence')::real, v_old.confidence)
                  else (p_item ->> 'confidence')::real end,
             (p_item ->> 'pinned')::boolean or coalesce(v_soft and v_old.pinned, false),
-            (p_item ->> 'session')::uuid, p_item ->> 'agent', p_item ->> 'who',
+            (p_item ->> 'session')::uuid, p_item ->> 'agent', p_item ->> 'actor',
             p_item ->> 'source', p_item -> 'git', p_item -> 'metadata',
             (p_item ->> 'valid_from')::timestamptz, (p_item ->> 'valid_to')::timestamptz)
     on conflict do nothing
@@ -258,11 +258,11 @@ end $$;
 -- Writes a verified claim, unless a later verification of it exists: {problem: later, id,
 -- verified}. The same facts, however the claim is worded, count as a restatement of the existing
 -- one.
-create function claim_put(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb) returns jsonb
+create function fact_put(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb) returns jsonb
 language plpgsql as $$
 declare
   v_old memory;
-  v_tag jsonb := p_item -> 'metadata' -> 'learned';
+  v_tag jsonb := p_item -> 'metadata' -> 'fact';
   v_item jsonb := p_item;
 begin
   perform set_tenant(p_tenant);
@@ -270,11 +270,11 @@ begin
   select m.* into v_old from memory m
   where m.tenant = p_tenant and m.scope = p_item ->> 'scope' and m.key = p_item ->> 'key'
     and m.status = 'active';
-  if v_old.metadata -> 'learned' ->> 'verified' > v_tag ->> 'verified' then
+  if v_old.metadata -> 'fact' ->> 'verified' > v_tag ->> 'verified' then
     return jsonb_build_object('problem', 'later', 'id', v_old.id,
-                              'verified', v_old.metadata -> 'learned' ->> 'verified');
+                              'verified', v_old.metadata -> 'fact' ->> 'verified');
   end if;
-  if (v_old.metadata -> 'learned') - array['claim', 'topic'] = v_tag - array['claim', 'topic'] then
+  if (v_old.metadata -> 'fact') - array['statement', 'topic'] = v_tag - array['statement', 'topic'] then
     v_item := v_item || jsonb_build_object('hash', encode(v_old.hash, 'hex'));
   end if;
   return remember_item(p_tenant, p_tenant_name, v_item, p_headers);

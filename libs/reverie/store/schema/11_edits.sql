@@ -29,7 +29,7 @@ begin
   if v_result ? 'problem' or (v_result ->> 'id')::uuid = p_old then
     return v_result;
   end if;
-  perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'who', p_why);
+  perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'actor', p_why);
   return v_result || jsonb_build_object('outcome', 'superseded', 'superseded', announce_superseded(
     p_tenant, p_tenant_name, v_old, (v_result ->> 'id')::uuid, p_why, false, p_headers));
 end $$;

@@ -26,7 +26,7 @@ call open_to_system('git_event', 'select');
 create table git_file (
   tenant int not null,
   event uuid not null,
-  ord int not null,
+  ordinal int not null,
   project text not null,
   branch text not null,
   main boolean not null,
@@ -35,7 +35,7 @@ create table git_file (
   at timestamptz not null,
   known_at timestamptz not null,
   facts jsonb not null,
-  primary key (tenant, event, ord)
+  primary key (tenant, event, ordinal)
 ) partition by hash (tenant);
 create index git_file_name on git_file (tenant, project, name, known_at);
 create index git_file_old_name on git_file (tenant, project, old_name, known_at)
@@ -64,19 +64,19 @@ begin atomic
   select p_event.tenant, p_event.project, c.value ->> 'sha', (c.value ->> 'committed_at')::timestamptz
   from jsonb_array_elements(coalesce(p_event.body -> 'commits', '[]')) c
   on conflict do nothing;
-  with told as (
-    select c.value as body, (c.value ->> 'committed_at')::timestamptz as at, c.ordinality as ord,
-           (c.value ->> 'reached_at')::timestamptz as reached
+  with pushed_commits as (
+    select c.value as body, (c.value ->> 'committed_at')::timestamptz as at, c.ordinality as ordinal,
+           (c.value ->> 'merged_at')::timestamptz as reached
     from jsonb_array_elements(coalesce(p_event.body -> 'commits', '[]')) with ordinality c
   ), last as (
     select case when coalesce((p_event.body ->> 'forced')::boolean, false)
-                then p_event.received else coalesce(max(told.at), p_event.received) end as at,
+                then p_event.received else coalesce(max(pushed_commits.at), p_event.received) end as at,
            coalesce((p_event.body ->> 'forced')::boolean, false)
              or coalesce((p_event.body ->> 'merge')::boolean, false)
-               and coalesce(bool_and(told.reached is null), true) as as_one
-    from told
+               and coalesce(bool_and(pushed_commits.reached is null), true) as as_one
+    from pushed_commits
   )
-  insert into git_file (tenant, event, ord, project, branch, main, name, old_name, at, known_at,
+  insert into git_file (tenant, event, ordinal, project, branch, main, name, old_name, at, known_at,
                         facts)
   select p_event.tenant, p_event.id, f.ordinality, p_event.project, p_event.branch,
          case when p_event.body ->> 'default_branch' is not null
@@ -92,10 +92,10 @@ begin atomic
   from jsonb_array_elements(coalesce(p_event.body -> 'files', '[]')) with ordinality f
   cross join last l
   left join lateral (
-    select t.body, t.at, t.reached from told t
+    select t.body, t.at, t.reached from pushed_commits t
     where f.value ->> 'commit' is null or starts_with(t.body ->> 'sha', f.value ->> 'commit')
       or starts_with(f.value ->> 'commit', t.body ->> 'sha')
-    order by t.at desc, t.ord desc limit 1
+    order by t.at desc, t.ordinal desc limit 1
   ) k on true
   on conflict do nothing;
 end;
@@ -234,7 +234,7 @@ end $$;
 
 -- Moves up to p_limit memories of a merged branch to the project. Where the project says the same,
 -- that memory wins; where it says something else under the same key, it is superseded. Returns what
--- became of each: {memory, kind, outcome, why}.
+-- became of each: {memory, kind, outcome, reason}.
 create function branch_promote(
   p_tenant int, p_tenant_name text, p_project text, p_branch text, p_event uuid, p_commit text,
   p_run uuid, p_limit int, p_headers jsonb
@@ -257,7 +257,7 @@ begin
       and m.kind not in ('file', 'entity')
       and (m.status = 'active' or m.status = 'archived' and exists (
         select from memory_version v where v.tenant = p_tenant and v.memory = m.id
-          and v.version = m.version - 1 and v.why = 'its branch was deleted'))
+          and v.version = m.version - 1 and v.reason = 'its branch was deleted'))
     order by m.id limit p_limit for update
   loop
     perform save_version(p_tenant, v_old, 'reverie', v_why);
@@ -291,7 +291,7 @@ begin
     perform enqueue_missed_changes(p_tenant, v_old.id, p_project,
       'git.' || p_tenant_name || '.' || p_project || '.changed', p_headers);
     v_results := v_results || jsonb_build_object('memory', v_old.id, 'kind', v_old.kind, 'outcome',
-      v_outcome, 'why', v_why);
+      v_outcome, 'reason', v_why);
   end loop;
   return v_results;
 end $$;

@@ -36,13 +36,13 @@ create table review (
   version int not null,
   verdict text not null check (verdict in ('holds', 'changed', 'gone', 'unsure')),
   content text,
-  why text not null,
+  reason text not null,
   author text not null,
   seen timestamptz not null,
-  state text not null default 'open' check (state in ('open', 'accepted', 'refused')),
+  state text not null default 'open' check (state in ('open', 'accepted', 'rejected')),
   created timestamptz not null default now(),
   decided timestamptz,
-  who text,
+  actor text,
   primary key (tenant, id),
   check ((verdict = 'changed') = (content is not null))
 );
@@ -185,10 +185,10 @@ language sql stable
 begin atomic
   select jsonb_agg(jsonb_build_object('commit', s.commit, 'subject', s.subject,
     'committed_at', s.committed_at, 'path', s.path, 'change', s.change, 'grade', s.grade,
-    'score', s.score, 'lines', s.lines, 'way', s.way) order by s.committed_at desc, s.path)
+    'score', s.score, 'lines', s.lines, 'via', s.via) order by s.committed_at desc, s.path)
   from (
     select distinct on (s.commit, s.path) s.commit, s.subject, s.committed_at, s.path, s.change,
-           s.grade, s.score, s.lines, mark_path(p_tenant, s, p_reads) as way
+           s.grade, s.score, s.lines, mark_path(p_tenant, s, p_reads) as via
     from stale_mark s
     where s.tenant = p_tenant and s.memory = p_memory and s.cleared is null
     order by s.commit, s.path, s.score desc, s.origin

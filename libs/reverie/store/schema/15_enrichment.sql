@@ -81,7 +81,7 @@ begin
 end $$;
 
 -- Puts the edges of a memory to the nodes it speaks of ({node: meta}) and closes those to others. A
--- file that the caller named (`told` in the edge's meta) stays linked as long as the memory has
+-- file that the caller named (`memory_version` in the edge's meta) stays linked as long as the memory has
 -- that version.
 create function put_touch_edges(p_tenant int, p_memory memory, p_touches jsonb) returns void
 language plpgsql as $$
@@ -89,7 +89,7 @@ begin
   update edge e set known_to = now()
   where e.tenant = p_tenant and e.src = p_memory.id and e.kind = 'touches' and e.known_to is null
     and e.meta ? 'named' and not p_touches ? e.dst::text
-    and coalesce((e.meta ->> 'told')::int, 0) < p_memory.version;
+    and coalesce((e.meta ->> 'memory_version')::int, 0) < p_memory.version;
   insert into edge as e (tenant, id, src, kind, dst, weight, meta)
   select p_tenant, gen_random_uuid(), p_memory.id, 'touches', t.node::uuid, 1, t.meta
   from jsonb_each(p_touches) t (node, meta) order by t.node
@@ -179,19 +179,19 @@ begin
     using p_tenant, v_nos;
   end if;
   with piece as materialized (
-    select (a.item ->> 'memory')::uuid as memory, (p.n - 1)::int as ord, p.chunk,
+    select (a.item ->> 'memory')::uuid as memory, (p.n - 1)::int as ordinal, p.chunk,
            ((a.item ->> 'first')::int + p.n)::int as position
     from jsonb_array_elements(p_items) a (item)
     cross join lateral jsonb_array_elements(a.item -> 'pieces') with ordinality p (chunk, n)
   ), inserted as (
-    insert into chunk (tenant, memory, ord, start, stop, hash)
-    select p_tenant, p.memory, p.ord, (p.chunk ->> 'start')::int, (p.chunk ->> 'stop')::int,
+    insert into chunk (tenant, memory, ordinal, start, stop, hash)
+    select p_tenant, p.memory, p.ordinal, (p.chunk ->> 'start')::int, (p.chunk ->> 'stop')::int,
            decode(p.chunk ->> 'hash', 'hex')
     from piece p order by p.position
-    returning no, memory, ord)
+    returning no, memory, ordinal)
   select array_agg(m.no order by p.position), array_agg(p.position order by p.position)
   into v_nos, v_positions
-  from inserted m join piece p on p.memory = m.memory and p.ord = m.ord;
+  from inserted m join piece p on p.memory = m.memory and p.ordinal = m.ordinal;
   insert into sparse_splade_tiny (tenant, chunk, v)
   select p_tenant, u.no, p_sparse[u.position] from unnest(v_nos, v_positions) u (no, position)
   where p_sparse[u.position] is not null;
@@ -304,7 +304,7 @@ begin
     select m.* into v_memory from memory m
     where m.tenant = p_tenant and m.id = (v_item ->> 'memory')::uuid;
     perform derive_causes(p_tenant, v_memory, v_item -> 'causes',
-                          coalesce((v_item ->> 'told')::boolean, false));
+                          coalesce((v_item ->> 'llm_consulted')::boolean, false));
   end loop;
   return (
     select jsonb_agg(

@@ -71,7 +71,7 @@ create table dream_decision (
   memory uuid,
   session uuid,
   turns uuid[] not null default '{}',
-  why text not null default '',
+  reason text not null default '',
   created timestamptz not null default now(),
   primary key (tenant, run, no)
 ) partition by hash (tenant);
@@ -98,7 +98,7 @@ begin atomic
   select case when n.segments >= (l.of ->> 'segments')::int then 'segments'
               when n.chars >= (l.of ->> 'chars')::bigint then 'characters'
               when n.turns >= (l.of ->> 'turns')::int then 'turns' end
-  from (select sum(s.fresh_turns) as turns, sum(s.fresh_segments) as segments,
+  from (select sum(s.new_turns) as turns, sum(s.fresh_segments) as segments,
                sum(s.fresh_chars) as chars
         from session s
         where s.tenant = p_tenant and s.scope = p_scope and s.pending > 0) n,
@@ -186,7 +186,7 @@ language sql stable security definer
 begin atomic
   with waiting as materialized (
     select s.tenant, s.scope, min(s.appended) as quiet, min(s.ended) as ended,
-           min(s.fresh_since) as since, sum(s.fresh_turns) as turns,
+           min(s.fresh_since) as since, sum(s.new_turns) as turns,
            sum(s.fresh_segments) as segments, sum(s.fresh_chars) as chars
     from session s left join dream_job d on d.tenant = s.tenant and d.scope = s.scope
     where s.pending > 0 and (d.tenant is null or d.parked is not null and s.appended > d.parked_at)
@@ -202,16 +202,16 @@ begin atomic
                   (select r.ended from dream_run r
                    where r.tenant = w.tenant and r.scope = w.scope and r.ended is not null
                    order by r.id desc limit 1), w.since)
-                  < clock_timestamp() - make_interval(secs => l.every) then 'time' end as why
+                  < clock_timestamp() - make_interval(secs => l.every) then 'time' end as reason
     from waiting w, lateral (
       select 60 * (x.l ->> 'idle_minutes')::float8 as idle,
-             60 * (x.l ->> 'every_minutes')::float8 as every, (x.l ->> 'segments')::int as segments,
+             60 * (x.l ->> 'interval_minutes')::float8 as every, (x.l ->> 'segments')::int as segments,
              (x.l ->> 'chars')::bigint as chars, (x.l ->> 'turns')::int as turns
       from (select dream_limits(w.tenant, w.scope, p_limits) as l) x) l
   )
-  select j.tenant, t.name, j.scope, j.why, case j.why when 'idle' then j.idle end
+  select j.tenant, t.name, j.scope, j.reason, case j.reason when 'idle' then j.idle end
   from judged j join tenant t on t.id = j.tenant
-  where j.why is not null
+  where j.reason is not null
   order by j.quiet limit p_limit;
 end;
 call run_across_tenants('due_dreams(jsonb, int)');
@@ -234,14 +234,14 @@ call run_across_tenants('dream_queue()');
 create function dream_pending_scopes(
   p_tenant int, p_reads text[], p_scope text, p_after text, p_limit int
 ) returns table (scope text, turns bigint, segments bigint, chars bigint, sessions bigint,
-               fresh_turns bigint, since timestamptz, state text, reason text, asked timestamptz,
-               attempts int, error text, run uuid, done int, waiting int)
+               new_turns bigint, since timestamptz, state text, reason text, requested_at timestamptz,
+               attempts int, error text, run uuid, digested int, waiting int)
 language sql stable
 begin atomic
   with places as (
     select s.scope, sum(s.pending) as turns, sum(s.pending_segments) as segments,
            sum(s.pending_chars)::bigint as chars, count(*) as sessions,
-           sum(s.fresh_turns) as fresh_turns, min(s.fresh_since) as since
+           sum(s.new_turns) as new_turns, min(s.fresh_since) as since
     from session s
     where s.tenant = p_tenant and s.pending > 0 and scope_matches(p_reads, s.scope)
       and (p_scope is null or s.scope = p_scope) and (p_after is null or s.scope > p_after)
@@ -252,7 +252,7 @@ begin atomic
       and (p_scope is null or d.scope = p_scope) and (p_after is null or d.scope > p_after)
   )
   select coalesce(p.scope, j.scope), coalesce(p.turns, 0), coalesce(p.segments, 0),
-         coalesce(p.chars, 0), coalesce(p.sessions, 0), coalesce(p.fresh_turns, 0), p.since,
+         coalesce(p.chars, 0), coalesce(p.sessions, 0), coalesce(p.new_turns, 0), p.since,
          case when j.scope is null then 'waiting' when j.parked is not null then 'parked'
               when j.lease_until >= clock_timestamp() then 'running' else 'queued' end,
          j.reason, j.requested, coalesce(j.attempts, 0), j.parked, r.id, r.turns, r.waiting
@@ -351,7 +351,7 @@ end $$;
 -- the memory is active and still says it.
 create function summary_lines(p_tenant int, p_scopes text[], p_versions int[])
 returns table (scope text, version int, no bigint, memory uuid, cited_version int, kind text,
-               content text, status text, stands boolean)
+               content text, status text, is_current boolean)
 language sql stable
 begin atomic
   select v.scope, v.version, x.no, m.id, x.version, coalesce(b.state ->> 'kind', m.kind),

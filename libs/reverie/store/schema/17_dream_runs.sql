@@ -23,8 +23,8 @@ language plpgsql as $$
 begin
   if not has_dream_lease(p_tenant, p_scope, p_epoch) then return false; end if;
   update session s
-  set fresh_turns = 0, fresh_segments = 0, fresh_chars = 0, fresh_since = null
-  where s.tenant = p_tenant and s.id = any(p_sessions) and s.scope = p_scope and s.fresh_turns > 0;
+  set new_turns = 0, fresh_segments = 0, fresh_chars = 0, fresh_since = null
+  where s.tenant = p_tenant and s.id = any(p_sessions) and s.scope = p_scope and s.new_turns > 0;
   return true;
 end $$;
 
@@ -48,11 +48,11 @@ declare
 begin
   select coalesce(max(d.no), 0) into v_first from dream_decision d
   where d.tenant = p_tenant and d.run = p_run;
-  insert into dream_decision (tenant, run, no, scope, outcome, kind, memory, session, turns, why)
+  insert into dream_decision (tenant, run, no, scope, outcome, kind, memory, session, turns, reason)
   select p_tenant, p_run, v_first + d.nth, p_scope, d.item ->> 'outcome', d.item ->> 'kind',
          (d.item ->> 'memory')::uuid, p_session,
          array(select t::uuid from jsonb_array_elements_text(coalesce(d.item -> 'turns', '[]')) t),
-         coalesce(d.item ->> 'why', '')
+         coalesce(d.item ->> 'reason', '')
   from jsonb_array_elements(p_decisions || coalesce(p_record -> 'decisions', '[]'))
        with ordinality d (item, nth);
   update dream_run r
@@ -129,7 +129,7 @@ language plpgsql as $$
 declare
   v_words tsvector := to_tsvector('english', p_item ->> 'words');
 begin
-  perform save_version(p_tenant, p_old, p_item ->> 'who', p_item ->> 'reason');
+  perform save_version(p_tenant, p_old, p_item ->> 'actor', p_item ->> 'reason');
   perform unindex_words(p_tenant, p_old.doc, p_old.words);
   perform index_words(p_tenant, p_old.doc, v_words, word_count(v_words));
   update memory m
@@ -143,11 +143,11 @@ begin
   perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', p_old.id, p_old.version + 1,
                                p_headers, (p_item ->> 'event')::uuid);
   return jsonb_build_object('id', p_old.id, 'outcome', 'rewritten', 'version', p_old.version + 1,
-                            'event', p_item -> 'event', 'why', p_item ->> 'reason');
+                            'event', p_item -> 'event', 'reason', p_item ->> 'reason');
 end $$;
 
 -- Writes one item of a digest. `like` is the existing memory that it resembles: {id, version,
--- verdict, why}. `same` reinforces that memory, `refined` supersedes it, `contradicting` links it
+-- verdict, reason}. `same` reinforces that memory, `refined` supersedes it, `contradicting` links it
 -- and lowers its confidence; where it has changed since, the item is new. Returns what remember_item()
 -- does, or {problem: beyond} for an item of another scope or with turns of another session.
 create function dream_write_item(
@@ -180,23 +180,23 @@ begin
   end if;
   if v_match ->> 'verdict' = 'same' then
     return reinforce_memory(p_tenant, p_tenant_name, v_old, p_item, p_headers)
-           || jsonb_build_object('why', v_match ->> 'why');
+           || jsonb_build_object('reason', v_match ->> 'reason');
   end if;
   v_result := remember_item(p_tenant, p_tenant_name, p_item, p_headers);
   if v_result ->> 'outcome' <> 'created' then
     return v_result;
   end if;
   if v_match ->> 'verdict' = 'refined' and not v_old.pinned and v_old.key is null then
-    perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'who', v_match ->> 'why');
+    perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'actor', v_match ->> 'reason');
     perform announce_superseded(p_tenant, p_tenant_name, v_old, (v_result ->> 'id')::uuid,
-                                v_match ->> 'why', false, p_headers);
-    return v_result || jsonb_build_object('outcome', 'superseded', 'why', v_match ->> 'why');
+                                v_match ->> 'reason', false, p_headers);
+    return v_result || jsonb_build_object('outcome', 'superseded', 'reason', v_match ->> 'reason');
   end if;
   v_pair := jsonb_build_object('older', v_old.id, 'older_version', v_old.version,
                                'newer', v_result ->> 'id', 'newer_version', 1);
   if v_match ->> 'verdict' = 'contradicting' and not contradict_memories(
-       p_tenant, p_tenant_name, v_pair, v_match ->> 'why', p_headers) ? 'problem' then
-    return v_result || jsonb_build_object('outcome', 'contradicting', 'why', v_match ->> 'why');
+       p_tenant, p_tenant_name, v_pair, v_match ->> 'reason', p_headers) ? 'problem' then
+    return v_result || jsonb_build_object('outcome', 'contradicting', 'reason', v_match ->> 'reason');
   end if;
   return v_result;
 end $$;
@@ -251,7 +251,7 @@ begin
     v_decisions := v_decisions || jsonb_build_object(
       'outcome', coalesce(v_result ->> 'outcome', 'refused'), 'kind', v_item ->> 'kind',
       'memory', v_result ->> 'id', 'turns', coalesce(v_item -> 'turns', '[]'),
-      'why', coalesce(v_result ->> 'problem', v_result ->> 'why', v_item ->> 'why', v_item ->> 'reason', ''));
+      'reason', coalesce(v_result ->> 'problem', v_result ->> 'reason', v_item ->> 'decision_reason', v_item ->> 'reason', ''));
   end loop;
   perform link_session_memories(p_tenant, p_scope, p_session, v_results);
   with digested as (
@@ -306,14 +306,14 @@ begin
   into v_reason from dream_job d where d.tenant = p_tenant and d.scope = p_scope;
   if v_reason is null then
     delete from dream_job d where d.tenant = p_tenant and d.scope = p_scope;
-    return jsonb_build_object('state', 'done', 'told', v_progress);
+    return jsonb_build_object('state', 'done', 'progress', v_progress);
   end if;
   update dream_job d
   set again = false, lease_until = null, epoch = 0, attempts = 0, due = clock_timestamp(),
       requested = clock_timestamp(), reason = v_reason
   where d.tenant = p_tenant and d.scope = p_scope;
   perform enqueue_event(p_tenant, p_event, p_subject, jsonb_build_object('scope', p_scope), p_headers);
-  return jsonb_build_object('state', 'again', 'told', v_progress);
+  return jsonb_build_object('state', 'again', 'progress', v_progress);
 end $$;
 
 -- Gives a failed job back after a pause, or parks it after the last attempt, with a dead letter
@@ -350,7 +350,7 @@ begin
                           jsonb_build_object('scope', p_scope), p_dead_letter -> 'headers');
   end if;
   return jsonb_strip_nulls(jsonb_build_object(
-    'state', case when v_parked is null then 'retry' else 'parked' end, 'told', v_progress));
+    'state', case when v_parked is null then 'retry' else 'parked' end, 'progress', v_progress));
 end $$;
 
 -- Gives an unfinished job back, because its worker was asked to stop; it is due at once.

@@ -83,9 +83,9 @@ begin
   if not found then
     update dream_run r set status = 'lost', ended = clock_timestamp()
     where r.tenant = p_tenant and r.scope = p_scope and r.status = 'running'
-      and r.reason = 'tend' and r.epoch < p_epoch;
+      and r.reason = 'maintenance' and r.epoch < p_epoch;
     insert into dream_run (tenant, id, scope, epoch, worker, status, started, ended, reason, error)
-    values (p_tenant, p_run, p_scope, p_epoch, p_worker, p_status, p_started, v_ended, 'tend',
+    values (p_tenant, p_run, p_scope, p_epoch, p_worker, p_status, p_started, v_ended, 'maintenance',
             p_error);
   end if;
   perform add_run_record(p_tenant, p_scope, p_run, null, '[]', p_record);

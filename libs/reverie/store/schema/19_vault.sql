@@ -11,7 +11,7 @@ create table vault (
   secret boolean not null,
   key_id text,
   version bigint not null default 1,
-  who text not null,
+  actor text not null,
   created timestamptz not null default now(),
   updated timestamptz not null default now(),
   primary key (tenant, scope, key),
@@ -27,7 +27,7 @@ create table webhook (
   kind text not null check (kind in ('github', 'gitlab')),
   sealed bytea not null,
   key_id text not null,
-  who text not null,
+  actor text not null,
   created timestamptz not null default now(),
   updated timestamptz not null default now(),
   primary key (tenant, project, kind)
@@ -120,14 +120,14 @@ language sql immutable
 begin atomic
   select v.name, v.col from (values
     ('turn', 'content'), ('turn', 'tool'), ('turn', 'external_id'),
-    ('memory_version', 'content'), ('memory_version', 'why'), ('memory_version', 'state'),
+    ('memory_version', 'content'), ('memory_version', 'reason'), ('memory_version', 'state'),
     ('session', 'external_id'), ('session', 'branch'), ('session', 'summary'), ('edge', 'meta'),
     ('summary', 'content'), ('scope_name', 'name'), ('git_event', 'body'),
     ('git_event', 'branch'), ('stale_mark', 'path'), ('stale_mark', 'subject'),
     ('api_key', 'label'), ('outbox', 'payload'), ('recall_trace', 'query'),
-    ('recall_trace', 'request'), ('dream_decision', 'why'), ('git_file', 'facts'),
+    ('recall_trace', 'request'), ('dream_decision', 'reason'), ('git_file', 'facts'),
     ('git_file', 'name'), ('git_file', 'old_name'), ('git_file', 'branch'),
-    ('review', 'content'), ('review', 'why')) v (name, col);
+    ('review', 'content'), ('review', 'reason')) v (name, col);
 end;
 
 -- The columns of a table's primary key without the tenant; `given` is the value of each at a
@@ -138,10 +138,10 @@ language sql stable
 begin atomic
   select a.attname::text, format('%L::%s', p_row_key ->> a.attname::text, a.atttypid::regtype)
   from pg_index i
-  cross join lateral unnest(i.indkey::int2[]) with ordinality k (no, ord)
+  cross join lateral unnest(i.indkey::int2[]) with ordinality k (no, ordinal)
   join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.no
   where i.indrelid = p_table::regclass and i.indisprimary and a.attname <> 'tenant'
-  order by k.ord;
+  order by k.ordinal;
 end;
 
 -- The texts of a memory that may contain a secret, with its tags.

@@ -29,9 +29,9 @@ create function export_memory_details(p_tenant int, p_memory uuid) returns jsonb
 language sql stable
 begin atomic
   select jsonb_strip_nulls(jsonb_build_object(
-      'said', (select jsonb_agg(to_jsonb(s) - '{tenant,memory}'::text[] order by s.session)
+      'utterances', (select jsonb_agg(to_jsonb(s) - '{tenant,memory}'::text[] order by s.session)
                from session_utterance s where s.tenant = p_tenant and s.memory = p_memory),
-      'used', (select to_jsonb(u) - '{tenant,memory}'::text[]
+      'usage', (select to_jsonb(u) - '{tenant,memory}'::text[]
                from memory_use u where u.tenant = p_tenant and u.memory = p_memory),
       'task', (select to_jsonb(t) - '{tenant,memory}'::text[]
                from task t where t.tenant = p_tenant and t.memory = p_memory),
@@ -63,7 +63,7 @@ language sql stable
 return to_jsonb(p_memory)
   - array['tenant', 'id', 'doc', 'words', 'words_xid', 'terms', 'hash', 'short', 'version',
           'enriched_version', 'imported_version', 'updated', 'known_from']
-  || export_memory_details(p_tenant, p_memory.id) - 'used';
+  || export_memory_details(p_tenant, p_memory.id) - 'usage';
 
 -- Inserts what belongs to a memory. With p_only, whatever the line has of a part replaces the
 -- existing part.
@@ -82,10 +82,10 @@ begin
   end if;
   -- A line without `said` counts as one statement; nodes are never stated.
   perform add_memory_details(p_tenant, p_memory, case
-    when p_row ->> 'kind' in ('file', 'entity') or p_row -> 'said' <> '[]' then p_row - 'hash'
+    when p_row ->> 'kind' in ('file', 'entity') or p_row -> 'utterances' <> '[]' then p_row - 'hash'
     else p_row end);
   for v_part in
-    select * from (values ('said', 'session_utterance'), ('used', 'memory_use'), ('task', 'task'),
+    select * from (values ('utterances', 'session_utterance'), ('usage', 'memory_use'), ('task', 'task'),
                           ('stale', 'stale_mark')) s (name, table_name)
     where p_row ? s.name
   loop
@@ -172,7 +172,7 @@ declare
     || jsonb_build_object('tags', coalesce(p_row -> 'tags', '[]'),
                           'turns', coalesce(p_row -> 'turns', '[]'))
     || (select coalesce(jsonb_object_agg(d.key, d.value), '{}') from jsonb_each(p_row) d
-        where d.key in ('said', 'task', 'stale') and d.value not in ('null', '[]'));
+        where d.key in ('utterances', 'task', 'stale') and d.value not in ('null', '[]'));
 begin
   if p_old.status = 'deleted' or p_strategy = 'skip'
      or p_strategy = 'merge' and v_new.updated <= p_old.updated

@@ -163,7 +163,7 @@ begin
   end loop;
   update session s
   set turns = n.turns, pending = n.pending, pending_chars = n.chars
-  from (select t.session, max(t.ord) + 1 as turns, count(*) filter (where t.run is null) as pending,
+  from (select t.session, max(t.ordinal) + 1 as turns, count(*) filter (where t.run is null) as pending,
                coalesce(sum(length(t.content)) filter (where t.run is null), 0) as chars
         from turn t where t.tenant = p_tenant
           and t.session in (select (r ->> 'session')::uuid from jsonb_array_elements(p_rows) r)

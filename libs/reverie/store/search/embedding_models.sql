@@ -13,8 +13,8 @@ from tenant t where t.id = $1 and t.model is not null;
 
 -- name: model_list
 -- The embedding models that are noted of a tenant, and which of them its meaning goes by.
-select o.name, (o.told ->> 'dims')::int as dims, o.name = t.model as active
-from tenant t, jsonb_each(t.models) o (name, told) where t.id = $1 order by o.name;
+select o.name, (o.details ->> 'dims')::int as dims, o.name = t.model as active
+from tenant t, jsonb_each(t.models) o (name, details) where t.id = $1 order by o.name;
 
 -- name: model_probe
 -- What that model made of the probe text.

@@ -37,7 +37,7 @@ class RecallTraceRecord:
     scopes: Sequence[str]
     query: str
     asked: Mapping[str, Any]
-    told: Mapping[str, Any]
+    details: Mapping[str, Any]
 
 
 class RecallTraceStore:
@@ -93,10 +93,10 @@ def _encode_trace(trace: RecallTraceRecord) -> tuple[Any, ...]:
         list(trace.scopes),
         trace.query,
         trace.asked,
-        zlib.compress(to_json(trace.told), _COMPRESSION_LEVEL),
+        zlib.compress(to_json(trace.details), _COMPRESSION_LEVEL),
     )
 
 
 def _parse_trace(row: asyncpg.Record) -> RecallTraceRecord:
-    details = json.loads(zlib.decompress(row["told"])) if row["told"] else {}
-    return RecallTraceRecord(**{**row, "told": details})
+    details = json.loads(zlib.decompress(row["details"])) if row["details"] else {}
+    return RecallTraceRecord(**{**row, "details": details})

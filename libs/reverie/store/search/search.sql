@@ -68,9 +68,9 @@ with term as materialized (
   from term t join turn_posting p on p.tenant = $1 and p.term = t.no
   group by p.doc order by score desc, p.doc
 )
-select t.id, t.session, t.ord, t.role, t.content, t.at, t.scope, t.agent, s.score
+select t.id, t.session, t.ordinal, t.role, t.content, t.at, t.scope, t.agent, s.score
 from scored s cross join lateral (
-  select t.id, t.session, t.ord, t.role, t.content, t.at, x.scope, x.agent
+  select t.id, t.session, t.ordinal, t.role, t.content, t.at, x.scope, x.agent
   from turn t join session x on x.tenant = $1 and x.id = t.session
   where t.tenant = $1 and t.doc = s.doc and t.role <> 'tool'
     and scope_matches($3, x.scope) and ($4::text is null or x.agent = $4)
@@ -180,7 +180,7 @@ cross join lateral (
 where me.session is not null;
 
 -- name: recall_candidates
--- What a memory is worth beside its likeness to a question; its text is for telling doubles apart.
+-- What a memory is worth beside its similarity to a question; its text is for telling doubles apart.
 -- Looked up one by one: any other way hangs on statistics. Those of $7 are wanted only where they may
 -- hold one of the names $8; what letters beyond ASCII are as small ones, who asks must tell.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,

@@ -59,10 +59,12 @@ class CachedVectors:
         """The nearest `count` chunks in no order, their memories, and the cosine of the last."""
         # In 16 bits, as Postgres is asked.
         query = vector.astype(np.float16).astype(np.float32)
-        likeness = np.vecdot(self.rows, query / np.linalg.norm(query))
-        best = np.argpartition(likeness, -count)[-count:] if count < len(likeness) else slice(None)
+        similarity = np.vecdot(self.rows, query / np.linalg.norm(query))
+        best = (
+            np.argpartition(similarity, -count)[-count:] if count < len(similarity) else slice(None)
+        )
         memories = [UUID(bytes=raw) for raw in self.memories[best].tolist()]
-        return self.chunks[best].tolist(), memories, float(likeness[best].min())
+        return self.chunks[best].tolist(), memories, float(similarity[best].min())
 
 
 class VectorCache(TenantCache[CachedVectors]):

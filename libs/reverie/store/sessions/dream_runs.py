@@ -50,21 +50,21 @@ class DigestedSession:
     session: UUID
     turns: int
     chars: int
-    first: int
-    last: int
+    first_ordinal: int
+    last_ordinal: int
 
 
 @dataclass(frozen=True)
 class DreamDecisionRecord:
     """What became of one thing; `content` and `status` are those of the memory now."""
 
-    no: int
+    number: int
     outcome: str
     kind: str | None
     memory: UUID | None
     session: UUID | None
     turns: list[UUID]
-    why: str
+    reason: str
     status: str | None
     content: str | None
 
@@ -74,7 +74,7 @@ class PendingScope:
     """What of a scope is undigested, and what is asked for: waiting (nothing), queued, running or
     parked.
 
-    `fresh_turns` came since a worker last looked; `done` of the `list_pending` ones of `get` are
+    `new_turns` came since a worker last looked; `done` of the `list_pending` ones of `get` are
     dreamt.
     """
 
@@ -83,15 +83,15 @@ class PendingScope:
     segments: int
     chars: int
     sessions: int
-    fresh_turns: int
+    new_turns: int
     since: datetime | None
     state: str
     reason: str | None
-    asked: datetime | None
+    requested_at: datetime | None
     attempts: int
     error: str | None
     run: UUID | None
-    done: int | None
+    digested: int | None
     waiting: int | None
 
 

@@ -84,7 +84,7 @@ class ExistingMatch:
     id: UUID
     version: int
     verdict: Literal["same", "refined", "contradicting"]
-    why: str
+    reason: str
 
     def encode(self) -> dict[str, Any]:
         """As the store takes it."""
@@ -98,7 +98,7 @@ class PromotedMemory:
     memory: UUID
     kind: str
     outcome: Literal["promoted", "superseded"]
-    why: str
+    reason: str
 
 
 class DreamStore:
@@ -215,7 +215,7 @@ class DreamStore:
         record = record or DreamRunLog()
         payload = [
             row_mapping.encode_memory(new, ["*"])
-            | {"why": record.reasons.get(new.id)}
+            | {"decision_reason": record.reasons.get(new.id)}
             | ({"like": matches[new.id].encode()} if matches and new.id in matches else {})
             for new in items
         ]
@@ -374,10 +374,10 @@ def _build_digested_events(
     lease: DreamLease, found: Mapping[str, Any], event_id: UUID, headers: Mapping[str, str]
 ) -> list[OutgoingEvent]:
     """The event that says how a run ended, as it stands in the outbox."""
-    if "told" not in found:
+    if "progress" not in found:
         return []
     subject = memory_subject(lease.tenant_name, "digested")
-    return [build_outgoing_event(lease.tenant, subject, found["told"], headers, event_id)]
+    return [build_outgoing_event(lease.tenant, subject, found["progress"], headers, event_id)]
 
 
 def _parse_statement(row: Any) -> ComparedMemory:

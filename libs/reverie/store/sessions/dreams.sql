@@ -14,13 +14,13 @@ order by s.id limit $5;
 
 -- name: dream_turns
 -- Undigested turns of a session in order, after the ordinal $3.
-select id, ord, role, content, at, tool from turn
-where tenant = $1 and session = $2 and run is null and ord > $3 order by ord limit $4;
+select id, ordinal, role, content, at, tool from turn
+where tenant = $1 and session = $2 and run is null and ordinal > $3 order by ordinal limit $4;
 
 -- name: session_turns
 -- The first turns of a session, digested or not.
-select id, ord, role, content, at, tool from turn
-where tenant = $1 and session = $2 order by ord limit $3;
+select id, ordinal, role, content, at, tool from turn
+where tenant = $1 and session = $2 order by ordinal limit $3;
 
 -- name: dream_similar_memories
 -- Active memories of the scope $2 that share the rarest words with the text $3, the likest first.

@@ -51,7 +51,7 @@ class TurnRecord:
 
     id: UUID
     session: UUID
-    ord: int
+    ordinal: int
     role: str
     content: str
     at: datetime

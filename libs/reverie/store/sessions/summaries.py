@@ -28,7 +28,7 @@ class SummaryBasis:
     now: datetime
     seen: datetime | None
     complete: bool
-    rests_on: Mapping[UUID, int]
+    sources: Mapping[UUID, int]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SummarySource:
 
     memory: UUID
     version: int
-    stands: bool
+    current: bool
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class StoredSummary:
     version: int
     content: str
     tokens: int
-    made: datetime
+    created_at: datetime
     run: UUID | None
-    rests_on: tuple[SummarySource, ...]
+    sources: tuple[SummarySource, ...]
 
 
 class SummaryStore:
@@ -64,8 +64,8 @@ class SummaryStore:
         """What the scope's summary rests on."""
         async with self._db.tenant_transaction(lease.tenant) as connection:
             [row] = await connection.fetch_rows("summary_state", lease.scope)
-        rests_on = dict(zip(row["memories"], row["versions"], strict=True))
-        return SummaryBasis(row["now"], row["seen"], row["complete"], rests_on)
+        sources = dict(zip(row["memories"], row["versions"], strict=True))
+        return SummaryBasis(row["now"], row["seen"], row["complete"], sources)
 
     async def list_memories(self, lease: DreamLease, limit: int) -> list[Memory]:
         """Active memories of the scope, the weightiest first."""
@@ -78,7 +78,7 @@ class SummaryStore:
     ) -> list[Memory]:
         """What a summary rests on, as far as it stands, with the last `limit` of the scope that
         changed since, and what a run came upon."""
-        since, source_ids = read_at - LOOKBACK, list(basis.rests_on)
+        since, source_ids = read_at - LOOKBACK, list(basis.sources)
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows(
                 "summary_changed_memories", lease.scope, source_ids, since, run, limit
@@ -95,7 +95,7 @@ class SummaryStore:
         read_at: datetime,
     ) -> bool:
         """Puts the summary of the scope; False where the lease was lost."""
-        rests_on = {
+        sources = {
             "run": str(run),
             "seen": read_at.isoformat(),
             "complete": summary.is_complete,
@@ -104,7 +104,7 @@ class SummaryStore:
         }
         return bool(
             await self._db.call(
-                "put_summary", lease.tenant, lease.scope, lease.epoch, content, tokens, rests_on
+                "put_summary", lease.tenant, lease.scope, lease.epoch, content, tokens, sources
             )
         )
 
@@ -180,7 +180,7 @@ def _parse_version(scope: str, row: Any, lines: Sequence[Any]) -> StoredSummary:
         row["version"],
         text,
         row["tokens"],
-        row["made"],
+        row["created_at"],
         row["run"],
         _parse_sources(existing_lines),
     )
@@ -188,5 +188,5 @@ def _parse_version(scope: str, row: Any, lines: Sequence[Any]) -> StoredSummary:
 
 def _parse_sources(lines: Sequence[Any]) -> tuple[SummarySource, ...]:
     return tuple(
-        SummarySource(line["memory"], line["cited_version"], line["stands"]) for line in lines
+        SummarySource(line["memory"], line["cited_version"], line["is_current"]) for line in lines
     )

@@ -1,7 +1,7 @@
 -- name: summary_outdated_lines
 -- What summaries tell although it stands no more: by what they rest on, and where that is not known (one
 -- that was imported), by what was forgotten, replaced or archived after they were written.
-select l.scope, l.content from summary_lines($1, $2, null) l where not l.stands
+select l.scope, l.content from summary_lines($1, $2, null) l where not l.is_current
 union all
 select s.scope, m.content
 from summary s cross join lateral (
@@ -58,7 +58,7 @@ order by scope limit $5;
 
 -- name: summary_versions
 -- The versions of the summary of scope $3 that the grants $2 cover, newest first below $4.
-select version, tokens, created as made, run from summary_version
+select version, tokens, created as created_at, run from summary_version
 where tenant = $1 and scope_matches($2, scope) and scope = $3 and ($4::int is null or version < $4)
 order by version desc limit $5;
 

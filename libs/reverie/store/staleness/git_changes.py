@@ -83,7 +83,7 @@ class GitChangeStore:
             return None
         body = GitChange.model_validate_json(json.dumps(row["body"]))
         return StoredGitChange(
-            row["id"], row["project"], row["branch"], body, row["processed"], row["told"]
+            row["id"], row["project"], row["branch"], body, row["processed"], row["fingerprint"]
         )
 
     async def list_unprocessed(

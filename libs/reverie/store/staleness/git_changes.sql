@@ -1,6 +1,6 @@
 -- name: change_get
 -- A stored change; `told` tells what it says now from what it will.
-select id, project, branch, body, processed, md5(body::text) as told from git_event where tenant = $1 and id = $2;
+select id, project, branch, body, processed, md5(body::text) as fingerprint from git_event where tenant = $1 and id = $2;
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.

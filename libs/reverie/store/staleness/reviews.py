@@ -51,8 +51,8 @@ class ReviewVerdict:
 
     verdict: str
     content: str | None
-    why: str
-    made_by: str
+    reason: str
+    generated_by: str
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class MemoryReview:
     version: int
     verdict: str
     content: str | None
-    why: str
-    made_by: str
+    reason: str
+    generated_by: str
     state: str
-    made: datetime
-    decided: datetime | None
-    who: str | None
+    created_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
     scope: str
-    told: str
+    current_content: str
     standing: int
 
 
@@ -100,7 +100,7 @@ class ReviewStore:
     async def put(self, tenant: int, candidate: ReviewCandidate, verdict: ReviewVerdict) -> UUID:
         """Notes what is said of a memory; what is unsure waits for nobody."""
         review_id = new_id()
-        values = (verdict.verdict, verdict.content, verdict.why, verdict.made_by)
+        values = (verdict.verdict, verdict.content, verdict.reason, verdict.generated_by)
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows(
                 "review_put", review_id, candidate.id, candidate.version, *values, candidate.seen
@@ -144,7 +144,7 @@ class ReviewStore:
         """Leaves the memory as it is; answers which. Raises `NotFound`, `Forbidden`, `Conflict`."""
 
         async def decide() -> str:
-            return str((await _decide(connection, principal, review_id, "refused")).memory)
+            return str((await _decide(connection, principal, review_id, "rejected")).memory)
 
         async with self._db.tenant_transaction(principal.tenant) as connection:
             return UUID(await run_once(connection, "decide", decide))
@@ -174,7 +174,7 @@ async def _apply_review(
     review: MemoryReview,
     headers: Mapping[str, str],
 ) -> list[OutgoingEvent]:
-    reason = f"{review.made_by} looked it over: {review.why}"
+    reason = f"{review.generated_by} looked it over: {review.reason}"
     if review.verdict == "holds":
         return await confirm_in_transaction(connection, principal, review.memory, headers)
     if review.verdict == "gone":

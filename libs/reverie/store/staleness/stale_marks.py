@@ -79,7 +79,7 @@ class StaleMarkStore:
         self, principal: Principal, project: str, below: UUID | None, limit: int
     ) -> list[dict[str, Any]]:
         """Memories that the key may write, which touch files and know nothing in them, newest
-        first: memory, content, learned_at, files."""
+        first: memory, content, created_at, files."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             grants = (list(principal.reads), list(principal.writable_patterns))
             found = await connection.fetch_rows(

@@ -40,7 +40,7 @@ select f.event, f.branch, f.main, f.known_at, f.facts
 from git_file f
 where f.tenant = $1 and f.project = $2 and f.known_at > $4
   and (f.name = any($3::text[]) or f.old_name = any($3::text[]))
-order by f.at, f.event, f.ord;
+order by f.at, f.event, f.ordinal;
 
 -- name: changes_by_commit
 -- The changes of a project that led to commits.
@@ -81,7 +81,7 @@ on conflict do nothing;
 
 -- name: unlocated_memories
 -- Memories of a project that the grants $3 and $4 cover, which touch files and know nothing in them.
-select m.id as memory, left(m.content, 8000) as content, coalesce(m.valid_from, m.created) as learned_at,
+select m.id as memory, left(m.content, 8000) as content, coalesce(m.valid_from, m.created) as created_at,
        array_agg(coalesce(e.meta ->> 'named', a.path) order by a.path) as files
 from anchor a
 join edge e on e.tenant = $1 and e.dst = a.node and e.kind = 'touches' and e.known_to is null

@@ -167,7 +167,7 @@ async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run:
     redactor = await deps.load_redactor(lease.tenant)
     summary = await _build_summary(deps, lease, run, basis)
     text = redactor.redact(summary.text).text
-    if text or basis.rests_on:
+    if text or basis.sources:
         tokens = deps.token_counter.count(text)
         ensure_lease_held(await deps.summaries.put(lease, run, text, tokens, summary, basis.now))
 
@@ -184,7 +184,7 @@ async def _build_summary(
         # A session is told again as it goes on; it is weighed by how new it is alone.
         has_reweighed = any(
             memory.kind is not Kind.SESSION
-            and basis.rests_on.get(memory.id, memory.version) != memory.version
+            and basis.sources.get(memory.id, memory.version) != memory.version
             for memory in memories
         )
         is_truncated = len(memories) >= limit

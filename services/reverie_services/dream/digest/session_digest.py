@@ -109,7 +109,7 @@ async def _iterate_closed_topics(
     pending: list[TurnText] = []
     more = True
     while more:
-        after = pending[-1].ord if pending else -1
+        after = pending[-1].ordinal if pending else -1
         with timed_stage(record, "read"):
             page = await deps.dreams.list_turns(
                 lease, session.id, after, deps.settings.turn_page_size
@@ -149,8 +149,8 @@ def _build_session_overview(
     first_turns: Sequence[TurnText], closed_topics: Sequence[TopicSegment]
 ) -> ExtractedMemory | None:
     """What the session was asked, from its beginning, and what came of it in the end."""
-    first = closed_topics[0].turns[0].ord
-    earlier_topics = segment_turns([turn for turn in first_turns if turn.ord < first])
+    first = closed_topics[0].turns[0].ordinal
+    earlier_topics = segment_turns([turn for turn in first_turns if turn.ordinal < first])
     return build_session_memory([*earlier_topics, *closed_topics])
 
 
@@ -221,7 +221,11 @@ def _build_memory(
     reason: str | None = None,
 ) -> NewMemory:
     written_at = {path: at.isoformat() for path, at in extracted.file_writes}
-    git_fields = {"files": list(extracted.files), "branch": session.branch, "wrote": written_at}
+    git_fields = {
+        "files": list(extracted.files),
+        "branch": session.branch,
+        "modified_at": written_at,
+    }
     return NewMemory(
         id=new_id(),
         scope=scope,
@@ -239,6 +243,6 @@ def _build_memory(
         source="dream",
         turns=extracted.turns,
         git={name: value for name, value in git_fields.items() if value} or None,
-        metadata={"made_by": extracted.produced_by} if extracted.produced_by else {},
+        metadata={"generated_by": extracted.produced_by} if extracted.produced_by else {},
         valid_from=extracted.at,
     )

@@ -141,6 +141,6 @@ def _build_lesson(
         metadata={
             "derived": True,
             "evidence": [str(item.id) for item in evidence],
-            "made_by": f"{task.label} {model}",
+            "generated_by": f"{task.label} {model}",
         },
     )

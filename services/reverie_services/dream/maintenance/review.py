@@ -53,7 +53,7 @@ async def review_stale_memories(
             return MaintenancePage(len(due), None)
         review_id = await deps.reviews.put(progress.scope.tenant, candidate, verdict)
         progress.record_decision(
-            "reviewed", candidate.id, f"{verdict.verdict}: {verdict.why}", candidate.kind
+            "reviewed", candidate.id, f"{verdict.verdict}: {verdict.reason}", candidate.kind
         )
         if deps.settings.review_mode == "apply" and verdict.verdict != "unsure":
             # Who changed the memory meanwhile was first: it is looked over anew.
@@ -101,7 +101,7 @@ def _render_change(reason: StalenessReason) -> str:
     lines = [f"{reason.subject}", f"{reason.change} {reason.path} ({reason.grade})"]
     for hunk in reason.hunks or ():
         if isinstance(hunk, dict):
-            names = " ".join((*hunk.get("symbols", ()), *hunk.get("words", ())))
+            names = " ".join((*hunk.get("symbols", ()), *hunk.get("identifiers", ())))
             lines += filter(None, (hunk.get("header"), hunk.get("text") or names))
     return "\n".join(lines)[:MAX_CHANGE_CHARS]
 
@@ -110,7 +110,7 @@ def _check_answer(
     answer: ReviewAnswer,
     candidate: ReviewCandidate,
     shown_text: str,
-    made_by: str,
+    generated_by: str,
     redactor: Redactor,
 ) -> ReviewVerdict:
     """The verdict, without secrets; unsure where its new text says what nothing shows."""
@@ -120,8 +120,8 @@ def _check_answer(
         or "it gave no reason"
     )
     if answer.verdict != "changed":
-        return ReviewVerdict(answer.verdict, None, explanation, made_by)
+        return ReviewVerdict(answer.verdict, None, explanation, generated_by)
     is_valid = 0 < len(content) <= MAX_CONTENT_LENGTH and not contains_instructions(content)
     if not is_valid or content == candidate.content or not is_grounded(content, shown_text):
-        return ReviewVerdict("unsure", None, "its new text says what nothing shows", made_by)
-    return ReviewVerdict("changed", content, explanation, made_by)
+        return ReviewVerdict("unsure", None, "its new text says what nothing shows", generated_by)
+    return ReviewVerdict("changed", content, explanation, generated_by)

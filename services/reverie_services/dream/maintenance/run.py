@@ -122,7 +122,7 @@ async def run_maintenance(
     A whole tenant goes on from where its last worker ended, a part of it from the beginning.
     """
     progress, run = MaintenanceProgress(scope), MaintenanceRun(scope, deps.settings.worker, epoch)
-    with span("tend", tenant=scope.tenant_name):
+    with span("maintenance", tenant=scope.tenant_name):
         try:
             await _run_steps(deps, progress, run, step_names)
         except Exception as error:
@@ -162,7 +162,7 @@ async def _run_step(
     deadline = monotonic() + deps.settings.maintenance_step_timeout
     while True:
         page = await execute(deps, progress, after_id)
-        progress.counts["looked"] = progress.counts.get("looked", 0) + page.examined
+        progress.counts["examined"] = progress.counts.get("examined", 0) + page.examined
         after_id = page.last_id or START_ID
         if run.epoch and progress.record.decisions:
             await deps.maintenance.record_run(
@@ -183,6 +183,6 @@ async def _record_end(
 ) -> None:
     """Ends the record of what was done, where there was anything to look at."""
     log.info("tended", **progress.counts, unfinished=progress.unfinished)
-    if progress.counts.get("looked") or error:
+    if progress.counts.get("examined") or error:
         status: Literal["done", "failed"] = "failed" if error else "done"
         await deps.maintenance.record_run(run, status, error, progress.record, progress.counts)

@@ -170,7 +170,7 @@ async def preview_maintenance(
     """How many memories may fade and have faded, and how many anchors nothing touches."""
     examined, archived = await _count_faded(deps, scope)
     nodes, collected = await _count_idle_anchors(deps, scope)
-    return {"looked": examined + nodes, "archived": archived, "collected": collected}
+    return {"examined": examined + nodes, "archived": archived, "collected": collected}
 
 
 async def _count_faded(deps: MaintenanceDependencies, scope: MaintenanceScope) -> tuple[int, int]:

@@ -43,7 +43,7 @@ from reverie_services.dream.maintenance.steps import preview_maintenance
 class DecisionCursor(CursorPosition):
     """A cursor of the decisions of a run."""
 
-    no: int
+    number: int
 
 
 class PendingScopeCursor(CursorPosition):
@@ -129,9 +129,7 @@ class DreamHandlers:
         items, next_cursor = cut_page(
             rows, query.limit, lambda item: PendingScopeCursor(scope=item.scope)
         )
-        bodies = [
-            UndigestedScope.model_validate({**vars(item), "asked_at": item.asked}) for item in items
-        ]
+        bodies = [UndigestedScope(**vars(item)) for item in items]
         return UndigestedPage(items=bodies, next=next_cursor)
 
     async def list_runs(self, call: Call[None, ScopedQuery]) -> DreamPage:
@@ -150,9 +148,9 @@ class DreamHandlers:
         run, inputs = await self._deps.dream_runs.get(principal, run_id)
         after = decode_cursor(call.query.cursor, DecisionCursor)
         rows = await self._deps.dream_runs.list_decisions(
-            principal, run_id, after.no if after else 0, limit + 1
+            principal, run_id, after.number if after else 0, limit + 1
         )
-        items, next_cursor = cut_page(rows, limit, lambda item: DecisionCursor(no=item.no))
+        items, next_cursor = cut_page(rows, limit, lambda item: DecisionCursor(number=item.number))
         return DreamDetail(
             **_build_run_body(run).model_dump(),
             input=[DreamInput(**vars(item)) for item in inputs],
@@ -193,7 +191,7 @@ def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
     return [
         Route(
             "POST",
-            "/v1/dream/tend",
+            "/v1/maintenance/run",
             now,
             query=MaintenanceQuery,
             response=MaintenanceResponse,

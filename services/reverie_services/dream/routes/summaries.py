@@ -84,7 +84,7 @@ def _build_summary_body(summary: StoredSummary) -> ScopeSummary:
         version=summary.version,
         content=summary.content,
         tokens=summary.tokens,
-        made_at=summary.made,
+        created_at=summary.created_at,
         run=summary.run,
-        rests_on=[SummarySourceBody(**vars(basis)) for basis in summary.rests_on],
+        sources=[SummarySourceBody(**vars(basis)) for basis in summary.sources],
     )

@@ -66,7 +66,7 @@ class ScopeQuery(DeleteQuery):
     """Which scope is deleted, and whether with all below it."""
 
     scope: NonBlankStr
-    below: Literal["true", "false"] = "false"
+    include_descendants: Literal["true", "false"] = "false"
 
 
 def build_administration_routes(deps: AdministrationDependencies) -> list[Route]:
@@ -198,7 +198,7 @@ class AdministrationHandlers:
             principal.tenant_name,
             limits=_build_limits(body.limits),
         )
-        key, text = await self._administration.add_key(principal, new_key, body.expires)
+        key, text = await self._administration.add_key(principal, new_key, body.expires_at)
         return CreatedKeyBody(**_build_key_body(key).model_dump(), key=text)
 
     async def get_key(self, call: Call[None, None]) -> KeyUsageBody:
@@ -214,20 +214,20 @@ class AdministrationHandlers:
         changes: dict[str, Any] = {}
         if "label" in body.model_fields_set and body.label is not None:
             changes["label"] = call.redactor.redact(body.label).text
-        if "expires" in body.model_fields_set:
-            changes["expires"] = body.expires
+        if "expires_at" in body.model_fields_set:
+            changes["expires_at"] = body.expires_at
         if "limits" in body.model_fields_set:
             changes["limits"] = _build_limits(body.limits)
         if not changes:
             raise InvalidInput("label", "name what to change: label, expires, limits")
         return _build_key_body(
-            await self._administration.change_key(principal, await self._key_id(call), changes)
+            await self._administration.update_key(principal, await self._key_id(call), changes)
         )
 
     async def rotate_key(self, call: Call[RotateKeyRequest, None]) -> CreatedKeyBody:
         """`POST /v1/admin/keys/{id}/rotate`."""
         principal, body = _require_admin(call.principal), call.body
-        expiry = {"expires": body.expires} if "expires" in body.model_fields_set else {}
+        expiry = {"expires_at": body.expires_at} if "expires_at" in body.model_fields_set else {}
         key_id = await self._key_id(call)
         key, text = await self._administration.rotate_key(
             principal, key_id, body.overlap_seconds, expiry
@@ -271,7 +271,7 @@ class AdministrationHandlers:
     async def delete_scope(self, call: Call[None, ScopeQuery]) -> DeletionResponse:
         """`DELETE /v1/admin/scopes`."""
         scope = parse_scope(call.query.scope)
-        nested_patterns = [f"{scope}/*"] if call.query.below == "true" else []
+        nested_patterns = [f"{scope}/*"] if call.query.include_descendants == "true" else []
         return await self._delete_scopes(
             call.principal, [scope, *nested_patterns], call.query.cursor
         )
@@ -356,10 +356,10 @@ def _build_key_body(key: ApiKey) -> KeyBody:
         project=key.project,
         agent=key.agent,
         created_at=key.created,
-        expires=key.expires,
+        expires_at=key.expires_at,
         revoked_at=key.revoked,
         limits=dict(key.limits),
-        old_until=key.old_until,
+        previous_expires_at=key.previous_expires_at,
     )
 
 

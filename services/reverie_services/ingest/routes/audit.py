@@ -19,7 +19,7 @@ class AuditQuery(PageQuery):
     """Which notes: by agent or key, words in the action, what it was about, whether it changed
     something, from when on, before when."""
 
-    who: AuditSearchText | None = None
+    actor: AuditSearchText | None = None
     action: AuditSearchText | None = None
     subject: AuditSearchText | None = None
     changes: Literal["true", "false"] | None = None
@@ -33,7 +33,7 @@ def build_audit_routes(audit_table: AuditTable) -> list[Route]:
     async def audit(call: Call[None, AuditQuery]) -> AuditPage:
         query = call.query
         audit_filter = AuditFilter(
-            query.who,
+            query.actor,
             query.action,
             query.subject,
             None if query.changes is None else query.changes == "true",

@@ -44,7 +44,7 @@ def build_correction_routes(deps: CorrectionDependencies) -> list[Route]:
     return [
         Route(
             "POST",
-            "/v1/sessions/{id}/adjust",
+            "/v1/sessions/{id}/correct",
             handlers.correct_session,
             CorrectSessionRequest,
             response=CorrectSessionResponse,
@@ -62,7 +62,7 @@ class CorrectionHandlers:
     async def correct_session(
         self, call: Call[CorrectSessionRequest, None]
     ) -> CorrectSessionResponse:
-        """`POST /v1/sessions/{id}/adjust`. Only what the user said corrects anything."""
+        """`POST /v1/sessions/{id}/correct`. Only what the user said corrects anything."""
         principal, deps = call.principal, self._deps
         session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
         session = await deps.sessions.get(principal, session_id)
@@ -80,7 +80,7 @@ class CorrectionHandlers:
             for n, change in enumerate(changes)
         ]
         applied = [adjustment for adjustment in adjusted if adjustment is not None]
-        return CorrectSessionResponse(session=session.id, adjusted=applied, degraded=degraded)
+        return CorrectSessionResponse(session=session.id, corrections=applied, degraded=degraded)
 
     async def _find_changes(
         self, call: Call[Any, Any], session: SessionRecord, texts: Sequence[str]
@@ -109,7 +109,7 @@ class CorrectionHandlers:
         """Writes one change; None where the memory changed meanwhile or the write is refused."""
         principal, deps, headers = call.principal, self._deps, inject_headers()
         new_memory = build_corrected_memory(change, principal, call.redactor, session)
-        reason = f"corrected in a session: {new_memory.metadata['said']}"
+        reason = f"corrected in a session: {new_memory.metadata['quote']}"
         if change.old is None:
             [result] = await deps.memories.remember(
                 principal,
@@ -129,7 +129,7 @@ class CorrectionHandlers:
         events = build_events(principal, written, headers)
         deps.publisher.publish_after_reply(call, principal.tenant, events)
         old = change.old.id if change.old else None
-        return CorrectedMemory(old=old, new=written.id, said=new_memory.metadata["said"])
+        return CorrectedMemory(old=old, new=written.id, quote=new_memory.metadata["quote"])
 
 
 def _extract_user_texts(body: CorrectSessionRequest, redactor: Redactor) -> list[str]:

@@ -140,7 +140,7 @@ class EventHandlers:
         after = _decode_position(call, cursor_cipher)
         first, last = await self._deps.bus.sequence_range(MEMORY_STREAM)
         if after is None:
-            return EventPage(items=[], place=encode_cursor(last))
+            return EventPage(items=[], next=encode_cursor(last))
         gap = not first - 1 <= after <= last
         position = first - 1 if gap else after
         items: list[MemoryEventBody] = []
@@ -148,17 +148,17 @@ class EventHandlers:
         for _ in range(_MAX_BATCHES):
             batch = await self._deps.bus.read_page(MEMORY_STREAM, subject, position, _BATCH_SIZE)
             if not batch:
-                place = encode_cursor(max(position, last))
-                return EventPage(items=items, place=place, gap=gap, more=False)
+                next_cursor = encode_cursor(max(position, last))
+                return EventPage(items=items, next=next_cursor, gap=gap, has_more=False)
             for message in batch:
                 position = message.seq
                 if event := await self._describe_event(principal, event_filter, message):
                     name, data = event
-                    place = encode_cursor(position)
-                    items.append(MemoryEventBody(event=name, place=place, data=data))
+                    cursor = encode_cursor(position)
+                    items.append(MemoryEventBody(event=name, cursor=cursor, data=data))
                     if len(items) == call.query.limit:
-                        return EventPage(items=items, place=place, gap=gap, more=True)
-        return EventPage(items=items, place=encode_cursor(position), gap=gap, more=True)
+                        return EventPage(items=items, next=cursor, gap=gap, has_more=True)
+        return EventPage(items=items, next=encode_cursor(position), gap=gap, has_more=True)
 
     async def _iterate_events(
         self,

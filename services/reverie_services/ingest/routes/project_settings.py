@@ -126,7 +126,7 @@ class ProjectSettingsHandlers:
         calls, tokens, llm_overrides = await self._deps.llm_usage.load_limits(principal.tenant)
         today = await self._deps.llm_usage.load_today(principal.tenant)
         llm = LlmBudgetBody(
-            calls_a_day=calls, tokens_a_day=tokens, set=sorted(llm_overrides), **vars(today)
+            calls_per_day=calls, tokens_per_day=tokens, set=sorted(llm_overrides), **vars(today)
         )
         effective, overrides, used = await self._deps.quotas.load_tenant_limits(principal.tenant)
         set_limits = {name: limit for name, limit in vars(effective).items() if limit is not None}

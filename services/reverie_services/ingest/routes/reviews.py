@@ -38,7 +38,7 @@ def build_review_routes(deps: ReviewDependencies) -> list[Route]:
     async def refuse(call: Call[None, None]) -> ReviewDecisionResponse:
         review_id = await deps.short_ids.resolve(call.principal, "review", call.path["id"])
         memory_id = await deps.reviews.refuse(call.principal, review_id)
-        return ReviewDecisionResponse(id=review_id, memory=memory_id, state="refused")
+        return ReviewDecisionResponse(id=review_id, memory=memory_id, state="rejected")
 
     return [
         Route(
@@ -58,7 +58,7 @@ def build_review_routes(deps: ReviewDependencies) -> list[Route]:
         ),
         Route(
             "POST",
-            "/v1/reviews/{id}/refuse",
+            "/v1/reviews/{id}/reject",
             refuse,
             response=ReviewDecisionResponse,
             summary="Leave the memory as it is",

@@ -42,13 +42,14 @@ from reverie_services.ingest.dependencies import VaultDependencies
 from reverie_services.ingest.write.preparation import check_size
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
-_RESERVED_KEYS = frozenset({"advice", "scrub"})
+_RESERVED_KEYS = frozenset({"suggestions", "redaction-status"})
 _NO_MASTER_KEY_MESSAGE = (
     "no master key is set: give the services vault_key (base64 of 32 random bytes, "
     "as of `openssl rand -base64 32`)"
 )
 _BACKFILL_HINT = (
-    "texts stored earlier are searched for it and lose it: GET /v1/vault/scrub says how far that is"
+    "texts stored earlier are searched for it and redacted;"
+    " GET /v1/vault/redaction-status shows the progress"
 )
 _TOO_SHORT_HINT = (
     f"sealed, but too short to be taken out of texts: that needs {MIN_SECRET_LENGTH} characters"
@@ -93,7 +94,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
         ),
         Route(
             "GET",
-            "/v1/vault/advice",
+            "/v1/vault/suggestions",
             handlers.list_advice,
             query=PageQuery,
             response=VaultSuggestionPage,
@@ -101,7 +102,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
         ),
         Route(
             "GET",
-            "/v1/vault/scrub",
+            "/v1/vault/redaction-status",
             handlers.get_redaction_status,
             response=RedactionBackfillStatus,
             summary="How far stored texts were searched for secrets",
@@ -208,7 +209,7 @@ class VaultHandlers:
         return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True)
 
     async def list_advice(self, call: Call[None, PageQuery]) -> VaultSuggestionPage:
-        """`GET /v1/vault/advice`."""
+        """`GET /v1/vault/suggestions`."""
         principal, limit = call.principal, call.query.limit
         after = decode_cursor(call.query.cursor, VaultAdviceCursor)
         candidates, next_cursor = await _list_frequent_keys(
@@ -227,17 +228,17 @@ class VaultHandlers:
         return VaultSuggestionPage(items=items, next=next_cursor and encode_cursor(next_cursor))
 
     async def get_redaction_status(self, call: Call[None, None]) -> RedactionBackfillStatus:
-        """`GET /v1/vault/scrub`."""
+        """`GET /v1/vault/redaction-status`."""
         run = await self._deps.redaction_backfill.load_state(call.principal)
         if run is None:
             return RedactionBackfillStatus(state="none")
         return RedactionBackfillStatus(
             state="done" if run.finished else "waiting",
-            wanted_at=run.wanted,
+            requested_at=run.requested_at,
             finished_at=run.finished,
-            passages=run.passages,
-            looked=run.looked,
-            scrubbed=run.scrubbed,
+            passes=run.passes,
+            examined=run.examined,
+            redacted=run.redacted,
         )
 
 
@@ -280,7 +281,7 @@ def _build_item_body(entry: VaultEntryInfo) -> VaultItem:
         secret=entry.secret,
         readable=entry.readable,
         version=entry.version,
-        by=entry.written_by,
+        updated_by=entry.written_by,
         created_at=entry.created,
         updated_at=entry.updated,
     )

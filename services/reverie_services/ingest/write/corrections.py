@@ -171,7 +171,7 @@ def build_corrected_memory(
     statement = redactor.redact(change.statement).text
     kind = old.kind if old else Kind.PREFERENCE
     tags = old.tags if old else ()
-    provenance = {"made_by": change.produced_by} if change.produced_by else {}
+    provenance = {"generated_by": change.produced_by} if change.produced_by else {}
     return NewMemory(
         id=new_id(),
         scope=old.scope if old else session.scope,
@@ -185,6 +185,6 @@ def build_corrected_memory(
         pinned=old.pinned if old else False,
         session=session.id,
         agent=principal.agent or session.agent,
-        source="adjust",
-        metadata={"said": statement, **provenance},
+        source="correction",
+        metadata={"quote": statement, **provenance},
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import BinaryIO
 
-from reverie.contracts.export_import import ImportResponse, RefusedLine
+from reverie.contracts.export_import import ImportResponse, RejectedLine
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.redaction.redactor import RedactorLoader
@@ -46,9 +46,9 @@ class ImportTally:
 
     def add_refusal(self, line: int, reason: str, file: str | None = None) -> None:
         """Counts a refused line and names it, unless very many are named already."""
-        self.result.refused += 1
-        if len(self.result.refused_lines) < MAX_REPORTED_REFUSALS:
-            self.result.refused_lines.append(RefusedLine(line=line, reason=reason, file=file))
+        self.result.rejected += 1
+        if len(self.result.rejected_lines) < MAX_REPORTED_REFUSALS:
+            self.result.rejected_lines.append(RejectedLine(line=line, reason=reason, file=file))
 
     def count_outcome(self, outcome: str) -> None:
         """Counts one more of created, updated, skipped or forgotten."""

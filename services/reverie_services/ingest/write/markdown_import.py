@@ -243,7 +243,7 @@ def _find_differences(
 async def _apply_change(
     job: MarkdownImport, memory_id: UUID, fields: Mapping[str, Any], reason: str, event: str
 ) -> None:
-    change = MemoryChange(fields=fields, why=reason, event=event)
+    change = MemoryChange(fields=fields, reason=reason, event=event)
     await job.deps.edits.change(job.principal, memory_id, change, inject_headers())
 
 

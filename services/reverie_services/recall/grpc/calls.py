@@ -75,21 +75,25 @@ class TransferServicer:
 
     dispatcher: Dispatcher
 
-    async def export_file(self, request: pb.ExportRequest, context: Any) -> AsyncIterator[pb.Piece]:
+    async def export_file(
+        self, request: pb.ExportRequest, context: Any
+    ) -> AsyncIterator[pb.ExportChunk]:
         """`Export`: a call that fails after its first message sent only a part."""
         url = f"/v1/export{encode_query(decode_fields(request))}"
         async with self.dispatcher.open("GET", url, forwarded_headers(context)) as response:
             await check_response(response)
             if response.chunks is None:
-                yield pb.Piece(data=response.body)
+                yield pb.ExportChunk(data=response.body)
                 return
             async for chunk in response.chunks:
                 for start in range(0, len(chunk), CHUNK_BYTES):
-                    yield pb.Piece(data=chunk[start : start + CHUNK_BYTES])
+                    yield pb.ExportChunk(data=chunk[start : start + CHUNK_BYTES])
 
-    async def import_file(self, chunks: AsyncIterator[pb.ImportPiece], context: Any) -> pb.Imported:
+    async def import_file(
+        self, chunks: AsyncIterator[pb.ImportChunk], context: Any
+    ) -> pb.ImportResponse:
         """`Import`: sent again, it changes nothing."""
-        first_chunk = await anext(chunks, pb.ImportPiece())
+        first_chunk = await anext(chunks, pb.ImportChunk())
         fields = decode_fields(first_chunk)
         headers = {**forwarded_headers(context), "Content-Type": fields.pop("kind", _JSON_LINES)}
         fields.pop("data", None)
@@ -104,8 +108,8 @@ class TransferServicer:
         url = f"/v1/import{encode_query(fields)}"
         async with self.dispatcher.open("POST", url, headers, iterate_data()) as response:
             await check_response(response)
-            imported: pb.Imported = encode_message(
-                pb.Imported, json.loads(await read_content(response))
+            imported: pb.ImportResponse = encode_message(
+                pb.ImportResponse, json.loads(await read_content(response))
             )
             return imported
 

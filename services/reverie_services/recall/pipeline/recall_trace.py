@@ -87,7 +87,7 @@ def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:
         scopes=question.search_filter.scopes,
         query=redacted.text[:QUERY_CHARS],
         asked=request,
-        told=_describe_result(record.result),
+        details=_describe_result(record.result),
     )
 
 
@@ -99,9 +99,9 @@ def _describe_question(text: str, parsed_question: ParsedQuestion) -> dict[str, 
         "identifiers": parsed_question.identifiers,
         "paths": parsed_question.paths,
         "phrases": parsed_question.phrases,
-        "places": sorted(parsed_question.projects),
+        "projects": sorted(parsed_question.projects),
         "period": period and {"since": period.since.isoformat(), "until": period.until.isoformat()},
-        "wants": sorted(kind.value for kind in parsed_question.preferred_kinds),
+        "preferred_kinds": sorted(kind.value for kind in parsed_question.preferred_kinds),
     }
 
 
@@ -161,7 +161,7 @@ def _describe_result(result: RecallResult) -> dict[str, Any]:
     hit_counts = {name: len(hits) for name, hits in state.hits_by_arm.items()}
     return {
         "arms": hit_counts | ({"turns": len(state.scored_turns)} if state.scored_turns else {}),
-        "took": dict(state.report.milliseconds),
+        "timings": dict(state.report.milliseconds),
         "candidates": listed,
         "omitted": len(state.found) + len(state.scored_turns) - len(listed),
     }
@@ -244,11 +244,13 @@ def _decode_candidate(encoded: Any) -> dict[str, Any]:
         "arms": {
             name: dict(zip(("rank", "score"), hit, strict=False)) for name, hit in arms.items()
         },
-        "hops": [{"source": source, "type": kind, "lent": lent} for source, kind, lent in hops],
+        "hops": [
+            {"source": source, "type": kind, "contribution": lent} for source, kind, lent in hops
+        ],
         "factors": factors,
         "rank": rank,
-        "likeness": similarity,
-        "cut": reason,
-        "cut_by": replaced_by,
-        "place": position,
+        "similarity": similarity,
+        "rejection_reason": reason,
+        "rejected_for": replaced_by,
+        "position": position,
     }

@@ -149,7 +149,7 @@ def _build_answer(
             )
             for item in block.omitted
         ],
-        more=briefing.has_more,
+        truncated=briefing.has_more,
         warnings=[BudgetWarning(**vars(item), message=item.message) for item in block.warnings],
         summaries=dict(briefing.summaries),
     )
@@ -180,5 +180,5 @@ def _build_entry(entry: BlockEntry) -> ContextEntry:
         pinned=memory.pinned,
         stale_grade=memory.stale_grade,
         stale_reason=memory.stale_reason,
-        why=entry.why,
+        reason=entry.why,
     )

@@ -141,7 +141,7 @@ async def get_subgraph(
         nodes=_build_nodes(records),
         edges=[*_build_edges(records), *_build_follows_edges(records)],
         truncated=bool(records.truncated_by),
-        cut_by=sorted(records.truncated_by),
+        truncated_by=sorted(records.truncated_by),
         as_of=query.as_of,
     )
 
@@ -224,7 +224,7 @@ def _build_edges(records: SubgraphRecords) -> list[GraphEdge]:
             metadata=row["meta"],
             known_from=row["known_from"],
             known_to=row["known_to"],
-            who=row["who"],
+            actor=row["actor"],
         )
         for row in records.edges
     ]

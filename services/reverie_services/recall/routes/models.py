@@ -55,13 +55,13 @@ async def _build_embedding_body(
     return ModelBody(
         role="embedding",
         name=model.name,
-        place="endpoint" if manager.is_endpoint_model(model.name) else "local",
+        location="endpoint" if manager.is_endpoint_model(model.name) else "local",
         state=manager.get_state(model.name),
         active=active,
         dims=model.dims,
         max_tokens=catalogue_entry.max_tokens if catalogue_entry else None,
         licence=catalogue_entry.licence if catalogue_entry else None,
-        filled=vector_count,
+        embedded=vector_count,
         chunks=chunk_count,
         used_for=["recall", "ingest", "dream"] if active else [],
     )
@@ -73,7 +73,7 @@ def _build_sparse_bodies(deps: ModelDependencies) -> Iterator[ModelBody]:
         yield ModelBody(
             role="sparse",
             name=SPARSE_MODEL,
-            place="local",
+            location="local",
             state="ready" if manager.sparse_encoder else "missing",
             dims=catalogue_entry.dims,
             max_tokens=catalogue_entry.max_tokens,
@@ -88,7 +88,7 @@ def list_shared_models(settings: Settings) -> Iterator[ModelBody]:
         yield ModelBody(
             role="reranker",
             name=settings.rerank_model_dir.name,
-            place="local",
+            location="local",
             state="ready",
             used_for=["recall"],
         )
@@ -96,7 +96,7 @@ def list_shared_models(settings: Settings) -> Iterator[ModelBody]:
         yield ModelBody(
             role="reranker",
             name=settings.rerank_model,
-            place="endpoint",
+            location="endpoint",
             state="ready",
             used_for=["recall"],
         )
@@ -111,7 +111,7 @@ def list_shared_models(settings: Settings) -> Iterator[ModelBody]:
             role="language",
             name=language.model,
             provider=language.provider,
-            place="endpoint",
+            location="endpoint",
             state="ready",
             used_for=[use for use, enabled in uses.items() if enabled],
         )

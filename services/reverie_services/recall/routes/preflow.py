@@ -50,7 +50,7 @@ async def prepare_turn(
         deps.pipeline.metrics.observe_read("preflow", missing)
         return _build_answer(empty_result, call.trace_id)
     turn = PreflowTurn(
-        session, body.query, body.files, body.budget_tokens, body.compacted, body.again
+        session, body.query, body.files, body.budget_tokens, body.compacted, body.include_seen
     )
     result = await run_preflow(deps, principal, turn)
     used_ids = [
@@ -93,7 +93,7 @@ def _build_item(entry: ActiveSetEntry) -> PreflowItem:
     return PreflowItem(
         id=memory.id if memory else None,
         layer=entry.layer,
-        why=entry.why,
+        reason=entry.reason,
         text=entry.text,
         scope=entry.scope,
         kind=memory.kind.value if memory else "summary",

@@ -110,7 +110,7 @@ def build_turn_body(turn: TurnRecord) -> TurnBody:
     return TurnBody(
         id=turn.id,
         session=turn.session,
-        ord=turn.ord,
+        ordinal=turn.ordinal,
         role=turn.role,
         content=turn.content,
         at=turn.at,

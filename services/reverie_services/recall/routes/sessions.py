@@ -35,7 +35,7 @@ class SessionQuery(PageQuery):
 class TurnCursor(CursorPosition):
     """A cursor of a list in the order of turns."""
 
-    ord: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    ordinal: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 def build_session_routes(deps: SessionDependencies) -> list[Route]:
@@ -83,9 +83,9 @@ async def list_turns(deps: SessionDependencies, call: Call[None, PageQuery]) -> 
     session = await deps.sessions.get(principal, session_id)
     after = decode_cursor(query.cursor, TurnCursor)
     rows = await deps.sessions.list_turns(
-        principal, session.id, after.ord if after else -1, query.limit + 1
+        principal, session.id, after.ordinal if after else -1, query.limit + 1
     )
-    items, next_cursor = cut_page(rows, query.limit, lambda turn: TurnCursor(ord=turn.ord))
+    items, next_cursor = cut_page(rows, query.limit, lambda turn: TurnCursor(ordinal=turn.ordinal))
     return TurnPage(items=[build_turn_body(item) for item in items], next=next_cursor)
 
 

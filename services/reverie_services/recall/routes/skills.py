@@ -101,7 +101,7 @@ def _build_skill_body(memory: Memory) -> SkillBody:
         key=memory.key,
         title=title,
         steps=len(steps),
-        places=list(find_placeholders([title, *steps])),
+        placeholders=list(find_placeholders([title, *steps])),
         tags=list(memory.tags),
         version=memory.version,
         created_at=memory.created_at,

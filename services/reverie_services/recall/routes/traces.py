@@ -65,7 +65,9 @@ async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDet
     trace_id = await deps.short_ids.resolve(principal, "trace", call.path["id"])
     trace, *others = await deps.traces.find(principal, trace_id)
     body = TraceDetail(
-        **_build_head(trace), **decode_trace(trace.told), others=[other.id for other in others]
+        **_build_head(trace),
+        **decode_trace(trace.details),
+        related_traces=[other.id for other in others],
     )
     body.candidates = await _filter_readable(deps, principal, body.candidates)
     return body
@@ -78,7 +80,7 @@ async def _filter_readable(
     ids = {candidate.id for candidate in candidates} | {
         hop.source for candidate in candidates for hop in candidate.hops
     }
-    ids |= {candidate.cut_by for candidate in candidates if candidate.cut_by}
+    ids |= {candidate.rejected_for for candidate in candidates if candidate.rejected_for}
     memories = await deps.search.load_memories(principal, list(ids), principal.reads)
     return [
         _describe_candidate(candidate, memories)
@@ -91,7 +93,7 @@ def _describe_candidate(
     candidate: TraceCandidate, memories: Mapping[UUID, Memory]
 ) -> TraceCandidate:
     candidate.hops = [hop for hop in candidate.hops if hop.source in memories]
-    candidate.cut_by = candidate.cut_by if candidate.cut_by in memories else None
+    candidate.rejected_for = candidate.rejected_for if candidate.rejected_for in memories else None
     memory = memories.get(candidate.id)
     if memory is not None:
         candidate.kind, candidate.scope, candidate.status = (

@@ -37,7 +37,7 @@ def parse_anchor(touching: TouchingMemory, path: str) -> FileAnchor:
     stored_path = meta.get("named") or meta.get("path")
     since = _parse_or_none(_MOMENT, meta.get("since"))
     committed_at = _parse_or_none(_MOMENT, (touching.git or {}).get("committed_at"))
-    written_at = _parse_or_none(_MOMENT, meta.get("wrote"))
+    written_at = _parse_or_none(_MOMENT, meta.get("modified_at"))
     known_at = committed_at or touching.known_at
     line_ranges = _parse_line_ranges(meta)
     return FileAnchor(
@@ -103,8 +103,8 @@ def parse_changed_file(facts: dict[str, Any]) -> ChangedFile:
         removed_symbols=frozenset(
             entry["name"] for entry in facts.get("symbols", ()) if entry["change"] == "removed"
         ),
-        is_truncated=facts.get("cut", False),
-        may_exist_elsewhere=facts.get("perhaps") is not None,
+        is_truncated=facts.get("truncated", False),
+        may_exist_elsewhere=facts.get("possible_path") is not None,
         old_blob=facts.get("old_blob"),
         new_blob=facts.get("new_blob"),
     )
@@ -115,7 +115,7 @@ def _parse_edit(hunk: Any) -> FileEdit:
     if isinstance(hunk, list):
         return FileEdit((hunk[0], hunk[1], hunk[2], hunk[3]))
     line_range = (hunk["old_start"], hunk["old_lines"], hunk["new_start"], hunk["new_lines"])
-    names = frozenset(hunk.get("symbols", ())), frozenset(hunk.get("words", ()))
+    names = frozenset(hunk.get("symbols", ())), frozenset(hunk.get("identifiers", ()))
     return FileEdit(line_range, hunk.get("kind"), *names)
 
 

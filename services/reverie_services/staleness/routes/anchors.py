@@ -87,7 +87,7 @@ async def _store_anchor(
     redactor: Redactor,
 ) -> None:
     redacted = redactor.redact_value(git.model_dump(mode="json")).value
-    metadata: dict[str, Any] = {"told": version}
+    metadata: dict[str, Any] = {"memory_version": version}
     if git.committed_at:
         metadata["since"] = redacted["committed_at"]
     paths = (*redacted["files"], *redacted["lines"], *redacted["symbols"], *redacted["blobs"])

@@ -262,7 +262,7 @@ def _build_webhook_body(principal: Principal, webhook: WebhookInfo) -> WebhookBo
         kind="github" if webhook.kind == "github" else "gitlab",
         path=f"/v1/git/{webhook.kind}/{principal.tenant_name}/{webhook.project}",
         readable=webhook.readable,
-        by=webhook.who,
+        updated_by=webhook.updated_by,
         created_at=webhook.created,
         updated_at=webhook.updated,
     )

@@ -176,7 +176,7 @@ def _iterate_files(commit: PushedCommit) -> Iterator[dict[str, Any]]:
     candidates = RenameCandidates(commit.added)
     for path in commit.removed:
         likely_path = candidates.find_likely(path)
-        yield {"path": path, "status": "deleted", "commit": commit.id, "perhaps": likely_path}
+        yield {"path": path, "status": "deleted", "commit": commit.id, "possible_path": likely_path}
 
 
 class RenameCandidates:

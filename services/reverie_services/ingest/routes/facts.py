@@ -1,4 +1,4 @@
-"""Routes that store and list claims that were learned."""
+"""Routes that store and list facts with their confidence and sources."""
 
 from __future__ import annotations
 
@@ -26,56 +26,56 @@ from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.memories import build_events
-from reverie_services.ingest.dependencies import ClaimDependencies
+from reverie_services.ingest.dependencies import FactDependencies
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory
 
 
-class ClaimQuery(ScopedQuery):
-    """Filters of `GET /v1/claims`."""
+class FactQuery(ScopedQuery):
+    """Filters of `GET /v1/facts`."""
 
     topic: Name | None = None
 
 
-def build_claim_routes(deps: ClaimDependencies) -> list[Route]:
-    """The routes of claims."""
-    handlers = ClaimHandlers(deps)
+def build_fact_routes(deps: FactDependencies) -> list[Route]:
+    """The routes of facts."""
+    handlers = FactHandlers(deps)
     return [
         Route(
             "POST",
-            "/v1/claims",
-            handlers.add_claim,
+            "/v1/facts",
+            handlers.add_fact,
             AddFactRequest,
             response=AddFactResponse,
             status=201,
             count_new_memories=lambda _: 1,
-            summary="Store what was learned, with how sure it is",
+            summary="Store facts, with how sure it is",
         ),
         Route(
             "GET",
-            "/v1/claims",
-            handlers.list_claims,
-            query=ClaimQuery,
+            "/v1/facts",
+            handlers.list_facts,
+            query=FactQuery,
             response=FactPage,
-            summary="List what was learned, newest first",
+            summary="List facts, newest first",
         ),
     ]
 
 
-class ClaimHandlers:
-    """Handlers of claims."""
+class FactHandlers:
+    """Handlers of facts."""
 
-    def __init__(self, deps: ClaimDependencies) -> None:
+    def __init__(self, deps: FactDependencies) -> None:
         self._deps = deps
 
-    async def add_claim(self, call: Call[AddFactRequest, None]) -> AddFactResponse:
-        """`POST /v1/claims`."""
+    async def add_fact(self, call: Call[AddFactRequest, None]) -> AddFactResponse:
+        """`POST /v1/facts`."""
         principal, deps, body = call.principal, self._deps, call.body
         session_agent = (
             (await deps.sessions.get(principal, body.session)).agent if body.session else None
         )
-        tag, secret_count = _build_claim_tag(body, call.redactor, datetime.now(UTC).date())
-        prepared = self._prepare_claim(call, tag, session_agent)
-        written = await deps.claims.learn(principal, prepared.memory, headers := inject_headers())
+        tag, secret_count = _build_fact(body, call.redactor, datetime.now(UTC).date())
+        prepared = self._prepare_fact(call, tag, session_agent)
+        written = await deps.facts.learn(principal, prepared.memory, headers := inject_headers())
         deps.publisher.publish_after_reply(
             call, principal.tenant, build_events(principal, written, headers)
         )
@@ -85,10 +85,10 @@ class ClaimHandlers:
             version=written.version,
             redactions=prepared.redactions + secret_count,
             key=tag.key,
-            learned=FactDetails.model_validate(tag.metadata),
+            fact=FactDetails.model_validate(tag.metadata),
         )
 
-    def _prepare_claim(
+    def _prepare_fact(
         self, call: Call[AddFactRequest, None], tag: LearnedFact, session_agent: str | None
     ) -> PreparedMemory:
         body = call.body
@@ -98,19 +98,19 @@ class ClaimHandlers:
             scope=body.scope,
             key=tag.key,
             supersede_reason=f"verified again on {tag.verified.isoformat()}",
-            tags=["learned"],
+            tags=["fact"],
             session=body.session,
             confidence=CONFIDENCE_BY_LEVEL[tag.confidence],
-            metadata={"learned": tag.metadata},
+            metadata={"fact": tag.metadata},
         )
         return prepare_memory(
             memory, call.principal, call.redactor, self._deps.settings, session_agent
         )
 
-    async def list_claims(self, call: Call[None, ClaimQuery]) -> FactPage:
-        """`GET /v1/claims`."""
+    async def list_facts(self, call: Call[None, FactQuery]) -> FactPage:
+        """`GET /v1/facts`."""
         principal, query = call.principal, call.query
-        rows = await self._deps.claims.page(
+        rows = await self._deps.facts.page(
             principal,
             query.before_id(),
             query.limit + 1,
@@ -121,20 +121,20 @@ class ClaimHandlers:
         bodies = [
             FactBody(
                 **build_memory_body(item, self._deps.settings.half_lives).model_dump(),
-                learned=FactDetails.model_validate(item.metadata["learned"]),
+                fact=FactDetails.model_validate(item.metadata["fact"]),
             )
             for item in items
         ]
         return FactPage(items=bodies, next=next_cursor)
 
 
-def _build_claim_tag(
-    body: AddFactRequest, redactor: Redactor, today: date
-) -> tuple[LearnedFact, int]:
-    """The claim without secrets, and how many it held. Raises `InvalidInput` for a day to come."""
+def _build_fact(body: AddFactRequest, redactor: Redactor, today: date) -> tuple[LearnedFact, int]:
+    """The fact without secrets, and how many it held. Raises `InvalidInput` for a day to come."""
     # Somewhere it is tomorrow already.
     if body.verified > today + timedelta(days=1):
         raise InvalidInput("verified", "lies in the future")
-    claim, topic = redactor.redact(body.claim), redactor.redact(body.topic)
-    tag = build_learned_fact(topic.text, claim.text, body.confidence, body.domains, body.verified)
-    return tag, claim.count + topic.count
+    statement, topic = redactor.redact(body.statement), redactor.redact(body.topic)
+    tag = build_learned_fact(
+        topic.text, statement.text, body.confidence, body.domains, body.verified
+    )
+    return tag, statement.count + topic.count
