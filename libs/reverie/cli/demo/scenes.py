@@ -160,7 +160,7 @@ async def digest_conversations(day: Playthrough) -> None:
     for run in reversed(runs):
         seconds = ((run.ended_at or run.started_at) - run.started_at).total_seconds()
         day.print_text(
-            f"[magenta]Dream[/]: {run.turns} turns read, {run.created} memories created, "
+            f"[magenta]Dream[/]: {run.turns} turns read, {run.created} created, "
             f"{run.reinforced} reinforced, {run.superseded} superseded [dim]in {seconds:.1f} s[/]"
         )
     await _label_turns(day)
