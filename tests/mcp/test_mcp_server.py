@@ -192,7 +192,7 @@ async def _more(use: Use, place: str) -> None:
     file = (await do("export", scope=["user/ann"]))["data"]
     assert f"Nobody winds the {place} clock." in file
     taken = await do("import", data=file, dry_run=True)
-    assert (taken["refused"], taken["dry_run"]) == (0, True)
+    assert (taken["rejected"], taken["dry_run"]) == (0, True)
     for arguments, word in (
         ({"operation": "pins"}, "did you mean pin"),
         ({"operation": "vault_get", "arguments": {"key": "k"}}, "reverie vault get"),

@@ -33,7 +33,13 @@ RESOURCES = (
         MARKDOWN,
         "/v1/context",
     ),
-    McpResource("reverie://graph/stats", "graph", "The graph in numbers", JSON, "/v1/graph/stats"),
+    McpResource(
+        "reverie://graph/stats",
+        "graph",
+        "Count memories, edges and components",
+        JSON,
+        "/v1/graph/stats",
+    ),
     McpResource(
         "reverie://stale", "stale", "Memories that commits made doubtful", JSON, "/v1/stale"
     ),

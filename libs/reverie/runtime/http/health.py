@@ -88,7 +88,7 @@ def health_routes(
             health,
             response=LivenessResponse,
             public=True,
-            summary="Does it live?",
+            summary="Check that the process answers",
         ),
         Route(
             "GET",
@@ -97,7 +97,7 @@ def health_routes(
             query=ReadinessQuery,
             response=ReadinessResponse,
             public=True,
-            summary="Can it work?",
+            summary="Check that everything the service needs is available",
         ),
         Route(
             "GET",

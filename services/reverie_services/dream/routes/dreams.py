@@ -63,7 +63,7 @@ def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
             DreamRequest,
             response=DreamRequestStatus,
             status=202,
-            summary="Digest what waits in a scope, or in a session's scope, now",
+            summary="Request a dream over a scope, or over a session's scope",
         ),
         Route(
             "GET",
@@ -71,7 +71,7 @@ def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
             handlers.list_pending,
             query=ScopedQuery,
             response=UndigestedPage,
-            summary="What waits in each scope, and what is asked for",
+            summary="List undigested turns and requested dreams by scope",
         ),
         Route(
             "GET",
@@ -79,7 +79,7 @@ def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
             handlers.list_runs,
             query=ScopedQuery,
             response=DreamPage,
-            summary="What was dreamt, newest first",
+            summary="List dreams, newest first",
         ),
         Route(
             "GET",
@@ -87,7 +87,7 @@ def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
             handlers.get_run,
             query=PageQuery,
             response=DreamDetail,
-            summary="One dream: what went in, what came out, and why",
+            summary="Get a dream: input, output and reasons",
         ),
     ]
 
@@ -165,9 +165,9 @@ def _build_run_body(run: DreamRunRecord) -> DreamRun:
 
 
 class MaintenanceQuery(QueryParams):
-    """`only` these passes; `dry_run`: only count what would be archived or collected."""
+    """`steps`: run these only; `dry_run`: only count what would be archived or collected."""
 
-    only: list[Literal["archive", "collect"]] | None = None
+    steps: list[Literal["archive", "collect"]] | None = None
     dry_run: bool = False
 
 
@@ -185,7 +185,7 @@ def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
         )
         if query.dry_run:
             return MaintenanceResponse(**await preview_maintenance(deps, scope))
-        progress = await run_maintenance(deps, scope, query.only or ())
+        progress = await run_maintenance(deps, scope, query.steps or ())
         return MaintenanceResponse(**progress.counts, unfinished=progress.unfinished)
 
     return [
@@ -195,6 +195,6 @@ def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
             now,
             query=MaintenanceQuery,
             response=MaintenanceResponse,
-            summary="Promote, archive, collect, merge and link what is due in the key's scopes",
+            summary="Run maintenance in the scopes of the key",
         ),
     ]

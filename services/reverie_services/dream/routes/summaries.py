@@ -65,7 +65,7 @@ def build_summary_routes(summary_store: SummaryStore) -> list[Route]:
             summaries,
             query=ScopedQuery,
             response=SummaryPage,
-            summary="What stands in each scope, and the memories that it rests on",
+            summary="List the summaries of scopes with their memories",
         ),
         Route(
             "GET",
@@ -73,7 +73,7 @@ def build_summary_routes(summary_store: SummaryStore) -> list[Route]:
             history,
             query=ScopedQuery,
             response=SummaryPage,
-            summary="The versions of a scope's summary, newest first",
+            summary="List the versions of a scope's summary, newest first",
         ),
     ]
 

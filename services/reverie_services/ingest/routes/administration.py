@@ -79,7 +79,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             handlers.list_keys,
             query=PageQuery,
             response=KeyPage,
-            summary="List the keys of the tenant, without their text",
+            summary="List the keys of the tenant, without their texts",
         ),
         Route(
             "POST",
@@ -89,14 +89,14 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             response=CreatedKeyBody,
             status=201,
             returns_secret=True,
-            summary="Make a key; its text is shown this once",
+            summary="Create a key; its text is shown only once",
         ),
         Route(
             "GET",
             "/v1/admin/keys/{id}",
             handlers.get_key,
             response=KeyUsageBody,
-            summary="A key, and what it used of its limits",
+            summary="Get a key and the use of its limits",
         ),
         Route(
             "PATCH",
@@ -104,7 +104,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             handlers.update_key,
             UpdateKeyRequest,
             response=KeyBody,
-            summary="Change the label, the end or the limits of a key",
+            summary="Change the label, the expiry or the limits of a key",
         ),
         Route(
             "POST",
@@ -113,14 +113,14 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             RotateKeyRequest,
             response=CreatedKeyBody,
             returns_secret=True,
-            summary="Give a key another text; for a while both work",
+            summary="Rotate a key; both texts work for a while",
         ),
         Route(
             "DELETE",
             "/v1/admin/keys/{id}",
             handlers.revoke_key,
             response=RevokeKeyResponse,
-            summary="End a key",
+            summary="Revoke a key",
         ),
         Route(
             "GET",
@@ -128,7 +128,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             handlers.list_projects,
             query=PageQuery,
             response=ProjectPage,
-            summary="List projects with what lies in them",
+            summary="List projects with counts",
         ),
         Route(
             "DELETE",
@@ -136,7 +136,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             handlers.delete_project,
             query=DeleteQuery,
             response=DeletionResponse,
-            summary="Delete a project with everything in it and below it",
+            summary="Delete a project with all its scopes",
         ),
         Route(
             "GET",
@@ -152,7 +152,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             handlers.delete_scope,
             query=ScopeQuery,
             response=DeletionResponse,
-            summary="Delete everything of a scope",
+            summary="Delete a scope",
         ),
         Route(
             "DELETE",
@@ -160,7 +160,7 @@ def build_administration_routes(deps: AdministrationDependencies) -> list[Route]
             handlers.delete_tenant,
             DeleteTenantRequest,
             response=DeletionResponse,
-            summary="Delete the caller's tenant with everything in it",
+            summary="Delete the caller's tenant with all its data",
         ),
     ]
 

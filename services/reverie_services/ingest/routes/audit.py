@@ -53,6 +53,6 @@ def build_audit_routes(audit_table: AuditTable) -> list[Route]:
             audit,
             query=AuditQuery,
             response=AuditPage,
-            summary="List who read and changed what, newest first",
+            summary="List audit entries, newest first",
         ),
     ]

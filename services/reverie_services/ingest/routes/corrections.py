@@ -48,7 +48,7 @@ def build_correction_routes(deps: CorrectionDependencies) -> list[Route]:
             handlers.correct_session,
             CorrectSessionRequest,
             response=CorrectSessionResponse,
-            summary="Take back what a turn corrected, and keep what holds instead",
+            summary="Apply the corrections of a turn to memories",
         ),
     ]
 

@@ -48,7 +48,7 @@ def build_edit_routes(deps: EditDependencies) -> list[Route]:
             EditMemoryRequest,
             response=MemoryChangeResponse,
             supports_etag=True,
-            summary="Edit a memory; If-Match guards against another's edit",
+            summary="Edit a memory; If-Match detects a concurrent edit",
         ),
         Route(
             "DELETE",
@@ -56,7 +56,7 @@ def build_edit_routes(deps: EditDependencies) -> list[Route]:
             handlers.forget_memory,
             response=MemoryChangeResponse,
             supports_etag=True,
-            summary="Forget a memory: it is never found again",
+            summary="Forget a memory for good",
         ),
         Route(
             "POST",
@@ -65,7 +65,7 @@ def build_edit_routes(deps: EditDependencies) -> list[Route]:
             RollbackRequest,
             response=MemoryChangeResponse,
             supports_etag=True,
-            summary="Make a memory what an earlier version was",
+            summary="Restore an earlier version as a new version",
         ),
         Route(
             "POST",
@@ -97,14 +97,14 @@ def build_edit_routes(deps: EditDependencies) -> list[Route]:
             "/v1/memories/{id}/confirm",
             handlers.confirm_memory,
             response=ConfirmMemoryResponse,
-            summary="Say that a memory holds as the code stands",
+            summary="Confirm that a stale memory is still true",
         ),
         Route(
             "POST",
             "/v1/memories/{id}/restore",
             handlers.restore_memory,
             response=RestoreMemoryResponse,
-            summary="Take a memory out of the archive",
+            summary="Restore an archived memory",
         ),
     ]
 

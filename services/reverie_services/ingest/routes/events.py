@@ -96,7 +96,7 @@ def build_event_routes(deps: EventDependencies) -> list[Route]:
             query=EventQuery,
             streaming=True,
             response_examples={"text/event-stream": _SSE_EXAMPLE},
-            summary="What happens to memories, as server-sent events",
+            summary="Stream changes of memories as server-sent events",
         ),
         Route(
             "GET",
@@ -104,7 +104,7 @@ def build_event_routes(deps: EventDependencies) -> list[Route]:
             handlers.list_events,
             query=EventPageQuery,
             response=EventPage,
-            summary="What happened since a place among events, for who asks now and then",
+            summary="List changes of memories after a cursor",
         ),
     ]
 

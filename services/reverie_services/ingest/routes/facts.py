@@ -48,7 +48,7 @@ def build_fact_routes(deps: FactDependencies) -> list[Route]:
             response=AddFactResponse,
             status=201,
             count_new_memories=lambda _: 1,
-            summary="Store facts, with how sure it is",
+            summary="Store a fact with its confidence",
         ),
         Route(
             "GET",

@@ -43,7 +43,7 @@ def build_import_routes(deps: ImportDependencies) -> list[Route]:
             request_media_types=("application/x-ndjson", "text/markdown", "application/x-tar"),
             streaming=True,
             stream_limit=deps.settings.import_limit,
-            summary="Take in an export: JSON lines, a memory.md, or a tar of a tree of them",
+            summary="Import an export: JSON lines, a memory.md, or a tar of them",
         ),
     ]
 

@@ -29,7 +29,7 @@ def build_link_routes(deps: LinkDependencies) -> list[Route]:
             "/v1/links/{id}",
             handlers.delete_link,
             response=DeleteLinkResponse,
-            summary="Take a link back; what was known before stays",
+            summary="Close an edge; reads of earlier moments still show it",
         ),
     ]
 

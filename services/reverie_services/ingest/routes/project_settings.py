@@ -38,7 +38,7 @@ def build_project_settings_routes(deps: ProjectSettingsDependencies) -> list[Rou
             path,
             handlers.get_project_settings,
             response=ProjectSettingsBody,
-            summary="What a project has set: the budgets of its context, when it dreams",
+            summary="Get the settings of a project",
         ),
         Route(
             "PATCH",
@@ -46,14 +46,14 @@ def build_project_settings_routes(deps: ProjectSettingsDependencies) -> list[Rou
             handlers.update_project_settings,
             UpdateProjectSettingsRequest,
             response=ProjectSettingsBody,
-            summary="Change some of it",
+            summary="Change settings of a project",
         ),
         Route(
             "GET",
             "/v1/admin/settings",
             handlers.get_tenant_settings,
             response=TenantSettingsBody,
-            summary="What holds for all of the tenant: when it dreams, its language model",
+            summary="Get the settings of the tenant",
         ),
         Route(
             "PATCH",
@@ -61,7 +61,7 @@ def build_project_settings_routes(deps: ProjectSettingsDependencies) -> list[Rou
             handlers.update_tenant_settings,
             UpdateTenantSettingsRequest,
             response=TenantSettingsBody,
-            summary="Change some of it",
+            summary="Change settings of the tenant",
         ),
     ]
 

@@ -47,20 +47,20 @@ def build_review_routes(deps: ReviewDependencies) -> list[Route]:
             page,
             query=ReviewQuery,
             response=ReviewPage,
-            summary="What a language model says of memories in doubt",
+            summary="List reviews of stale memories by a language model",
         ),
         Route(
             "POST",
             "/v1/reviews/{id}/accept",
             accept,
             response=ReviewDecisionResponse,
-            summary="Do to the memory what a review says",
+            summary="Apply a review to its memory",
         ),
         Route(
             "POST",
             "/v1/reviews/{id}/reject",
             refuse,
             response=ReviewDecisionResponse,
-            summary="Leave the memory as it is",
+            summary="Reject a review",
         ),
     ]

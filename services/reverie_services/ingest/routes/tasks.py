@@ -47,7 +47,7 @@ def build_task_routes(deps: TaskDependencies) -> list[Route]:
             handlers.update_task,
             MoveTaskRequest,
             response=TaskChangeResponse,
-            summary="Set the state of a task",
+            summary="Change a task",
         ),
         Route(
             "POST",
@@ -55,7 +55,7 @@ def build_task_routes(deps: TaskDependencies) -> list[Route]:
             handlers.claim_task,
             ClaimTaskRequest,
             response=TaskChangeResponse,
-            summary="Take a task for a time; again by the same agent prolongs it",
+            summary="Claim a task for a time, or prolong the claim",
         ),
         Route(
             "POST",
@@ -63,7 +63,7 @@ def build_task_routes(deps: TaskDependencies) -> list[Route]:
             handlers.release_task,
             ReleaseTaskRequest,
             response=TaskChangeResponse,
-            summary="Give a task back",
+            summary="Release a task",
         ),
     ]
 

@@ -90,7 +90,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
             handlers.list_entries,
             query=ScopedQuery,
             response=VaultPage,
-            summary="List entries without their values",
+            summary="List the entries of the vault, without their values",
         ),
         Route(
             "GET",
@@ -98,14 +98,14 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
             handlers.list_advice,
             query=PageQuery,
             response=VaultSuggestionPage,
-            summary="Memories that belong into the vault",
+            summary="List memories that belong in the vault",
         ),
         Route(
             "GET",
             "/v1/vault/redaction-status",
             handlers.get_redaction_status,
             response=RedactionBackfillStatus,
-            summary="How far stored texts were searched for secrets",
+            summary="Get the progress of redacting stored texts",
         ),
         Route(
             "PUT",
@@ -114,7 +114,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
             VaultPutRequest,
             VaultQuery,
             VaultWriteResponse,
-            summary="Keep a value under a key",
+            summary="Store an entry in the vault",
         ),
         Route(
             "GET",
@@ -122,7 +122,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
             handlers.get_value,
             query=VaultQuery,
             response=VaultValue,
-            summary="Read a value",
+            summary="Get an entry of the vault",
         ),
         Route(
             "DELETE",
@@ -130,7 +130,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
             handlers.delete_value,
             query=VaultQuery,
             response=VaultWriteResponse,
-            summary="Remove a value for good",
+            summary="Delete an entry of the vault",
         ),
     ]
 

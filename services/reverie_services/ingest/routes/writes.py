@@ -75,7 +75,7 @@ def build_write_routes(deps: WriteDependencies) -> list[Route]:
             status=201,
             count_new_memories=lambda _: 1,
             rechecks_secrets=True,
-            summary="Remember one thing",
+            summary="Store a memory",
         ),
         Route(
             "POST",
@@ -85,7 +85,7 @@ def build_write_routes(deps: WriteDependencies) -> list[Route]:
             response=RememberBatchResponse,
             count_new_memories=lambda body: len(body.items),
             rechecks_secrets=True,
-            summary="Remember many things, each judged by itself",
+            summary="Store many memories; each succeeds or fails by itself",
         ),
         Route(
             "POST",
@@ -94,7 +94,7 @@ def build_write_routes(deps: WriteDependencies) -> list[Route]:
             StartSessionRequest,
             response=StartSessionResponse,
             status=201,
-            summary="Start a session and read what to know",
+            summary="Start or resume a session, and get its context",
         ),
         Route(
             "POST",
@@ -102,7 +102,7 @@ def build_write_routes(deps: WriteDependencies) -> list[Route]:
             handlers.end_session,
             EndSessionRequest,
             response=EndSessionResponse,
-            summary="End a session; it will be digested",
+            summary="End a session and request a dream",
         ),
         Route(
             "POST",

@@ -63,7 +63,7 @@ def build_context_routes(deps: ContextDependencies) -> list[Route]:
             query=ContextQuery,
             response=ContextResponse,
             response_examples={"text/markdown": "## What is known of shop\n"},
-            summary="What an agent should know at session start",
+            summary="Get the context block for a session start",
         ),
     ]
 

@@ -105,7 +105,7 @@ def build_export_routes(deps: ExportDependencies) -> list[Route]:
                 "application/x-ndjson": f"{JSONL_HEADER}\n",
                 "application/x-tar": "",
             },
-            summary="All that the key may read: JSON lines, markdown, an Obsidian vault",
+            summary="Export all that the key may read: JSON lines, Markdown, or an Obsidian vault",
         ),
     ]
 

@@ -100,7 +100,7 @@ def build_graph_routes(deps: GraphDependencies) -> list[Route]:
             partial(get_subgraph, deps),
             query=SubgraphQuery,
             response=SubgraphResponse,
-            summary=("What lies around a memory, also as it was known once"),
+            summary=("Get the graph around a memory, now or as of a moment"),
         ),
         Route(
             "GET",
@@ -108,7 +108,7 @@ def build_graph_routes(deps: GraphDependencies) -> list[Route]:
             partial(get_impact, deps),
             query=ImpactQuery,
             response=ImpactPage,
-            summary="Memories that a change of a file or an entity would make doubtful",
+            summary="List memories that a change of a file or an entity could make stale",
         ),
         Route(
             "GET",
@@ -116,7 +116,7 @@ def build_graph_routes(deps: GraphDependencies) -> list[Route]:
             partial(get_stats, deps),
             query=StatsQuery,
             response=GraphStats,
-            summary="The graph in numbers",
+            summary="Count memories, edges and components",
         ),
     ]
 

@@ -37,14 +37,14 @@ def build_history_routes(deps: MemoryDependencies) -> list[Route]:
             partial(list_versions, deps),
             query=PageQuery,
             response=MemoryHistoryPage,
-            summary="The versions of a memory: what it was, who changed it, when and why",
+            summary="List the versions of a memory with actor, time and reason",
         ),
         Route(
             "GET",
             "/v1/memories/{id}/provenance",
             partial(get_provenance, deps),
             response=MemoryProvenanceResponse,
-            summary="Where a memory came from: session, turns, agent, what it replaced",
+            summary="Get the origin of a memory: session, turns, agent, predecessor",
         ),
     ]
 

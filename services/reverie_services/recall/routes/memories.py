@@ -57,7 +57,7 @@ def build_memory_routes(deps: MemoryDependencies) -> list[Route]:
             query=AsOfQuery,
             response=MemoryDetail,
             supports_etag=True,
-            summary="One memory with its neighbours; the id may be short",
+            summary="Get a memory with its neighbours",
         ),
     ]
 

@@ -24,7 +24,7 @@ def build_model_routes(deps: ModelDependencies) -> list[Route]:
             "/v1/models",
             partial(list_models, deps),
             response=ModelListResponse,
-            summary="The embedding and language models in use, and how far they are",
+            summary="List the models in use and their progress",
         ),
     ]
 

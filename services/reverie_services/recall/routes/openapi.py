@@ -37,7 +37,7 @@ def build_openapi_routes() -> list[Route]:
             _get_document,
             public=True,
             response_examples={JSON_MEDIA_TYPE: '{"openapi": "3.1.0"}'},
-            summary="This document: every call, its models and examples",
+            summary="The OpenAPI document",
         ),
         Route(
             "GET",
@@ -45,7 +45,7 @@ def build_openapi_routes() -> list[Route]:
             _get_page,
             public=True,
             response_examples={"text/html": "<!doctype html>"},
-            summary="This document as a page that works offline",
+            summary="The API as a page; it loads nothing from elsewhere",
         ),
         Route(
             "GET",

@@ -29,7 +29,7 @@ def build_preflow_routes(deps: RecallDependencies) -> list[Route]:
             PreflowRequest,
             response=PreflowResponse,
             read_only=True,
-            summary="What an agent should have before a turn, as far as it was not given it yet",
+            summary="Get what is new for the next turn of a session",
         ),
     ]
 

@@ -55,7 +55,7 @@ def build_session_routes(deps: SessionDependencies) -> list[Route]:
             partial(list_turns, deps),
             query=PageQuery,
             response=TurnPage,
-            summary="The turns of a session, in order",
+            summary="List the turns of a session in order",
         ),
     ]
 

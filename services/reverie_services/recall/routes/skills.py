@@ -35,7 +35,7 @@ def build_skill_routes(deps: MemoryDependencies) -> list[Route]:
             partial(list_skills, deps),
             query=ScopedQuery,
             response=SkillPage,
-            summary="List skills with the places that a replay fills, newest first",
+            summary="List skills with their placeholders, newest first",
         ),
         Route(
             "GET",
@@ -43,7 +43,7 @@ def build_skill_routes(deps: MemoryDependencies) -> list[Route]:
             partial(replay_skill, deps),
             query=ReplayQuery,
             response=SkillReplayResponse,
-            summary="The steps of a skill as numbered text, its places filled",
+            summary="Get the steps of a skill with placeholders filled in",
         ),
         Route(
             "GET",
@@ -51,7 +51,7 @@ def build_skill_routes(deps: MemoryDependencies) -> list[Route]:
             partial(replay_skill, deps),
             query=ReplayQuery,
             response=SkillReplayResponse,
-            summary="The same, by the memory's id",
+            summary="Get the steps of a skill, by the id of its memory",
         ),
     ]
 

@@ -42,7 +42,7 @@ def build_trace_routes(deps: TraceDependencies) -> list[Route]:
             "/v1/traces/{id}",
             partial(get_trace, deps),
             response=TraceDetail,
-            summary="How a recall came to its answer; by its trace_id or its own id",
+            summary="Explain a recall, by its trace_id or its own id",
         ),
     ]
 

@@ -66,7 +66,7 @@ def build_anchor_routes(deps: StalenessDependencies) -> list[Route]:
             lacking,
             query=UnanchoredQuery,
             response=UnanchoredPage,
-            summary="Memories whose lines in their files are not known",
+            summary="List memories without lines or symbols",
         ),
         Route(
             "POST",
@@ -74,7 +74,7 @@ def build_anchor_routes(deps: StalenessDependencies) -> list[Route]:
             anchor,
             AnchorMemoriesRequest,
             response=AnchorMemoriesResponse,
-            summary="Say which lines and symbols memories speak of",
+            summary="Set the lines and symbols that memories refer to",
         ),
     ]
 

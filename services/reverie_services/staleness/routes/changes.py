@@ -48,7 +48,7 @@ def build_change_routes(deps: StalenessDependencies) -> list[Route]:
             status=202,
             body_limit=deps.git_limit,
             body_limit_setting="git_limit",
-            summary="Say what a push changed",
+            summary="Announce a git change",
         ),
         Route(
             "GET",
@@ -56,7 +56,7 @@ def build_change_routes(deps: StalenessDependencies) -> list[Route]:
             handlers.list_stale,
             query=StaleQuery,
             response=StalePage,
-            summary="Memories that may no longer be true, and why",
+            summary="List stale memories with their evidence",
         ),
     ]
 

@@ -86,7 +86,7 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
             handlers.list_webhooks,
             query=WebhookQuery,
             response=WebhookPage,
-            summary="List the push webhooks that are set up, without their secrets",
+            summary="List push webhooks, without their secrets",
         ),
     ]
     for kind, forge in (("github", handlers.github), ("gitlab", handlers.gitlab)):
@@ -99,14 +99,14 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
                 SetWebhookRequest,
                 response=CreatedWebhookBody,
                 returns_secret=True,
-                summary=f"Set the secret of a project's {kind} webhook; shown this once",
+                summary=f"Create the {kind} webhook of a project; its secret is shown only once",
             ),
             Route(
                 "DELETE",
                 path,
                 forge.delete_webhook,
                 response=DeleteWebhookResponse,
-                summary=f"Refuse deliveries of a project's {kind} webhook from now on",
+                summary=f"Delete the {kind} webhook of a project",
             ),
             Route(
                 "POST",
@@ -117,7 +117,7 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
                 public=True,
                 body_limit=deps.git_limit,
                 body_limit_setting="git_limit",
-                summary=f"Take a push that {kind} tells of",
+                summary=f"Receive a delivery of {kind}",
             ),
         ]
     return table
