@@ -187,7 +187,7 @@ class LanguageModel:
     ) -> OutputT:
         if self._breaker.is_open():
             raise LanguageCallRejected("it failed too often and rests")
-        if not await self._budget.reserve_call(tenant):
+        if not await self._budget.reserve_call(tenant, usage.principal):
             raise LanguageCallRejected("the budget of the day is spent")
         call_usage, started = CallUsage(), perf_counter()
         failed = 1
@@ -216,7 +216,12 @@ class LanguageModel:
                 perf_counter() - started,
             )
             await self._budget.record_usage(
-                tenant, calls - 1, failed, call_usage.input_tokens, call_usage.output_tokens
+                tenant,
+                usage.principal,
+                calls - 1,
+                failed,
+                call_usage.input_tokens,
+                call_usage.output_tokens,
             )
 
     async def _get_transport(self) -> LanguageModelTransport:

@@ -12,6 +12,7 @@ from urllib.error import HTTPError
 import truststore
 from pydantic import BaseModel, SecretStr
 
+from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Misconfigured
 
 LanguageProvider = Literal["none", "openai", "anthropic"]
@@ -90,12 +91,18 @@ class LanguageCallRejected(LanguageModelError):
 class LanguageBudget(Protocol):
     """Counts what each tenant asks in a day."""
 
-    async def reserve_call(self, tenant: int) -> bool:
+    async def reserve_call(self, tenant: int, principal: Principal | None) -> bool:
         """Whether one more call fits the day's budget; it is counted then, come what may."""
         ...
 
     async def record_usage(
-        self, tenant: int, calls: int, failed: int, input_tokens: int, output_tokens: int
+        self,
+        tenant: int,
+        principal: Principal | None,
+        calls: int,
+        failed: int,
+        input_tokens: int,
+        output_tokens: int,
     ) -> None:
         """Counts further calls, those that failed, and tokens sent and received."""
         ...
@@ -112,8 +119,13 @@ class CallUsage:
 
 @dataclass
 class UsageTally:
-    """What one piece of work has asked: calls, those in vain, tokens, and why it made do."""
+    """What one piece of work has asked: calls, those in vain, tokens, and why it made do.
 
+    `principal`: the holder of the key that asks, whose own budget counts too; None for background
+    work.
+    """
+
+    principal: Principal | None = None
     calls: int = 0
     failed: int = 0
     input_tokens: int = 0

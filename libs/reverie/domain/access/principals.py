@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -181,19 +180,6 @@ class Principal:
     def default_scope(self) -> str:
         """The scope of a write that names none: the key's project, else global."""
         return f"project/{self.project}" if self.project else GLOBAL_SCOPE
-
-
-_CURRENT_PRINCIPAL: ContextVar[Principal | None] = ContextVar("acting", default=None)
-
-
-def set_current_principal(principal: Principal | None) -> None:
-    """Sets for whom the current task works; None is nobody."""
-    _CURRENT_PRINCIPAL.set(principal)
-
-
-def get_current_principal() -> Principal | None:
-    """For whom the current task works; None for background work."""
-    return _CURRENT_PRINCIPAL.get()
 
 
 def hash_key(key: str) -> bytes:

@@ -10,9 +10,9 @@ from uuid import UUID
 from reverie.domain.access.principals import (
     LLM_TOKENS_A_DAY,
     TENANT_QUOTA_HOLDER,
+    Principal,
     UsageLimits,
     combine_limits,
-    get_current_principal,
     quota_holder_of,
 )
 from reverie.store.db.database import Database, update_setting
@@ -114,23 +114,32 @@ class LlmUsageStore:
         async with self._db.tenant_transaction(tenant) as connection:
             await update_setting(connection, "*", "llm", changes)
 
-    async def reserve_call(self, tenant: int) -> bool:
+    async def reserve_call(self, tenant: int, principal: Principal | None = None) -> bool:
         """Counts one more call; False where the budget of the day is spent.
 
         A call that is made for the holder of a key is refused by that key's own budget too.
         """
-        if not await self._key_has_budget():
-            return False
+        limit = principal.limits.llm_tokens_per_day if principal else None
+        if principal is not None and limit is not None:
+            holder = quota_holder_of(principal.key_id)
+            used = await self._quotas.load_usage(tenant, [holder])
+            if used[holder].get(LLM_TOKENS_A_DAY, 0) >= limit:
+                return False
         async with self._db.tenant_transaction(tenant) as connection:
             return (
                 await connection.fetch_row("llm_usage_take", self._calls, self._tokens) is not None
             )
 
     async def record_usage(
-        self, tenant: int, calls: int, failed: int, input_tokens: int, output_tokens: int
+        self,
+        tenant: int,
+        principal: Principal | None,
+        calls: int,
+        failed: int,
+        input_tokens: int,
+        output_tokens: int,
     ) -> None:
         """Counts further calls, failed ones and tokens."""
-        principal = get_current_principal()
         if principal is not None and principal.limits.llm_tokens_per_day is not None:
             await self._quotas.add(
                 tenant,
@@ -140,15 +149,6 @@ class LlmUsageStore:
             )
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("llm_usage_add", calls, failed, input_tokens, output_tokens)
-
-    async def _key_has_budget(self) -> bool:
-        principal = get_current_principal()
-        limit = principal.limits.llm_tokens_per_day if principal else None
-        if principal is None or limit is None:
-            return True
-        holder = quota_holder_of(principal.key_id)
-        used = await self._quotas.load_usage(principal.tenant, [holder])
-        return used[holder].get(LLM_TOKENS_A_DAY, 0) < limit
 
     async def load_today(self, tenant: int) -> LlmDailyUsage:
         """What a tenant spent today."""

@@ -97,7 +97,7 @@ class CorrectionHandlers:
             return find_changes_by_rules(texts, memories), []
         try:
             model_changes = await find_changes_by_model(
-                model, principal.tenant, call.redactor, texts, memories
+                model, principal, call.redactor, texts, memories
             )
         except LanguageModelError as error:
             return find_changes_by_rules(texts, memories), [f"llm: {error}"]

@@ -26,6 +26,7 @@ from reverie.domain.extraction.user_corrections import (
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text, memory_index_text
 from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.store.sessions.sessions import SessionRecord
 
@@ -101,7 +102,7 @@ def find_changes_by_rules(
 
 async def find_changes_by_model(
     model: LanguageModel,
-    tenant: int,
+    principal: Principal,
     redactor: Redactor,
     texts: Sequence[str],
     memories: Sequence[Memory],
@@ -115,7 +116,9 @@ async def find_changes_by_model(
     items = [("said", text) for text in texts] + [("memory", item.content) for item in candidates]
     text = fence_items([(label, redactor.redact(text[:4_000]).text) for label, text in items])
     task = get_prompt("adjust")
-    answer = await model.ask(tenant, task, text, CorrectionsAnswer, time_limit=MODEL_TIMEOUT)
+    answer = await model.ask(
+        principal.tenant, task, text, CorrectionsAnswer, UsageTally(principal), MODEL_TIMEOUT
+    )
     produced_by = f"{task.label} {model.name}"
     changes = [_build_change(item, texts, candidates, produced_by) for item in answer.corrections]
     return _dedupe_changes([item for item in changes if item is not None])
