@@ -68,43 +68,43 @@ def fetch_health(url: str, timeout: float = 3.0, own_only: bool = False) -> Serv
 
     Whoever answers is believed, whatever its certificate: nothing secret is sent.
     """
-    connection = _open_connection(url, timeout)
-    parts = urlsplit(url)
     try:
-        path = f"{parts.path.rstrip('/')}/ready"
-        connection.request("GET", f"{path}?own=true" if own_only else path)
-        response = connection.getresponse()
-        return ServiceHealth(response.status, _parse_object(response.read()))
-    except (OSError, HTTPException):
+        status, content = fetch(url, "/ready?own=true" if own_only else "/ready", timeout)
+    except OSError:
         return ServiceHealth(None)
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    return ServiceHealth(status, body if isinstance(body, dict) else {})
+
+
+def fetch(url: str, path: str, timeout: float) -> tuple[int, bytes]:
+    """Status and body of a `GET` below a base URL, whatever its certificate. Raises `OSError`."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    connection: HTTPConnection
+    if parts.scheme == "https":
+        context = _create_unverified_context()
+        connection = HTTPSConnection(host, parts.port, timeout=timeout, context=context)
+    else:
+        connection = HTTPConnection(host, parts.port, timeout=timeout)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}{path}")
+        response = connection.getresponse()
+        return response.status, response.read()
+    except HTTPException as error:
+        raise ConnectionError("the answer is no HTTP") from error
     finally:
         connection.close()
 
 
-def _open_connection(url: str, timeout: float) -> HTTPConnection:
-    parts = urlsplit(url)
-    if parts.scheme != "https":
-        return HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
-    return HTTPSConnection(
-        parts.hostname or "", parts.port, timeout=timeout, context=create_unverified_context()
-    )
-
-
 @lru_cache
-def create_unverified_context() -> ssl.SSLContext:
-    """A context for looks at how somebody is: it asks for no certificate's authority."""
+def _create_unverified_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _parse_object(body: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(body)
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
 
 
 def is_service_ready(port: int, own_only: bool = False) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-import urllib.request
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from reverie.embedded.probe import create_unverified_context
+from reverie.embedded.probe import fetch
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 
@@ -49,13 +48,12 @@ def scrape(url: str) -> MetricsSnapshot:
     from prometheus_client.parser import text_string_to_metric_families
 
     try:
-        with urllib.request.urlopen(  # noqa: S310
-            f"{url}/metrics", timeout=SCRAPE_TIMEOUT, context=create_unverified_context()
-        ) as response:
-            text = response.read().decode()
-    except (OSError, ValueError):
+        status, body = fetch(url, "/metrics", SCRAPE_TIMEOUT)
+    except OSError:
         return MetricsSnapshot()
-    families = text_string_to_metric_families(text)
+    if status != 200:
+        return MetricsSnapshot()
+    families = text_string_to_metric_families(body.decode())
     values = {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in families
