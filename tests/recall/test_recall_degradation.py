@@ -8,13 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import pytest
-
-from reverie.domain.core.errors import Overloaded
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
 from tests.support.proxies import behind_port, port_of
 from tests.support.stack import Reply, Stack, eventually, running_stack
 from tests.support.tables import run, value
@@ -220,25 +216,3 @@ async def _exported(stack: Stack) -> bool:
     headers = {"Authorization": f"Bearer {stack.key}"}
     async with stack.http.get(f"{stack.url}/v1/export", headers=headers) as answer:
         return answer.status == 200 and b"walrus" in await answer.read()
-
-
-async def test_a_limiter_admits_in_order_refuses_late_waiters_and_returns_slots() -> None:
-    gate = RecallConcurrencyLimit(1, 1, 0.05)
-    order: list[str] = []
-    inside, leave = asyncio.Event(), asyncio.Event()
-
-    async def stay() -> None:
-        async with gate.acquire():
-            inside.set()
-            await leave.wait()
-
-    staying = asyncio.create_task(stay())
-    await inside.wait()
-    with pytest.raises(Overloaded):
-        async with gate.acquire():
-            order.append("never")
-    leave.set()
-    await staying
-    async with gate.acquire():
-        order.append("after")
-    assert order == ["after"]

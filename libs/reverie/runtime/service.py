@@ -36,12 +36,9 @@ from reverie.runtime.http.instrumentation import (
     RequestInstrumentation,
 )
 from reverie.runtime.http.read_your_writes import PositionHooks
+from reverie.runtime.http.request_handling import RouteDependencies, add_routes
 from reverie.runtime.http.reverse_proxy import ProxyOptions, ProxyRoute, ReverseProxy
-from reverie.runtime.http.routes import (
-    Route,
-    RouteDependencies,
-    add_routes,
-)
+from reverie.runtime.http.routes import Route
 from reverie.runtime.http.streaming import register_shutdown_signal
 from reverie.runtime.http.tls import load_certificate
 from reverie.runtime.limits.concurrency import (
@@ -98,7 +95,6 @@ class Service:
     extra_servers: Sequence[ServerFactory] = ()
     polled_gauges: Sequence[PolledGauge] = ()
     registry: CollectorRegistry = field(default_factory=create_registry)
-    client_metrics: HttpClientMetrics | None = None
     auditor: Auditor | None = None
     load_redactor: RedactorLoader | None = None
     load_cached_redactor: RedactorLoader | None = None
@@ -121,48 +117,63 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         middlewares=[serve_connections(dispatcher, check_headers, settings.request_timeout)]
     )
     app[DISPATCHER] = dispatcher
-    register_shutdown_signal(app)
-    concurrency_limits = ConcurrencyLimits(
-        settings.max_concurrent_requests, settings.request_queue, settings.request_queue_timeout
+    authenticator: Authenticator = partial(
+        authenticate,
+        keys=CachedKeyFinder(service.keys, settings.key_cache_ttl),
+        tokens=_create_token_verifier(service.find_tenant, settings),
     )
+    app[AUTHENTICATOR] = authenticator
+    register_shutdown_signal(app)
     create_limiter = partial(
-        ConcurrencyLimiter, concurrency_limits, ConcurrencyMetrics(service.registry)
+        ConcurrencyLimiter,
+        ConcurrencyLimits(
+            settings.max_concurrent_requests, settings.request_queue, settings.request_queue_timeout
+        ),
+        ConcurrencyMetrics(service.registry),
     )
     deps = RouteDependencies(
-        CachedKeyFinder(service.keys, settings.key_cache_ttl),
-        service.idempotency,
-        settings.body_limit,
-        settings.request_timeout,
-        service.load_redactor,
-        service.load_cached_redactor,
-        _create_rate_limiter(service.quotas, settings),
-        service.positions,
-        create_limiter("self"),
-        _create_token_verifier(service.find_tenant, settings),
-        dispatcher,
+        authenticate=authenticator,
+        idempotency=service.idempotency,
+        body_limit=settings.body_limit,
+        request_timeout=settings.request_timeout,
+        load_redactor=service.load_redactor,
+        load_cached_redactor=service.load_cached_redactor,
+        rates=_create_rate_limiter(service.quotas, settings),
+        positions=service.positions,
+        concurrency=create_limiter("self"),
+        dispatcher=dispatcher,
     )
-    authenticator: Authenticator = partial(authenticate, keys=deps.keys, tokens=deps.tokens)
-    app[AUTHENTICATOR] = authenticator
     gauges = PolledGauges(service.registry, service.polled_gauges)
     builtin_routes = health_routes(service.name, service.checks, service.registry, gauges)
-    add_routes(dispatcher, [*builtin_routes, *service.routes], deps)
-    jobs = [*service.background, *([service.auditor.run_writer] if service.auditor else [])]
-    app.cleanup_ctx.append(partial(_run_jobs, jobs))
-    if service.proxy_routes:
-        client_metrics = service.client_metrics or HttpClientMetrics(service.registry)
-        limits = settings.body_limit, settings.request_timeout
-        on_proxied = service.positions.record_proxied
-        proxy_options = ProxyOptions(
-            *limits,
-            client_metrics,
-            create_limiter,
-            on_proxied,
-            settings.trusted_ca_file,
+    add_routes([*builtin_routes, *service.routes], deps)
+    reverse_proxy = (
+        ReverseProxy(
+            ProxyOptions(
+                settings.body_limit,
+                settings.request_timeout,
+                HttpClientMetrics(service.registry),
+                create_limiter,
+                service.positions.record_proxied,
+                settings.trusted_ca_file,
+            )
         )
-        reverse_proxy = ReverseProxy(proxy_options)
+        if service.proxy_routes
+        else None
+    )
+    if reverse_proxy is not None:
         reverse_proxy.add_routes(dispatcher, service.proxy_routes)
-        app.cleanup_ctx.append(partial(_run_proxy, reverse_proxy))
-    app.cleanup_ctx.append(partial(_drain_after_reply, after_reply))
+
+    async def run_beside(_: web.Application) -> AsyncIterator[None]:
+        jobs = [*service.background, *([service.auditor.run_writer] if service.auditor else [])]
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(run_in_background(jobs))
+            if reverse_proxy is not None:
+                await stack.enter_async_context(reverse_proxy.run())
+            yield
+            # First of all: nothing that this work may use is gone yet.
+            await after_reply.drain(_AFTER_REPLY_TIMEOUT)
+
+    app.cleanup_ctx.append(run_beside)
     return app
 
 
@@ -203,24 +214,6 @@ def _create_token_verifier(
         **{f"{name}_claim": claim for name, claim in settings.oidc_claims.items()},
     )
     return OidcTokenVerifier(provider, find_tenant)
-
-
-async def _run_proxy(reverse_proxy: ReverseProxy, _: web.Application) -> AsyncIterator[None]:
-    async with reverse_proxy.run():
-        yield
-
-
-async def _run_jobs(jobs: Sequence[BackgroundJob], _: web.Application) -> AsyncIterator[None]:
-    async with run_in_background(jobs):
-        yield
-
-
-async def _drain_after_reply(
-    after_reply: AfterReplyRunner, _: web.Application
-) -> AsyncIterator[None]:
-    """Torn down first: nothing it may use is gone yet."""
-    yield
-    await after_reply.drain(_AFTER_REPLY_TIMEOUT)
 
 
 @asynccontextmanager
@@ -296,17 +289,13 @@ def serve(launches: Sequence[ServiceLaunch], process: str, redact: Redact | None
             asyncio.run(_serve(launches))
         except ReverieError as error:
             log.error("start_failed", problem=error.code, reason=str(error))
-            return _exit_code(error)
+            if isinstance(error, Misconfigured):
+                return EXIT_CONFIG
+            return EXIT_UNAVAILABLE if isinstance(error, Unavailable) else EXIT_FAILED
         except Exception:
             log.exception("service_failed")
             return EXIT_FAILED
     return EXIT_OK
-
-
-def _exit_code(error: ReverieError) -> int:
-    if isinstance(error, Misconfigured):
-        return EXIT_CONFIG
-    return EXIT_UNAVAILABLE if isinstance(error, Unavailable) else EXIT_FAILED
 
 
 async def _serve(launches: Sequence[ServiceLaunch]) -> None:

@@ -16,8 +16,8 @@ from reverie.inference.reranker import EndpointReranker, LocalReranker, Reranker
 from reverie.runtime.http.audit import create_auditor
 from reverie.runtime.http.read_your_writes import PositionHooks
 from reverie.runtime.http.reverse_proxy import ProxyRoute
+from reverie.runtime.limits.concurrency import ConcurrencyLimiter, ConcurrencyLimits
 from reverie.runtime.observability.call_metrics import CallMetrics
-from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.logs import hide_secrets
 from reverie.runtime.observability.metrics import create_registry
 from reverie.runtime.process.system_resources import memory_bytes
@@ -47,7 +47,6 @@ from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
-from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
 from reverie_services.recall.dependencies import (
     ContextDependencies,
     ExportDependencies,
@@ -103,15 +102,17 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         service_settings = build_recall_settings(settings)
         vault = VaultStore(database, create_cipher(secret_text(settings.vault_key)), hide_secrets)
         traces = RecallTraceStore(database)
-        concurrency_limit = RecallConcurrencyLimit(
-            service_settings.max_concurrent_recalls,
-            service_settings.recall_queue_size,
-            service_settings.timeout,
+        limiter = ConcurrencyLimiter(
+            ConcurrencyLimits(
+                service_settings.max_concurrent_recalls,
+                service_settings.recall_queue_size,
+                service_settings.timeout / 2,
+            ),
+            what="recalls",
         )
-        client_metrics = HttpClientMetrics(registry)
         model_metrics = ModelMetrics(registry)
         mcp_gateway = mcp_routes.McpGateway(settings.request_timeout, CallMetrics(registry, "mcp"))
-        metrics = RecallMetrics(registry, concurrency_limit)
+        metrics = RecallMetrics(registry, limiter)
         model_manager = build_model_manager(settings, settings.recall_sparse, model_metrics)
         memories, sessions = MemoryStore(database), SessionStore(database)
         history, contexts = HistoryStore(database), ContextStore(database)
@@ -130,7 +131,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             embedding_models=embedding_models,
             search=search,
             history=history,
-            concurrency_limit=concurrency_limit,
+            limiter=limiter,
             metrics=metrics,
             trace_writer=trace_writer,
             reranker=reranker,
@@ -208,7 +209,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             registry=registry,
             auditor=create_auditor(settings, "recall", AuditTable(database), registry),
             positions=_build_position_hooks(settings),
-            client_metrics=client_metrics,
             extra_servers=[rpc.create_server_opener(settings, CallMetrics(registry, "grpc"))]
             if settings.grpc_enabled
             else [],

@@ -9,6 +9,7 @@ from reverie.contracts.admin import ModelBody
 from reverie.domain.core.confidence import HalfLives
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.reranker import Reranker
+from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.memories.edits import EditStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
@@ -23,7 +24,6 @@ from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
-from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
 from reverie_services.recall.metrics import RecallMetrics
 from reverie_services.recall.query_expansion import QueryExpander
 from reverie_services.recall.settings import RecallSettings
@@ -38,7 +38,7 @@ class RecallPipelineDependencies:
     embedding_models: EmbeddingModelStore
     search: SearchStore
     history: HistoryStore
-    concurrency_limit: RecallConcurrencyLimit
+    limiter: ConcurrencyLimiter
     metrics: RecallMetrics
     trace_writer: TraceWriter
     reranker: Reranker | None = None

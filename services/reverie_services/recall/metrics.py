@@ -7,19 +7,17 @@ from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.observability.metrics import LATENCY_BUCKETS, exemplar
-from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
 
 _COMPONENTS = ("words", "meaning", "sparse", "turns", "graph", "store", "session")
 """Those that every read may lack; named from the start, so that a rate is told from the first."""
 
 
 class RecallMetrics:
-    """Counters of this gateway, and how full its gate is."""
+    """Metrics of reads, and how many recalls run and wait."""
 
-    def __init__(
-        self, registry: CollectorRegistry, concurrency_limit: RecallConcurrencyLimit
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry, limiter: ConcurrencyLimiter) -> None:
         self._reads = cache(
             Counter(
                 "reverie_reads",
@@ -62,15 +60,15 @@ class RecallMetrics:
         )
         running = "Running recalls."
         Gauge("reverie_recalls_running", running, registry=registry).set_function(
-            lambda: concurrency_limit.running
+            lambda: limiter.running
         )
         waiting = "Waiting recalls."
         Gauge("reverie_recalls_waiting", waiting, registry=registry).set_function(
-            lambda: concurrency_limit.waiting
+            lambda: limiter.queued
         )
         parallel = "Limit of concurrent recalls."
         Gauge("reverie_recalls_parallel", parallel, registry=registry).set(
-            concurrency_limit.max_running
+            limiter.limits.max_concurrent
         )
 
     def observe_read(self, kind: str, missing: Collection[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
+from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
+from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.kinds import Kind
 from reverie.domain.redaction.redactor import RedactorLoader
@@ -47,32 +48,25 @@ class QueryExpander:
 
     def __init__(self, model: LanguageModel, load_redactor: RedactorLoader) -> None:
         self._model, self._load_redactor = model, load_redactor
-        self._cache: OrderedDict[tuple[int, str], ExpandedQuery] = OrderedDict()
+        self._cache: LRUCache[tuple[int, str], ExpandedQuery] = LRUCache(MAX_CACHED_ANSWERS)
 
-    async def expand(self, tenant: int, text: str) -> ExpandedQuery:
+    async def expand(self, principal: Principal, text: str) -> ExpandedQuery:
         """The other ways. Raises `Unavailable` where the model gives no answer."""
-        cache_key = tenant, text[:MAX_PARSED_CHARS]
+        tenant, question = cache_key = principal.tenant, text[:MAX_PARSED_CHARS]
         if cache_key in self._cache:
-            self._cache.move_to_end(cache_key)
             return self._cache[cache_key]
         redactor = await self._load_redactor(tenant)
-        data = fence_items([("question", redactor.redact(cache_key[1]).text)])
+        data = fence_items([("question", redactor.redact(question).text)])
         try:
             answer = await self._model.ask(
-                tenant, get_prompt("rephrase"), data, _RephrasingAnswer, UsageTally()
+                tenant, get_prompt("rephrase"), data, _RephrasingAnswer, UsageTally(principal)
             )
         except LanguageModelError as error:
             raise Unavailable("the language model", str(error)) from error
-        expanded = _parse_answer(answer)
+        questions = (" ".join(question.split()) for question in answer.questions)
+        valid = [question for question in questions if 0 < len(question) <= MAX_QUESTION_LENGTH]
+        expanded = ExpandedQuery(
+            tuple(dict.fromkeys(valid))[:MAX_REPHRASINGS], frozenset(map(Kind, answer.kinds))
+        )
         self._cache[cache_key] = expanded
-        if len(self._cache) > MAX_CACHED_ANSWERS:
-            self._cache.popitem(last=False)
         return expanded
-
-
-def _parse_answer(answer: _RephrasingAnswer) -> ExpandedQuery:
-    normalized = (" ".join(question.split()) for question in answer.questions)
-    valid = [question for question in normalized if 0 < len(question) <= MAX_QUESTION_LENGTH]
-    return ExpandedQuery(
-        tuple(dict.fromkeys(valid))[:MAX_REPHRASINGS], frozenset(map(Kind, answer.kinds))
-    )

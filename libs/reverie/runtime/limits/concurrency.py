@@ -29,7 +29,7 @@ class ConcurrencyLimits:
 class ConcurrencyMetrics:
     """Metrics of all limiters of a process. `target`: `self`, or the service behind a proxy."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry | None) -> None:
         self.limit = Gauge(
             "reverie_requests_limit",
             "Limit of concurrent requests.",
@@ -61,45 +61,55 @@ class ConcurrencyMetrics:
 
 
 class ConcurrencyLimiter:
-    """Slots for the requests of one target. Requests that wait get a slot in their order."""
+    """Slots for the work of one target. Work that waits gets a slot in its order.
 
-    def __init__(self, limits: ConcurrencyLimits, metrics: ConcurrencyMetrics, target: str) -> None:
-        self._limits = limits
+    `what`: the name of the work in errors.
+    """
+
+    def __init__(
+        self,
+        limits: ConcurrencyLimits,
+        metrics: ConcurrencyMetrics | None = None,
+        target: str = "self",
+        what: str = "requests",
+    ) -> None:
+        self.limits, self._what = limits, what
+        self.running = self.queued = 0
         self._semaphore = asyncio.Semaphore(limits.max_concurrent)
-        self._running = self._queued = 0
+        metrics = metrics or ConcurrencyMetrics(None)
         self._rejected = metrics.rejected.labels(target)
         self._queue_seconds = metrics.queue_seconds.labels(target)
         metrics.limit.labels(target).set(limits.max_concurrent)
-        metrics.in_progress.labels(target).set_function(lambda: self._running)
-        metrics.queued.labels(target).set_function(lambda: self._queued)
+        metrics.in_progress.labels(target).set_function(lambda: self.running)
+        metrics.queued.labels(target).set_function(lambda: self.queued)
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[None]:
         """Holds a slot. Raises `Overloaded` if the queue is full or the wait is too long."""
         await self._wait_for_slot()
-        self._running += 1
+        self.running += 1
         try:
             yield
         finally:
-            self._running -= 1
+            self.running -= 1
             self._semaphore.release()
 
     async def _wait_for_slot(self) -> None:
-        if self._semaphore.locked() and self._queued >= self._limits.max_queued:
+        if self._semaphore.locked() and self.queued >= self.limits.max_queued:
             raise self._reject()
         started = time.monotonic()
-        self._queued += 1
+        self.queued += 1
         try:
-            async with asyncio.timeout(self._limits.queue_timeout):
+            async with asyncio.timeout(self.limits.queue_timeout):
                 await self._semaphore.acquire()
         except TimeoutError:
             raise self._reject() from None
         finally:
-            self._queued -= 1
+            self.queued -= 1
         self._queue_seconds.observe(time.monotonic() - started)
 
     def _reject(self) -> Overloaded:
         self._rejected.inc()
         # Clients that were rejected together come back at different times.
         retry_after = random.uniform(0.0, _MAX_RETRY_SECONDS)  # noqa: S311
-        return Overloaded("requests", self._running, self._queued, retry_after)
+        return Overloaded(self._what, self.running, self.queued, retry_after)

@@ -78,12 +78,13 @@ async def recall(
 
     Raises `Overloaded` where too many recalls are running.
     """
+    arrived = monotonic()
     try:
-        async with deps.concurrency_limit.acquire() as timeout:
+        async with deps.limiter.acquire():
+            started = monotonic()
+            deadline = Deadline(started, deps.settings.timeout - (started - arrived))
             retriever = open_retriever(deps, principal, question)
-            state = await expand_query(
-                start_recall(question, Deadline(monotonic(), timeout)), deps, principal.tenant
-            )
+            state = await expand_query(start_recall(question, deadline), deps, principal)
             state = await retrieve(state, retriever)
             state = await expand(state, retriever)
             state = score(state)
@@ -105,7 +106,7 @@ def start_recall(question: RecallQuestion, deadline: Deadline) -> RecallState:
 
 
 async def expand_query(
-    state: RecallState, deps: RecallPipelineDependencies, tenant: int
+    state: RecallState, deps: RecallPipelineDependencies, principal: Principal
 ) -> RecallState:
     """Adds rephrasings and likely kinds from a language model, where one is set."""
     max_seconds = deps.settings.query_expansion_timeout
@@ -114,7 +115,7 @@ async def expand_query(
     outcome = await run_stage(
         "rephrase",
         min(max_seconds, state.deadline.remaining(EXPANSION_SHARE)),
-        deps.query_expander.expand(tenant, state.question.text),
+        deps.query_expander.expand(principal, state.question.text),
         NO_EXPANSION,
     )
     parsed = state.parsed_question
