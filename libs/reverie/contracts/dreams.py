@@ -127,7 +127,7 @@ class UndigestedPage(PageResponse):
 
 
 class DreamLimitsBody(ResponseBody):
-    """When a scope dreams; `set` names what is not as the services' settings say."""
+    """When a scope dreams; `overrides` names what is not as the services' settings say."""
 
     segments: int
     chars: int
@@ -150,7 +150,7 @@ class DreamLimitsUpdate(RequestBody):
 class LlmBudgetBody(ResponseBody):
     """What the tenant may ask of a language model a day (UTC), and what it asked today.
 
-    `set`: what the tenant has set itself, never more than the services allow.
+    `overrides`: what the tenant has set itself, never more than the services allow.
     """
 
     calls_per_day: int
@@ -181,7 +181,8 @@ class TenantLimitsUpdate(RequestBody):
 class TenantLimitsBody(ResponseBody):
     """What all keys of the tenant may do together, by the tenant and by who runs the services.
 
-    `set`: what the tenant has set itself; the stricter of two counts. `used`: of those in force.
+    `overrides`: what the tenant has set itself; the stricter of two counts. `used`: of those in
+    force.
     """
 
     limits: dict[str, int] = Field(default_factory=dict)

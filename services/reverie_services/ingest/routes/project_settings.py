@@ -126,11 +126,17 @@ class ProjectSettingsHandlers:
         calls, tokens, llm_overrides = await self._deps.llm_usage.load_limits(principal.tenant)
         today = await self._deps.llm_usage.load_today(principal.tenant)
         llm = LlmBudgetBody(
-            calls_per_day=calls, tokens_per_day=tokens, set=sorted(llm_overrides), **vars(today)
+            calls_per_day=calls,
+            tokens_per_day=tokens,
+            overrides=sorted(llm_overrides),
+            calls=today.calls,
+            failed=today.failed,
+            input_tokens=today.sent,
+            output_tokens=today.received,
         )
         effective, overrides, used = await self._deps.quotas.load_tenant_limits(principal.tenant)
         set_limits = {name: limit for name, limit in vars(effective).items() if limit is not None}
-        limits = TenantLimitsBody(limits=set_limits, set=sorted(overrides), used=used)
+        limits = TenantLimitsBody(limits=set_limits, overrides=sorted(overrides), used=used)
         dream = await self._load_dream_limits(principal, ALL_PROJECTS)
         return TenantSettingsBody(dream=dream, llm=llm, limits=limits)
 
@@ -159,7 +165,7 @@ class ProjectSettingsHandlers:
         levels = dict.fromkeys((ALL_PROJECTS, project))
         stored = [await self._deps.dream_limits.load(principal.tenant, level) for level in levels]
         effective = combine_limits(DEFAULT_THRESHOLDS, stored)
-        return DreamLimitsBody(**vars(effective), set=sorted(stored[-1]))
+        return DreamLimitsBody(**vars(effective), overrides=sorted(stored[-1]))
 
 
 def _dump_fields(changes: BaseModel | None) -> dict[str, Any] | None:
