@@ -142,7 +142,7 @@ async def test_tasks_skills_and_sessions_are_addressed_by_short_ids(
     near = started["session"].replace("-", "")[-8:]
     assert near in await shell.said("sessions", "--agent", "ann")
     assert "The cart loses items." in await shell.said("sessions", near)
-    assert "Mend the cart" in await shell.said("preflow", near, "the cart", "--include-sent")
+    assert "Mend the cart" in await shell.said("preflow", near, "the cart", "--include-seen")
     assert (await shell.run("sessions", "ffffffff"))[0] == NOT_FOUND
 
 

@@ -30,7 +30,7 @@ from tests.support.store_setup import Store, admin_rows, open_store
 
 SCOPES = 12
 ME = "name = 'one'"
-TENDED = ("*", "done", "tend", 0)
+TENDED = ("*", "done", "maintenance", 0)
 TALK = "Why do {0} fail? Because the {0} table has no index, as src/{0}.py shows us."
 
 

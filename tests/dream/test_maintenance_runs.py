@@ -41,7 +41,7 @@ def _status(store: Store, kind: str) -> dict[str, str]:
 def _runs(store: Store) -> list[dict[str, Any]]:
     found = admin_rows(
         store.admin_url,
-        "select to_jsonb(r) from dream_run r where reason = 'tend' order by started",
+        "select to_jsonb(r) from dream_run r where reason = 'maintenance' order by started",
     )
     return [row[0] for row in found]
 

@@ -40,7 +40,7 @@ async def test_changes_and_reads_are_audited_at_every_interface(
         assert (note["action"], note["actor"], note["status"]) == ("POST /v1/remember", "ann", 201)
         assert (note["service"], note["changes"], note["problem"]) == ("ingest", True, None)
         assert note["subjects"] == [made]
-        assert len(note["trace"]) == 32
+        assert len(note["trace_id"]) == 32
         await _reads_by_every_door(stack, ann, made, port)
         await _refusals_are_noted(stack, ann, made)
         await _pages_and_filters(stack)
@@ -69,7 +69,7 @@ async def _reads_by_every_door(stack: Stack, ann: str, made: str, port: int) -> 
         await stub.Recall(pb.RecallRequest(query=query), metadata=key)
 
     async def noted() -> list[dict[str, Any]]:
-        found = await _notes(stack, who="ann", changes="false", subject=made)
+        found = await _notes(stack, actor="ann", changes="false", subject=made)
         return found if len(found) == 3 else []
 
     found = await eventually(noted)

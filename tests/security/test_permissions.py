@@ -65,7 +65,7 @@ def _key_of(stack: Stack, agent: str) -> str:
 async def test_every_call_of_every_service_requires_a_valid_key(alone: Stack, direct: bool) -> None:
     revoked, expired = alone.key_of(agent="gone"), alone.key_of(agent="late")
     revoke_key(alone.admin_url, _key_of(alone, "gone"))
-    ended = "update api_key set expires = now() - interval '1 s'"
+    ended = "update api_key set expires_at = now() - interval '1 s'"
     ended += " where agent = 'late' and tenant = %s"
     run(alone.admin_url, ended, alone.number())
     before = counts(alone.admin_url)

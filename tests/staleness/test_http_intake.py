@@ -238,7 +238,7 @@ async def test_the_rest_route_accepts_large_changes_once_and_refuses_by_name(sho
     files = [
         {"path": f"src/{n}.py", "status": "modified", "commit": SHA,
          "hunks": [{"old_start": 5 * m + 1, "old_lines": 2, "new_start": 5 * m + 1, "new_lines": 2,
-                    "kind": "code", "symbols": [f"f{m}"], "words": words}
+                    "kind": "code", "symbols": [f"f{m}"], "identifiers": words}
                    for m in range(5)]}
         for n in range(1200)
     ]  # fmt: skip

@@ -121,10 +121,10 @@ def _of_task(path: str, body: Any, taken: bool = False) -> Recipe:
 
 
 async def _claim(stack: Stack, n: int) -> Case:
-    body = {"topic": f"rope {n}", "claim": text("claim", n), "confidence": "high",
+    body = {"topic": f"rope {n}", "statement": text("claim", n), "confidence": "high",
             "verified": "2026-01-01"}  # fmt: skip
     state: LiteralString = "select status, version, confidence from memory where key like %s"
-    differs = frozenset(("key", "topic", "claim"))
+    differs = frozenset(("key", "topic", "statement"))
     return Case("/v1/facts", body, state, f"learn:rope-{n}:%", differs=differs)
 
 
@@ -178,7 +178,7 @@ async def _dream(stack: Stack, n: int) -> Case:
 async def _tend(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from dream_run where id = %s"
     return Case(
-        "/v1/maintenance/run?only=archive",
+        "/v1/maintenance/run?steps=archive",
         None,
         state,
         UUID(int=0),
@@ -337,7 +337,7 @@ RECIPES: dict[str, Recipe] = {
     "dream": _dream,
     "run_maintenance": _tend,
     "accept_review": _decided("accept"),
-    "reject_review": _decided("refuse"),
+    "reject_review": _decided("reject"),
     "git_change": _change,
     "set_anchors": _anchor,
     "set_webhook": hook,

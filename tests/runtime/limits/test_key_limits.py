@@ -62,7 +62,7 @@ async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     assert sorted(one.status for one in answers).count(200) in {4, 5}
     refused = next(one for one in answers if one.status == 429)
     assert refused.body["code"] == "too_many"
-    assert "5 requests a minute" in refused.body["detail"]
+    assert "5 requests per minute" in refused.body["detail"]
     assert 1 <= int(refused.headers["Retry-After"]) <= 12
     assert refused.headers["RateLimit"].startswith('"key";r=0;t=')
     used = await alone.get(f"/v1/admin/keys/{made['id']}")
@@ -78,7 +78,7 @@ async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     ):
         over = await alone.call("POST", path, body, writer["key"])
         assert over.status == 429
-        assert "3 memories a day" in over.body["detail"]
+        assert "3 memories per day" in over.body["detail"]
     import_ = await alone.call(
         "POST", "/v1/import", data=b"# a\n\nwren\n", key=writer["key"],
         params={"scope": "project/shop"}, headers={"Content-Type": "text/markdown"},
@@ -93,7 +93,7 @@ async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     }
     other = alone.key_of(role=KeyRole.WRITER)
     long = await alone.call("POST", "/v1/remember", {"content": "x" * 3_000}, other)
-    assert (long.status, "2000 bytes a day" in long.body["detail"]) == (429, True)
+    assert (long.status, "2000 bytes per day" in long.body["detail"]) == (429, True)
     assert (await alone.call("POST", "/v1/remember", {"content": "short"}, other)).status == 201
     shown = (await alone.get("/v1/admin/settings"))["limits"]
     assert (shown["limits"], shown["overrides"]) == ({"bytes_per_day": 2_000}, ["bytes_per_day"])

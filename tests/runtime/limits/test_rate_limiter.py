@@ -39,7 +39,7 @@ async def test_a_bucket_refills_by_the_second_up_to_its_limit() -> None:
     refused = await _refused(rates)
     assert refused is not None
     assert refused.retry_after == 1
-    assert "60 requests a minute" in str(refused)
+    assert "60 requests per minute" in str(refused)
     assert await _refused(rates, build_principal(2)) is None
     clock.now += 1.0
     assert await _refused(rates) is None
@@ -78,10 +78,10 @@ async def test_days_begin_at_midnight_and_the_stricter_of_two_limits_applies() -
     rates = RateLimiter(InMemoryCounts(clock), NO_LIMITS, UsageLimits(memories_per_day=10), clock)
     strict = replace(WHO, limits=UsageLimits(memories_per_day=4), key_id="strict")
     await rates.count_memories(strict, 3)
-    with pytest.raises(QuotaExceeded, match="this key has used its 4 memories a day"):
+    with pytest.raises(QuotaExceeded, match="this key has used its 4 memories per day"):
         await rates.count_memories(strict, 2)
     await rates.count_memories(WHO, 7)
-    with pytest.raises(QuotaExceeded, match="this tenant has used its 10 memories a day") as told:
+    with pytest.raises(QuotaExceeded, match="this tenant has used its 10 memories per day") as told:
         await rates.count_memories(WHO, 1)
     assert told.value.retry_after == pytest.approx(NOON)
     clock.now += NOON

@@ -67,7 +67,7 @@ insert into session (tenant, id, agent, scope, turns, pending)
 select tenant, session, 'agent', min(scope), 20, 20
 from memory where tenant = %(tenant)s and session is not null group by tenant, session;
 
-insert into turn (tenant, id, session, ord, role, content, at, terms, run)
+insert into turn (tenant, id, session, ordinal, role, content, at, terms, run)
 select s.tenant, gen_random_uuid(), s.id, o, 'user', 'what was said', now(), 3,
        case when o < 15 then gen_random_uuid() end
 from session s, generate_series(0, 19) o where s.tenant = %(tenant)s;

@@ -212,7 +212,7 @@ async def test_a_revoked_or_expired_key_is_not_found(store: Store) -> None:
     expired = create_key(store.admin_url, NewApiKey("expired", tenant="one"))
     [row] = [row for row in list_keys(store.admin_url) if row.label == "revoked"]
     revoke_key(store.admin_url, row.id)
-    admin_rows(store.admin_url, "update api_key set expires = now() where label = 'expired'")
+    admin_rows(store.admin_url, "update api_key set expires_at = now() where label = 'expired'")
     for text in (revoked, expired):
         assert await keys.find(hashlib.sha256(text.encode()).digest()) is None
 

@@ -110,7 +110,7 @@ async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
     assert {old: by for by, old in edges} == {old: by for old, by in after.items() if by}
     kept = admin_rows(
         store.admin_url,
-        "select v.memory, v.version, v.why like 'because %%', v.content = m.content"
+        "select v.memory, v.version, v.reason like 'because %%', v.content = m.content"
         " from memory_version v join memory m on m.id = v.memory",
     )
     assert sorted(kept) == sorted((memory, 1, True, True) for memory in chain[:-1])

@@ -29,7 +29,17 @@ SLUGS_AND_STATES = (
         "who",
         "route",
     }
-    | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers", "scopes"}
+    | {
+        "actor",
+        "closed_by",
+        "used_by",
+        "claimed_by",
+        "reads",
+        "writes",
+        "subject",
+        "headers",
+        "scopes",
+    }
 )
 """Columns of names that were made safe, of fixed words, and of who did something."""
 HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
@@ -44,7 +54,7 @@ HOLD_NONE = {
     "api_key": {"limits"},
     "vault": {"key", "sealed", "value"},
     "recall_trace": {"details"},
-    "audit": {"key", "service", "action", "problem", "subjects", "trace", "client"},
+    "audit": {"key", "service", "action", "problem", "subjects", "trace_id", "client"},
     "project_setting": {"name", "value"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},

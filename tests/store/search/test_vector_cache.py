@@ -33,8 +33,8 @@ with m as (
   returning id
 ), c as (
   insert into chunk (tenant, memory, ordinal, start, stop, hash)
-  select $1, m.id, o.ord, 0, 1, sha256(m.id::text::bytea)
-  from m cross join generate_series(0, 1) o (ord)
+  select $1, m.id, o.ordinal, 0, 1, sha256(m.id::text::bytea)
+  from m cross join generate_series(0, 1) o (ordinal)
   returning no
 ), v as (select c.no, row_number() over (order by c.no) as place from c)
 insert into vec_bge_small_en_v1_5 (tenant, chunk, v)

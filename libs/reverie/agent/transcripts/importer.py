@@ -43,7 +43,7 @@ class ImportReport:
     skipped: int = 0
     redactions: int = 0
     unreadable: int = 0
-    refused: int = 0
+    rejected: int = 0
     notes: list[str] = field(default_factory=list)
 
     def add_note(self, text: str) -> None:
@@ -152,7 +152,7 @@ class TranscriptImporter:
             return
         for turn in turns:
             if len(turns) == 1 or not await self._append_turns(open_session.id, [turn]):
-                self.report.refused += 1
+                self.report.rejected += 1
                 self.report.add_note(f"turn {turn['external_id']}: the gateway cannot take it")
 
     async def _append_turns(self, session_id: str, turns: list[dict[str, Any]]) -> bool:

@@ -93,7 +93,7 @@ def list_keys(options: CommonOptions) -> None:
 
 
 def _format_state(row: JsonObject) -> str:
-    created, expires, revoked = row["created"], row["expires"], row["revoked"]
+    created, expires, revoked = row["created"], row["expires_at"], row["revoked"]
     if revoked:
         return f"revoked {revoked:%Y-%m-%d}"
     if expires and expires <= datetime.now(UTC):

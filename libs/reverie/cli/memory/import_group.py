@@ -77,7 +77,7 @@ def import_transcripts(
         err().print(note, markup=False)
     counts = {"dry_run": dry_run, **vars(report)}
     options.print_result(counts, _format_report(counts))
-    if report.refused:
+    if report.rejected:
         raise click.exceptions.Exit(FAILED)
 
 

@@ -17,11 +17,11 @@ from reverie.domain.access.scopes import (
 )
 from reverie.domain.core.errors import Forbidden
 
-REQUESTS_A_MINUTE = "requests_per_minute"
-REQUESTS_A_DAY = "requests_per_day"
-MEMORIES_A_DAY = "memories_per_day"
-BYTES_A_DAY = "bytes_per_day"
-LLM_TOKENS_A_DAY = "llm_tokens_per_day"
+REQUESTS_PER_MINUTE = "requests_per_minute"
+REQUESTS_PER_DAY = "requests_per_day"
+MEMORIES_PER_DAY = "memories_per_day"
+BYTES_PER_DAY = "bytes_per_day"
+LLM_TOKENS_PER_DAY = "llm_tokens_per_day"
 TENANT_QUOTA_HOLDER = UUID(int=0)
 """Holder of the quotas that all keys of a tenant share."""
 

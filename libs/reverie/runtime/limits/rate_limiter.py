@@ -14,10 +14,10 @@ import structlog
 from cachetools import LRUCache
 
 from reverie.domain.access.principals import (
-    BYTES_A_DAY,
-    MEMORIES_A_DAY,
-    REQUESTS_A_DAY,
-    REQUESTS_A_MINUTE,
+    BYTES_PER_DAY,
+    MEMORIES_PER_DAY,
+    REQUESTS_PER_DAY,
+    REQUESTS_PER_MINUTE,
     TENANT_QUOTA_HOLDER,
     Principal,
     UsageLimits,
@@ -107,17 +107,17 @@ class RateLimiter:
 
         Raises `QuotaExceeded`.
         """
-        remaining = await self._count(principal, REQUESTS_A_MINUTE, 1)
-        await self._count(principal, REQUESTS_A_DAY, 1)
+        remaining = await self._count(principal, REQUESTS_PER_MINUTE, 1)
+        await self._count(principal, REQUESTS_PER_DAY, 1)
         return remaining
 
     async def count_bytes(self, principal: Principal, size: int) -> None:
         """Counts bytes of a body. Raises `QuotaExceeded`."""
-        await self._count(principal, BYTES_A_DAY, size)
+        await self._count(principal, BYTES_PER_DAY, size)
 
     async def count_memories(self, principal: Principal, count: int) -> None:
         """Counts memories to be made. Raises `QuotaExceeded`."""
-        await self._count(principal, MEMORIES_A_DAY, count)
+        await self._count(principal, MEMORIES_PER_DAY, count)
 
     async def _count(self, principal: Principal, name: str, amount: int) -> RemainingQuota | None:
         remaining = None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from reverie.domain.access.principals import (
-    LLM_TOKENS_A_DAY,
+    LLM_TOKENS_PER_DAY,
     TENANT_QUOTA_HOLDER,
     Principal,
     UsageLimits,
@@ -20,7 +20,7 @@ from reverie.store.db.database import Database, update_setting
 
 @dataclass(frozen=True)
 class QuotaGrant:
-    """What was granted of a limit, what remains, and seconds to wait (see `meter_take`)."""
+    """What was granted of a limit, what remains, and seconds to wait (see `quota_take`)."""
 
     granted: float
     remains: float
@@ -84,12 +84,12 @@ def _is_current(name: str, at: datetime, now: datetime) -> bool:
 
 @dataclass(frozen=True)
 class LlmDailyUsage:
-    """Calls of a day, those of them that failed, and tokens sent and received."""
+    """Calls of a day, those of them that failed, and its tokens."""
 
     calls: int = 0
     failed: int = 0
-    sent: int = 0
-    received: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 class LlmUsageStore:
@@ -123,7 +123,7 @@ class LlmUsageStore:
         if principal is not None and limit is not None:
             holder = quota_holder_of(principal.key_id)
             used = await self._quotas.load_usage(tenant, [holder])
-            if used[holder].get(LLM_TOKENS_A_DAY, 0) >= limit:
+            if used[holder].get(LLM_TOKENS_PER_DAY, 0) >= limit:
                 return False
         async with self._db.tenant_transaction(tenant) as connection:
             return (
@@ -144,7 +144,7 @@ class LlmUsageStore:
             await self._quotas.add(
                 tenant,
                 quota_holder_of(principal.key_id),
-                LLM_TOKENS_A_DAY,
+                LLM_TOKENS_PER_DAY,
                 input_tokens + output_tokens,
             )
         async with self._db.tenant_transaction(tenant) as connection:

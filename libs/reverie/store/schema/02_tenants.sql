@@ -191,7 +191,7 @@ create function quota_take(
 language plpgsql as $$
 declare
   v_now timestamptz := clock_timestamp();
-  v_minute boolean := p_name like '%\_a\_minute';
+  v_minute boolean := p_name like '%\_per\_minute';
   v_used float8;
 begin
   perform set_tenant(p_tenant);

@@ -177,7 +177,7 @@ def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
     async def now(call: Call[None, MaintenanceQuery]) -> MaintenanceResponse:
         principal = call.principal
         if not principal.writable_patterns:
-            raise Forbidden("tend", principal.default_scope())
+            raise Forbidden("run maintenance", principal.default_scope())
         record_scope = "*" if "*" in principal.writable_patterns else principal.default_scope()
         query = call.query
         scope = MaintenanceScope(

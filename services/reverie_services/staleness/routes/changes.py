@@ -83,7 +83,7 @@ class StalenessHandlers:
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
         bodies = [_build_stale_item(item, self._deps.half_lives) for item in items]
-        return StalePage(items=bodies, next=next_cursor, said=_build_warnings(bodies))
+        return StalePage(items=bodies, next=next_cursor, messages=_build_warnings(bodies))
 
 
 def _resolve_scopes(principal: Principal, query: StaleQuery) -> list[str]:
