@@ -129,10 +129,7 @@ class ProjectSettingsHandlers:
             calls_per_day=calls,
             tokens_per_day=tokens,
             overrides=sorted(llm_overrides),
-            calls=today.calls,
-            failed=today.failed,
-            input_tokens=today.sent,
-            output_tokens=today.received,
+            **vars(today),
         )
         effective, overrides, used = await self._deps.quotas.load_tenant_limits(principal.tenant)
         set_limits = {name: limit for name, limit in vars(effective).items() if limit is not None}
