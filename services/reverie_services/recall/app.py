@@ -121,6 +121,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             database,
             *split_cache(settings.recall_cache_mb),
         )
+        positions = WritePositions(settings.replica_max_lag)
         usage_writer = UsageWriter(UsageStore(database))
         trace_writer = TraceWriter(
             traces, vault.load_redactor, service_settings.max_traces, registry
@@ -208,7 +209,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             ],
             registry=registry,
             auditor=create_auditor(settings, "recall", AuditTable(database), registry),
-            positions=_build_position_hooks(settings),
+            positions=PositionHooks(
+                read_barrier=positions.read_barrier, record_position=positions.record
+            )
+            if settings.database_replica_url
+            else PositionHooks(),
             extra_servers=[rpc.create_server_opener(settings, CallMetrics(registry, "grpc"))]
             if settings.grpc_enabled
             else [],
@@ -275,15 +280,6 @@ def _build_replica_options(
         reads.labels("replica" if usable else "primary").inc()
 
     return ReplicaOptions(url, max_lag=settings.replica_max_lag, on_read=count_read)
-
-
-def _build_position_hooks(settings: Settings) -> PositionHooks:
-    if settings.database_replica_url is None:
-        return PositionHooks()
-    write_positions = WritePositions(settings.replica_max_lag)
-    return PositionHooks(
-        read_barrier=write_positions.read_barrier, record_position=write_positions.record
-    )
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from prometheus_client import CollectorRegistry
@@ -81,6 +80,16 @@ def health_routes(
         body, media_type = render_metrics(registry, call.headers.get("Accept", ""))
         return Reply(200, body, {"Content-Type": media_type})
 
+    async def readiness(call: Call[None, ReadinessQuery]) -> Reply:
+        excluded = SHARED_CHECKS if call.query.own else frozenset()
+        results = await run_checks(
+            {name: check for name, check in checks.items() if name not in excluded}
+        )
+        ok = all(result.ok for result in results.values())
+        status = "ready" if ok else "not ready"
+        body = ReadinessResponse(status=status, service=service, checks=results)
+        return Reply(200 if ok else 503, body)
+
     return [
         Route(
             "GET",
@@ -93,7 +102,7 @@ def health_routes(
         Route(
             "GET",
             "/ready",
-            partial(_respond_readiness, service, checks),
+            readiness,
             query=ReadinessQuery,
             response=ReadinessResponse,
             public=True,
@@ -111,20 +120,6 @@ def health_routes(
             },
         ),
     ]
-
-
-async def _respond_readiness(
-    service: str, checks: Mapping[str, HealthCheck], call: Call[None, ReadinessQuery]
-) -> Reply:
-    excluded = SHARED_CHECKS if call.query.own else frozenset()
-    results = await run_checks(
-        {name: check for name, check in checks.items() if name not in excluded}
-    )
-    ok = all(result.ok for result in results.values())
-    status = "ready" if ok else "not ready"
-    return Reply(
-        200 if ok else 503, ReadinessResponse(status=status, service=service, checks=results)
-    )
 
 
 async def run_checks(

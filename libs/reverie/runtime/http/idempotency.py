@@ -31,12 +31,11 @@ class IdempotencyStore(Protocol):
     """Remembers answers by (tenant, key) for a day or so.
 
     `begin` claims the key in one atomic step. It gives the stored answer where the same
-    request (route and body hash) was answered; `IdempotencyClaim.OTHER` where the key stands for
-    another one; `IdempotencyClaim.BUSY` where another call holds it; else
-    `IdempotencyClaim.MINE`, and the caller must
-    `finish` or `abandon`. A claim whose holder died is given away after a lease that is longer
-    than a request may take, or that its holder may `renew`. Without a body hash the body is yet to
-    come: `finish` is told it then, and a stored answer has it as `asked`.
+    request (route and body hash) was answered; `KEY_REUSED` where the key stands for another one;
+    `IN_PROGRESS` where another call holds it; else `ACQUIRED`, and the caller must `finish` or
+    `abandon`. A claim whose holder died is given away after a lease that is longer than a request
+    may take, or that its holder may `renew`. Without a body hash the body is yet to come: the
+    reply that `finish` gets has it, and so has a stored answer (`request_hash`).
     """
 
     async def begin(

@@ -11,9 +11,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from reverie.runtime.observability.metrics import LATENCY_BUCKETS, exemplar
 
-GATEWAY_PEER = "gateway"
-"""The gateway itself, asked by its other doors."""
-
 
 class HttpClientMetrics:
     """Rate, errors and duration of the requests that go out, and how many are under way or wait
@@ -91,7 +88,5 @@ class HttpClientMetrics:
 class _RequestTrace(SimpleNamespace):
     """One request: whom it asks, since when, and whether it waits for a connection."""
 
-    def __init__(self, trace_request_ctx: str | None = None) -> None:
-        super().__init__(
-            peer=trace_request_ctx or GATEWAY_PEER, begun=time.perf_counter(), queued=False
-        )
+    def __init__(self, trace_request_ctx: str) -> None:
+        super().__init__(peer=trace_request_ctx, begun=time.perf_counter(), queued=False)

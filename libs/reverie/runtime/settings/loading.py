@@ -47,10 +47,22 @@ def load_settings(
         SettingsLayer(ENVIRONMENT, _environment()),
         _project_layer(find_project_file(project_dir or Path.cwd())),
     ]
-    layers = [*upper_layers, _user_layer(_find_home(upper_layers))]
+    # The user file lies in the home folder that the nearer layers name.
+    _, home = _merge_layers(upper_layers).get("home", (None, Path.home() / ".reverie"))
+    user_layer = _file_layer(Path(str(home)).expanduser() / USER_FILE)
+    if "home" in user_layer.values:
+        raise Misconfigured("home", f"cannot be set in {user_layer.name}, which lies in it")
+    layers = [*upper_layers, user_layer]
     for layer in layers:
-        _check_keys(layer)
-    return _validate(layers)
+        for key, value in layer.values.items():
+            if key not in Settings.model_fields:
+                hint = _unknown_key_hint(key, value)
+                raise Misconfigured(key, f"is no setting (in {layer.name}){hint}")
+    chosen = _merge_layers(layers)
+    try:
+        return Settings.model_validate({key: value for key, (_, value) in chosen.items()})
+    except ValidationError as error:
+        raise _misconfigured_error(error.errors(include_url=False)[0], chosen) from None
 
 
 def _environment() -> Mapping[str, Any]:
@@ -63,22 +75,9 @@ def _environment() -> Mapping[str, Any]:
         raise Misconfigured(name, f"is not a JSON object ({ENVIRONMENT})") from error
 
 
-def _find_home(layers: list[SettingsLayer]) -> Path:
-    """Where the user file lies: the home folder that the nearer layers name."""
-    chosen_home = _merge_layers(layers).get("home")
-    return Path(str(chosen_home[1])).expanduser() if chosen_home else Path.home() / ".reverie"
-
-
 def _project_layer(path: Path) -> SettingsLayer:
     layer = _file_layer(path)
     check_project_file(path, layer.values)
-    return layer
-
-
-def _user_layer(home: Path) -> SettingsLayer:
-    layer = _file_layer(home / USER_FILE)
-    if "home" in layer.values:
-        raise Misconfigured("home", f"cannot be set in {layer.name}, which lies in it")
     return layer
 
 
@@ -92,14 +91,6 @@ def _file_layer(path: Path) -> SettingsLayer:
     except OSError as error:
         hint = "set REVERIE_HOME to a folder of yours, or mend its modes"
         raise Misconfigured(str(path), f"cannot be read: {error.strerror}; {hint}") from None
-
-
-def _check_keys(layer: SettingsLayer) -> None:
-    for key, value in layer.values.items():
-        if key not in Settings.model_fields:
-            raise Misconfigured(
-                key, f"is no setting (in {layer.name}){_unknown_key_hint(key, value)}"
-            )
 
 
 def _unknown_key_hint(key: str, value: object) -> str:
@@ -124,14 +115,6 @@ def _resolve_relative(key: str, value: Any, folder: Path | None) -> Any:
     if folder is None or not isinstance(value, str) or key not in _PATH_SETTINGS:
         return value
     return folder / Path(value).expanduser()
-
-
-def _validate(layers: list[SettingsLayer]) -> Settings:
-    chosen = _merge_layers(layers)
-    try:
-        return Settings.model_validate({key: value for key, (_, value) in chosen.items()})
-    except ValidationError as error:
-        raise _misconfigured_error(error.errors(include_url=False)[0], chosen) from None
 
 
 def _misconfigured_error(

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reverie.contracts import reverie_pb2 as pb
-from reverie.contracts.operations import PATH_VARIABLE, FieldValues, Operation
+from reverie.contracts.operations import PATH_VARIABLE, Operation
 from reverie.mcp.rest_calls import (
     RestCallError,
     call_rest_any,
@@ -58,15 +58,13 @@ def create_unary_handler(
             headers,
         )
         if operation.name == "remember_batch":
-            result = {"items": [_wrap_batch_item(item) for item in result["items"]]}
+            items = result["items"]
+            result = {
+                "items": [{"problem" if "code" in item else "remembered": item} for item in items]
+            }
         return encode_message(response_type, result)
 
     return handle
-
-
-def _wrap_batch_item(item: FieldValues) -> FieldValues:
-    """An item as the message has it: either a problem or a memory."""
-    return {"problem" if "code" in item else "remembered": item}
 
 
 @dataclass(frozen=True)

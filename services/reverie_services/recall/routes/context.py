@@ -136,7 +136,17 @@ def _build_answer(
         markdown=block.markdown,
         tokens=block.tokens,
         memories=list(block.memory_ids),
-        sections=_build_sections(block),
+        sections=[
+            ContextSection(
+                name=section.heading,
+                part=section.sections[0].value,
+                tokens=sum(entry.tokens for entry in block.entries if entry.placement == section),
+                entries=[
+                    _build_entry(entry) for entry in block.entries if entry.placement == section
+                ],
+            )
+            for section in dict.fromkeys(entry.placement for entry in block.entries)
+        ],
         budgets=ContextBudgetsBody(**vars(budgets), total=budgets.total),
         omitted=[
             OmittedMemory(
@@ -153,19 +163,6 @@ def _build_answer(
         warnings=[BudgetWarning(**vars(item), message=item.message) for item in block.warnings],
         summaries=dict(briefing.summaries),
     )
-
-
-def _build_sections(block: ContextBlock) -> list[ContextSection]:
-    headings = dict.fromkeys(entry.placement for entry in block.entries)
-    return [
-        ContextSection(
-            name=section.heading,
-            part=section.sections[0].value,
-            tokens=sum(entry.tokens for entry in block.entries if entry.placement == section),
-            entries=[_build_entry(entry) for entry in block.entries if entry.placement == section],
-        )
-        for section in headings
-    ]
 
 
 def _build_entry(entry: BlockEntry) -> ContextEntry:

@@ -55,16 +55,12 @@ async def stream_tar(
         async for scope in scopes:
             newest = max(int(memory.updated_at.timestamp()) for memory in scope.memories)
             for name, text in render_files(scope):
-                _add_file(archive, name, text.encode(), newest)
+                entry, data = tarfile.TarInfo(name), text.encode()
+                entry.size, entry.mtime, entry.mode = len(data), newest, 0o644
+                archive.addfile(entry, BytesIO(data))
                 if sink.size:
                     yield sink.drain()
     yield sink.drain()
-
-
-def _add_file(archive: tarfile.TarFile, name: str, data: bytes, modified_at: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mtime, entry.mode = len(data), modified_at, 0o644
-    archive.addfile(entry, BytesIO(data))
 
 
 class _TarBuffer(BytesIO):

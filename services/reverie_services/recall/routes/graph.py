@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -32,7 +31,6 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.graph import (
     RANKING_START,
-    GraphCounts,
     ImpactRecords,
     RankingCursor,
     SubgraphRecords,
@@ -139,7 +137,7 @@ async def get_subgraph(
         root=root,
         depth=query.depth,
         nodes=_build_nodes(records),
-        edges=[*_build_edges(records), *_build_follows_edges(records)],
+        edges=_build_edges(records),
         truncated=bool(records.truncated_by),
         truncated_by=sorted(records.truncated_by),
         as_of=query.as_of,
@@ -175,10 +173,22 @@ async def get_impact(deps: GraphDependencies, call: Call[None, ImpactQuery]) -> 
 
 async def get_stats(deps: GraphDependencies, call: Call[None, StatsQuery]) -> GraphStats:
     """`GET /v1/graph/stats`."""
-    return _build_stats(
-        await deps.graph.load_counts(
-            call.principal, _resolve_stats_scopes(call.principal, call.query)
-        )
+    scopes = _resolve_stats_scopes(call.principal, call.query)
+    counts = await deps.graph.load_counts(call.principal, scopes)
+    by_kind, by_status = Counter[str](), Counter[str]()
+    for (kind, status), count in counts.nodes.items():
+        by_kind[kind] += count
+        by_status[status] += count
+    return GraphStats(
+        nodes=counts.total,
+        memories=counts.memories,
+        nodes_by_kind=dict(sorted(by_kind.items())),
+        nodes_by_status=dict(sorted(by_status.items())),
+        edges=sum(counts.edges.values()),
+        edges_by_type=dict(counts.edges),
+        components=len(counts.sizes) + counts.orphans,
+        largest_component=max((*counts.sizes, min(counts.total, 1))),
+        orphans=counts.orphans,
     )
 
 
@@ -214,7 +224,7 @@ def _build_nodes(records: SubgraphRecords) -> list[GraphNode]:
 
 
 def _build_edges(records: SubgraphRecords) -> list[GraphEdge]:
-    return [
+    edges = [
         GraphEdge(
             id=row["id"],
             source=row["src"],
@@ -228,10 +238,7 @@ def _build_edges(records: SubgraphRecords) -> list[GraphEdge]:
         )
         for row in records.edges
     ]
-
-
-def _build_follows_edges(records: SubgraphRecords) -> list[GraphEdge]:
-    return [
+    follows = [
         GraphEdge(
             source=row["src"],
             target=row["dst"],
@@ -240,6 +247,7 @@ def _build_follows_edges(records: SubgraphRecords) -> list[GraphEdge]:
         )
         for row in records.follows
     ]
+    return [*edges, *follows]
 
 
 def _build_impact_item(records: ImpactRecords, row: Any) -> ImpactItem:
@@ -257,28 +265,3 @@ def _build_impact_item(records: ImpactRecords, row: Any) -> ImpactItem:
         stale_grade=row["stale_grade"],
         evidence=[StaleEvidence.model_validate(mark) for mark in row["evidence"] or []],
     )
-
-
-def _build_stats(graph_counts: GraphCounts) -> GraphStats:
-    return GraphStats(
-        nodes=graph_counts.total,
-        memories=graph_counts.memories,
-        nodes_by_kind=_sum_by_name(
-            (kind, count) for (kind, _), count in graph_counts.nodes.items()
-        ),
-        nodes_by_status=_sum_by_name(
-            (status, count) for (_, status), count in graph_counts.nodes.items()
-        ),
-        edges=sum(graph_counts.edges.values()),
-        edges_by_type=dict(graph_counts.edges),
-        components=len(graph_counts.sizes) + graph_counts.orphans,
-        largest_component=max((*graph_counts.sizes, min(graph_counts.total, 1))),
-        orphans=graph_counts.orphans,
-    )
-
-
-def _sum_by_name(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for name, count in counts:
-        total[name] += count
-    return dict(sorted(total.items()))

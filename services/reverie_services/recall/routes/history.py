@@ -18,7 +18,7 @@ from reverie.contracts.edits import (
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import Route
-from reverie.store.memories.edits import NEWEST_VERSION, MemoryVersion
+from reverie.store.memories.edits import NEWEST_VERSION
 from reverie_services.recall.dependencies import MemoryDependencies
 
 
@@ -62,7 +62,7 @@ async def list_versions(deps: MemoryDependencies, call: Call[None, PageQuery]) -
         rows, query.limit, lambda version: MemoryVersionCursor(version=version.version)
     )
     return MemoryHistoryPage(
-        items=[_build_version_body(version) for version in items], next=next_cursor
+        items=[MemoryVersionBody(**vars(version)) for version in items], next=next_cursor
     )
 
 
@@ -106,7 +106,3 @@ async def get_provenance(
             for predecessor in origin.replaced
         ],
     )
-
-
-def _build_version_body(version: MemoryVersion) -> MemoryVersionBody:
-    return MemoryVersionBody(**vars(version))

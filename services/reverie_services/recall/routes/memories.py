@@ -65,12 +65,13 @@ def build_memory_routes(deps: MemoryDependencies) -> list[Route]:
 async def list_memories(deps: MemoryDependencies, call: Call[None, MemoryListQuery]) -> MemoryPage:
     """`GET /v1/memories`."""
     principal, query = call.principal, call.query
+    statuses = query.status or VISIBLE_STATUSES
+    if MemoryStatus.DELETED in statuses:
+        raise InvalidInput("status", "forgotten memories are not listed")
     list_filter = ListFilter(
         scope=query.readable_scope(principal),
         kinds=[parse_kind(kind).value for kind in query.kind] if query.kind else None,
-        status=[_check_listable(status) for status in query.status]
-        if query.status
-        else VISIBLE_STATUSES,
+        status=[str(status) for status in statuses],
         tag=query.tag,
         key=query.key,
         session=query.session,
@@ -78,10 +79,8 @@ async def list_memories(deps: MemoryDependencies, call: Call[None, MemoryListQue
     )
     rows = await deps.memories.page(principal, query.before_id(), query.limit + 1, list_filter)
     items, next_cursor = cut_page(rows, query.limit, lambda memory: IdCursor(id=memory.id))
-    half_lives = deps.half_lives
-    return MemoryPage(
-        items=[build_memory_body(item, half_lives) for item in items], next=next_cursor
-    )
+    bodies = [build_memory_body(item, deps.half_lives) for item in items]
+    return MemoryPage(items=bodies, next=next_cursor)
 
 
 async def get_memory(deps: MemoryDependencies, call: Call[None, AsOfQuery]) -> Reply:
@@ -116,9 +115,3 @@ async def _get_memory_as_of(
     body = build_memory_detail(memory, neighbours, deps.half_lives, task_status, at)
     body.merged_from = requested_id if requested_id != memory.id else None
     return Reply(body=body)
-
-
-def _check_listable(status: MemoryStatus) -> str:
-    if status is MemoryStatus.DELETED:
-        raise InvalidInput("status", "forgotten memories are not listed")
-    return status.value
