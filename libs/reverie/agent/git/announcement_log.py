@@ -125,7 +125,9 @@ class AnnouncementLog:
                 document = json.loads(path.read_text())
                 await send(document)
             except (ReverieError, ValueError) as error:
-                if isinstance(error, Unavailable) or _is_key_error(error):
+                # A refused key does not mean that the change is refused.
+                codes = {getattr(error, "status", None), getattr(error, "code", None)}
+                if isinstance(error, Unavailable) or codes & _KEY_ERRORS:
                     raise
                 refused.append(RefusedChange(path.stem.partition("-")[2], str(error)))
             path.unlink(missing_ok=True)
@@ -148,13 +150,6 @@ async def announce(
         return AnnouncementOutcome(change, "queued", str(error), tuple(refused))
     return AnnouncementOutcome(
         change, "duplicate" if is_duplicate else "announced", "", tuple(refused)
-    )
-
-
-def _is_key_error(error: Exception) -> bool:
-    """Whether it was the key that was refused, and not the change."""
-    return (
-        getattr(error, "status", None) in _KEY_ERRORS or getattr(error, "code", None) in _KEY_ERRORS
     )
 
 

@@ -170,7 +170,8 @@ def _diff_steps(
         or commit_range.is_uncommitted
         or len(first_parents) > MAX_STEPS
     )
-    if single_step or not _starts_after(first_parents, commit_range.start):
+    first_parent = next(iter(first_parents[0].parents), None) if first_parents else None
+    if single_step or (first_parents and first_parent != commit_range.start):
         last_commit = (
             commits[-1]
             if commits and commits[-1].sha == commit_range.after
@@ -192,22 +193,14 @@ def _diff_steps(
 
 
 def _first_parent_chain(commits: Sequence[LoggedCommit], end: str) -> list[LoggedCommit]:
-    return _walk_first_parents({commit.sha: commit for commit in commits}, end)
-
-
-def _walk_first_parents(by_sha: Mapping[str, LoggedCommit], end: str) -> list[LoggedCommit]:
-    """The way back along first parents, oldest first."""
+    """The commits that lead to `end` along first parents, oldest first."""
+    by_sha = {commit.sha: commit for commit in commits}
     chain = []
     commit = by_sha.get(end)
     while commit:
         chain.append(commit)
         commit = by_sha.get(commit.parents[0]) if commit.parents else None
     return chain[::-1]
-
-
-def _starts_after(chain: Sequence[LoggedCommit], start: str | None) -> bool:
-    """Whether the way along first parents begins right after the start."""
-    return not chain or next(iter(chain[0].parents), None) == start
 
 
 def _last_commits_by_path(repo: GitRepository, start: str | None, end: str) -> dict[str, str]:
@@ -276,6 +269,8 @@ def _encode_commit(commit: LoggedCommit, merged_at: str | None) -> JsonDocument:
 
 
 def _encode_files(repo: GitRepository, step: _DiffStep) -> list[JsonDocument]:
+    """The file changes of a step, each with the commit that touched the file."""
+
     def blame(paths: Sequence[str]) -> str:
         return next(
             (step.commit_by_path[path] for path in paths if path in step.commit_by_path),

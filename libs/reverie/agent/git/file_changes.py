@@ -143,19 +143,17 @@ def _symbol_changes(
     remaining = _symbols_after(repo, entry) if missing else set()
     changes: dict[str, JsonDocument] = {}
     for name in missing:
-        if name not in remaining:
-            changes[name] = _missing_symbol(name, defining_files.get(name, set()) - {path})
+        if name in remaining:
+            continue
+        elsewhere = defining_files.get(name, set()) - {path}
+        changes[name] = {"name": name, "change": "removed"}
+        if len(elsewhere) == 1:
+            changes[name] = {"name": name, "change": "moved", "path": next(iter(elsewhere))}
     for name in [*old, *enclosing]:
         changes.setdefault(name, {"name": name, "change": "modified"})
     for name in new:
         changes.setdefault(name, {"name": name, "change": "added"})
     return list(changes.values())[:MAX_FILE_DETAILS]
-
-
-def _missing_symbol(name: str, elsewhere: set[str]) -> JsonDocument:
-    if len(elsewhere) == 1:
-        return {"name": name, "change": "moved", "path": next(iter(elsewhere))}
-    return {"name": name, "change": "removed"}
 
 
 def _symbols_after(repo: GitRepository, entry: DiffEntry) -> set[str]:

@@ -36,9 +36,10 @@ def find_fixes(
         if turn.role != "tool":
             continue
         arguments, output = _split_tool_call(turn)
-        path = arguments.get("file_path") or arguments.get("notebook_path")
+        path = str(arguments.get("file_path") or arguments.get("notebook_path") or "")
         if turn.tool in _EDIT_TOOLS and path:
-            _record_edit(open_failures, _relative_path(str(path), root))
+            relative = os.path.relpath(path, root) if os.path.isabs(path) else path
+            _record_edit(open_failures, path if relative.startswith("..") else relative)
         elif command := str(arguments.get("command") or ""):
             memories += _record_command(turn, command, output, open_failures)
     return memories
@@ -56,15 +57,9 @@ def _record_command(
     failure = open_failures.pop(command_hash, None)
     if failure is None or not failure["files"] or is_noise(turn.tool or "", command, ""):
         return []
-    return [_build_bug_memory(turn, " ".join(command.split()), failure)]
-
-
-def _build_bug_memory(turn: ParsedTurn, command: str, failure: dict[str, Any]) -> dict[str, Any]:
-    files = failure["files"]
-    text = (
-        f"`{command[:200]}` failed: {failure['reason']} It passes since {', '.join(files)} changed."
-    )
-    return {
+    files, shown = failure["files"], " ".join(command.split())[:200]
+    text = f"`{shown}` failed: {failure['reason']} It passes since {', '.join(files)} changed."
+    memory = {
         "external_id": turn.external_id,
         "content": text,
         "kind": "bug",
@@ -72,6 +67,7 @@ def _build_bug_memory(turn: ParsedTurn, command: str, failure: dict[str, Any]) -
         "confidence": 0.5,
         "git": {"files": files},
     }
+    return [memory]
 
 
 def _record_edit(open_failures: OpenFailures, path: str) -> None:
@@ -90,11 +86,6 @@ def _find_error_line(output: str) -> str:
     )
     line = " ".join(str(lines[-1]).removeprefix("E  ").split())[:300]
     return line if line.endswith((".", "!", "?")) else f"{line}."
-
-
-def _relative_path(path: str, root: str) -> str:
-    relative = os.path.relpath(path, root) if os.path.isabs(path) else path
-    return path if relative.startswith("..") else relative
 
 
 def _split_tool_call(turn: ParsedTurn) -> tuple[dict[str, Any], str]:

@@ -210,7 +210,8 @@ def handle_event(
     `agent_event` is the agent's own name of the event, if it differs.
     """
     hook = HookCall(event, payload, options)
-    if not hook.text_field("session_id") or _is_read_only(event, payload):
+    is_read_only = event == "PostToolUse" and payload.get("tool_name") in READ_TOOLS
+    if not hook.text_field("session_id") or is_read_only:
         return
     hook.update_session_facts()
     try:
@@ -219,14 +220,12 @@ def handle_event(
         _log_debug(error)
         context = ""
     if context:
-        _write_response(agent_event or event, context)
+        specific = {"hookEventName": agent_event or event, "additionalContext": context}
+        json.dump({"suppressOutput": True, "hookSpecificOutput": specific}, sys.stdout)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
     if event != "PreToolUse":
         run_in_background(lambda: _deliver_in_background(hook))
-
-
-def _is_read_only(event: str, payload: Mapping[str, Any]) -> bool:
-    """Whether the event is a tool call that only reads."""
-    return event == "PostToolUse" and payload.get("tool_name") in READ_TOOLS
 
 
 def _deliver_in_background(hook: HookCall) -> None:
@@ -253,13 +252,6 @@ def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
     from reverie.agent.hooks.turn_spool import build_turn
 
     return build_turn(hook.event, hook.payload, f"{hook.event}:{time.time_ns()}")
-
-
-def _write_response(event: str, context: str) -> None:
-    specific = {"hookEventName": event, "additionalContext": context}
-    json.dump({"suppressOutput": True, "hookSpecificOutput": specific}, sys.stdout)
-    sys.stdout.write("\n")
-    sys.stdout.flush()
 
 
 def resolve_event_name(event: str) -> str | None:
