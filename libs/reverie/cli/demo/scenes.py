@@ -35,7 +35,7 @@ from reverie.cli.demo.story import (
     shift_conversations,
 )
 from reverie.client import AsyncReverie
-from reverie.contracts.dreams import DreamPage, DreamRun
+from reverie.contracts.dreams import DreamPage, DreamRun, UndigestedPage
 from reverie.contracts.git import GitChangeResponse, StaleMemoryBody, StalePage
 from reverie.contracts.memories import MemoryDetail, MemoryPage, RememberResponse
 from reverie.contracts.recall import RecallRequest, RecallResponse
@@ -273,14 +273,20 @@ async def _send_conversation(day: Playthrough, conversation: SampleConversation)
 
 
 async def _finished_runs(day: Playthrough) -> list[DreamRun] | None:
-    """The runs that digested the sessions, once all are digested. Raises if a run failed."""
+    """The runs that digested the sessions, once every turn is digested. Raises if a run failed.
+
+    A run that began between two conversations may have digested the second one in part.
+    """
     page = await day.get("/v1/dreams", DreamPage, limit="20")
+    undigested = await day.get("/v1/dream", UndigestedPage, scope=day.scope)
     runs = [run for run in page.items if run.scope == day.scope]
     for run in runs:
         require(run.error is None, f"a dream failed: {run.error}")
     finished = [run for run in runs if run.status == "done" and run.turns]
     digested = {session for run in finished for session in run.sessions}
-    return finished if digested >= set(day.sessions.values()) else None
+    if digested < set(day.sessions.values()) or any(scope.turns for scope in undigested.items):
+        return None
+    return finished
 
 
 async def _label_turns(day: Playthrough) -> None:
