@@ -10,7 +10,7 @@ from typing import Any, LiteralString, TypeAlias
 import psycopg
 from psycopg import sql
 
-from reverie.store.db.migrate import SCHEMA
+from reverie.store.db.names import SCHEMA
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 

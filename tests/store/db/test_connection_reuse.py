@@ -18,7 +18,7 @@ from tests.support.stack import eventually
 async def test_a_released_connection_serves_the_next_or_the_waiting_caller(
     database: DatabaseUrls,
 ) -> None:
-    async with open_pool(database.service_url, 2, 1) as pool:
+    async with open_pool(database.service_url, 2) as pool:
         hand = ConnectionPool("main", pool, 5.0, PoolMetrics(CollectorRegistry()))
         async with hand.acquire() as one:
             first = await one.fetchval("select pg_backend_pid()")
@@ -39,7 +39,7 @@ async def test_a_released_connection_serves_the_next_or_the_waiting_caller(
 
 
 async def test_a_broken_or_lost_connection_is_not_reused(database: DatabaseUrls) -> None:
-    async with open_pool(database.service_url, 1, 1) as pool:
+    async with open_pool(database.service_url, 1) as pool:
         hand = ConnectionPool("main", pool, 5.0, PoolMetrics(CollectorRegistry()))
         with pytest.raises(asyncpg.UndefinedTableError):
             async with hand.acquire() as one:
@@ -64,7 +64,7 @@ async def test_an_idle_connection_returns_to_the_pool(
     database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hands, "IDLE_SECONDS", 0.05)
-    async with open_pool(database.service_url, 1, 1) as pool:
+    async with open_pool(database.service_url, 1) as pool:
         hand = ConnectionPool("main", pool, 5.0, PoolMetrics(CollectorRegistry()))
         async with hand.acquire():
             pass
@@ -75,7 +75,7 @@ async def test_an_idle_connection_returns_to_the_pool(
 async def test_a_connection_released_after_the_end_returns_to_the_pool(
     database: DatabaseUrls,
 ) -> None:
-    async with open_pool(database.service_url, 2, 1) as pool:
+    async with open_pool(database.service_url, 2) as pool:
         hand = ConnectionPool("main", pool, 5.0, PoolMetrics(CollectorRegistry()))
         async with hand.acquire():
             async with hand.acquire():

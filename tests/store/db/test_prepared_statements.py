@@ -19,7 +19,7 @@ ONE = "select relname from pg_class where oid = $1"
 @pytest.fixture
 async def reader(database: DatabaseUrls) -> AsyncIterator[ReaderConnection]:
     async with (
-        open_pool(database.service_url, 1, 1, ReaderConnection) as pool,
+        open_pool(database.service_url, 1, ReaderConnection) as pool,
         pool.acquire() as connection,
     ):
         inner = connection._con  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ async def test_prepared_statements_are_released_after_use(
     def statements() -> int:
         return sum(type(one).__name__ == "PreparedStatementState" for one in gc.get_objects())
 
-    async with open_pool(database.service_url, 1, 1, kind) as pool, pool.acquire() as connection:
+    async with open_pool(database.service_url, 1, kind) as pool, pool.acquire() as connection:
         gc.collect()
         gc.disable()
         try:

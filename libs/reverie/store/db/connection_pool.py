@@ -211,8 +211,9 @@ class ConnectionPool:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        # The pool lends what came back last: so the others rest until it closes them.
         while self._free:
-            task = asyncio.get_running_loop().create_task(self._release(self._free.pop()))
+            task = asyncio.get_running_loop().create_task(self._release(self._free.pop(0)))
             self._tasks.add(task)
             task.add_done_callback(self._forget_task)
 

@@ -12,8 +12,7 @@ import asyncpg
 from pgvector.asyncpg import register_vector
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.store.db.migrate import SCHEMA
-from reverie.store.db.server_admin import APP_ROLE, READ_ROLE
+from reverie.store.db.names import APP_ROLE, READ_ROLE, SCHEMA
 
 # What is written is planned for each call; those who only read keep their plans (`READER_SETUP`).
 SERVER_SETTINGS = {
@@ -57,6 +56,8 @@ OUTAGE_ERRORS = (
 """What passes by itself."""
 
 
+IDLE_CONNECTION_SECONDS = 30
+"""A connection that nobody used so long is closed: its server process takes 3 to 15 MB."""
 PLAN_CACHE_SECONDS = 60
 """A plan is made anew then: what was planned for a small table must not stay when it has grown."""
 
@@ -110,16 +111,20 @@ class ReaderConnection(asyncpg.Connection):
 async def open_pool(
     url: str,
     size: int,
-    min_size: int,
     connection_class: type[asyncpg.Connection[asyncpg.Record]] = asyncpg.Connection,
     setting: str = "database_url",
+    *,
+    connect_now: bool = True,
 ) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
-    """A pool of connections to the address of a setting. Raises `Misconfigured`, `Unavailable`."""
+    """A pool of connections to the address of a setting; none is kept open for long unused.
+
+    Raises `Misconfigured` or `Unavailable`; without `connect_now`, the first use does.
+    """
     is_reader = connection_class is ReaderConnection
     try:
         pool = await asyncpg.create_pool(
             url,
-            min_size=min(min_size, size),
+            min_size=0,
             max_size=size,
             connection_class=connection_class,
             init=_prepare_reader if is_reader else prepare_connection,
@@ -131,9 +136,12 @@ async def open_pool(
             },
             command_timeout=60,
             timeout=10,
+            max_inactive_connection_lifetime=IDLE_CONNECTION_SECONDS,
             # One whose time runs out in the driver stays until all of memory is looked through.
             max_cached_statement_lifetime=0,
         )
+        if connect_now:
+            await pool.release(await pool.acquire())
     except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
         raise Misconfigured(setting, "Postgres refuses this user or password") from error
     except asyncpg.InvalidCatalogNameError as error:

@@ -322,7 +322,6 @@ async def open_database(
     url: str,
     size: int = 8,
     acquire_timeout: float = 5.0,
-    min_size: int = 1,
     reader_size: int = 0,
     registry: CollectorRegistry | None = None,
     replica: ReplicaOptions | None = None,
@@ -345,7 +344,7 @@ async def open_database(
         return connection_pool
 
     async with AsyncExitStack() as stack:
-        main_pool = await opened(MAIN, open_pool(url, size, min_size))
+        main_pool = await opened(MAIN, open_pool(url, size))
         reader_pool = read_replica = None
         if reader_size:
             reader_source = (
@@ -353,13 +352,12 @@ async def open_database(
             )
             reader_pool = await opened(
                 READERS,
-                open_pool(
-                    reader_source[0], reader_size, min_size, ReaderConnection, reader_source[1]
-                ),
+                open_pool(reader_source[0], reader_size, ReaderConnection, reader_source[1]),
             )
         if replica:
             # It need not be there: nothing is opened before the first read.
-            pool = open_pool(replica.url, reader_size, 0, ReaderConnection, "database_replica_url")
+            source = replica.url, reader_size, ReaderConnection, "database_replica_url"
+            pool = open_pool(*source, connect_now=False)
             read_replica = ReadReplica(await opened(REPLICA, pool), replica)
         yield Database(main_pool, reader_pool, read_replica)
 

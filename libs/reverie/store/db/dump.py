@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import psycopg
 
 from reverie.domain.core.errors import Conflict, Unavailable
-from reverie.store.db.migrate import SCHEMA, migrate
+from reverie.store.db.migrate import migrate
+from reverie.store.db.names import SCHEMA
 
 _APPLICATION_NAME = "reverie"
 """What the services call themselves at the server."""

@@ -15,11 +15,10 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
-from yoyo import get_backend, read_migrations
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
+from reverie.store.db.names import SCHEMA
 
-SCHEMA = "reverie"
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
 LOCK_SECONDS = 5
@@ -57,7 +56,9 @@ def migrate(url: str, on_progress: MigrationProgress = ignore_progress) -> list[
                 )
             new = state == "empty"
             applied = _apply_schema(connection, on_progress) if new else []
-            return applied + _apply_migrations(url, new, on_progress)
+            if _pending_migrations(connection):
+                applied += _apply_migrations(url, new, on_progress)
+            return applied
     except psycopg.errors.InsufficientPrivilege as error:
         reason = error.diag.message_detail or error.diag.message_primary
         raise Misconfigured("database_url", f"this user may not migrate: {reason}") from error
@@ -74,15 +75,7 @@ def list_pending_migrations(url: str) -> list[str]:
     with _connect(url) as connection:
         if not _can_read(connection, "schema_baseline"):
             return [name for name, _ in _schema_files()]
-        known = _known_migrations()
-        if not known:
-            return []
-        applied = set()
-        if _can_read(connection, "_yoyo_migration"):
-            connection.execute("select set_config('search_path', %s, false)", (SCHEMA,))
-            rows = connection.execute("select migration_id from _yoyo_migration")
-            applied = {str(row[0]) for row in rows}
-    return [name for name in known if name not in applied]
+        return _pending_migrations(connection)
 
 
 def _schema_files() -> list[tuple[str, str]]:
@@ -94,8 +87,17 @@ def _schema_files() -> list[tuple[str, str]]:
 
 
 def _known_migrations() -> list[str]:
-    with as_file(files("reverie.store") / "migrations") as folder:
-        return [migration.id for migration in read_migrations(str(folder))]
+    folder = files("reverie.store") / "migrations"
+    names = (file.name for file in folder.iterdir())
+    return sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
+
+
+def _pending_migrations(connection: _Connection) -> list[str]:
+    applied = set()
+    if _can_read(connection, "_yoyo_migration"):
+        rows = connection.execute(f"select migration_id from {SCHEMA}._yoyo_migration")  # noqa: S608
+        applied = {str(row[0]) for row in rows}
+    return [name for name in _known_migrations() if name not in applied]
 
 
 def _state(connection: _Connection) -> str:
@@ -125,8 +127,9 @@ def _apply_schema(connection: _Connection, on_progress: MigrationProgress) -> li
 
 def _apply_migrations(url: str, new: bool, on_progress: MigrationProgress) -> list[str]:
     """Applies pending migrations; to a `new` database only marks them as applied."""
-    if not _known_migrations():
-        return []
+    # Here and not above: a start at which nothing is pending does without it.
+    from yoyo import get_backend, read_migrations
+
     with (
         as_file(files("reverie.store") / "migrations") as folder,
         get_backend(_yoyo_url(url)) as backend,

@@ -11,12 +11,9 @@ import psycopg
 from psycopg import sql
 
 from reverie.domain.core.errors import Unavailable
+from reverie.store.db.names import APP_ROLE, READ_ROLE
 
 CONNECT_SECONDS = 5
-APP_ROLE = "reverie_app"
-"""The role with the services' grants; migrations make it."""
-READ_ROLE = "reverie_read"
-"""The role of what only reads; migrations make it too."""
 
 
 @dataclass(frozen=True)

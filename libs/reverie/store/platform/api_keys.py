@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, LiteralString
-
-import psycopg
-from psycopg.rows import dict_row
-from psycopg.types.json import Jsonb
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from reverie.domain.access.principals import KeyRole, Principal, combine_limits, hash_key
 from reverie.domain.access.scopes import normalize_agent_name, parse_pattern, slugify
@@ -25,8 +22,12 @@ from reverie.domain.core.errors import (
     field_context,
 )
 from reverie.domain.core.ids import new_id
-from reverie.store.db.database import Database
-from reverie.store.db.migrate import SCHEMA
+from reverie.store.db.names import SCHEMA
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from reverie.store.db.database import Database
 
 DEFAULT_TENANT = "default"
 _TENANT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -96,7 +97,7 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
                 new.project,
                 new.agent,
                 new.expires_at,
-                Jsonb(dict(new.limits)),
+                json.dumps(dict(new.limits)),
             ),
         )
     return text
@@ -140,7 +141,7 @@ def revoke_key(url: str, key_id: str) -> None:
 def update_key(url: str, key_id: str, changes: Mapping[str, Any]) -> None:
     """Changes `expires_at` or `limits` of a key, by its id or last digits. Raises `NotFound`."""
     sets = {"expires_at": "expires_at = %s", "limits": "limits = %s"}
-    values = [Jsonb(v) if name == "limits" else v for name, v in changes.items()]
+    values = [json.dumps(v) if name == "limits" else v for name, v in changes.items()]
     _update_key(url, key_id, ", ".join(sets[name] for name in changes), values)
 
 
@@ -189,7 +190,9 @@ def set_tenant_limits(url: str, name: str, limits: Mapping[str, int] | None) -> 
             raise NotFound("tenant", name)
         set_tenant(connection, number)
         if limits is not None:
-            connection.execute("select set_tenant_limits(%s, %s)", (number, Jsonb(dict(limits))))
+            connection.execute(
+                "select set_tenant_limits(%s, %s)", (number, json.dumps(dict(limits)))
+            )
         row = connection.execute("select limits from tenant where id = %s", (number,)).fetchone()
     return dict(row["limits"]) if row else {}
 
@@ -233,6 +236,10 @@ def _is_revoked(url: str, key: str) -> bool:
 
 @contextmanager
 def connect_as_owner(url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    # Here and not above: services look up keys by another driver.
+    import psycopg
+    from psycopg.rows import dict_row
+
     try:
         with psycopg.connect(
             url, row_factory=dict_row, connect_timeout=10, options=f"-csearch_path={SCHEMA},public"

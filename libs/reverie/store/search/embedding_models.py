@@ -13,12 +13,11 @@ from time import monotonic
 from typing import LiteralString
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
 
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
-from reverie.store.db.migrate import SCHEMA
+from reverie.store.db.names import SCHEMA
 from reverie.store.search.corpus_counts import CorpusCounts
 
 SPARSE_DIMENSIONS = 30_522
@@ -116,6 +115,9 @@ class ModelMigration:
     def _execute_blocking(
         self, statement: LiteralString, args: Sequence[object], tenant: int
     ) -> None:
+        # Here and not above: services import this module and never call this.
+        import psycopg
+
         with psycopg.connect(self._url, options=f"-csearch_path={SCHEMA},public") as connection:
             connection.execute("select set_config('reverie.tenant', %s, true)", (str(tenant),))
             connection.execute(statement, args)
