@@ -90,13 +90,13 @@ UnitInterval = Annotated[float, Field(ge=0, le=1)]
 class RequestBody(BaseModel):
     """A body that a client sends."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class ResponseBody(BaseModel):
     """A body that a service sends; clients ignore fields they do not know."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 class Problem(ResponseBody):

@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 class CursorPosition(BaseModel):
     """Base of what a cursor holds: the sort key of the last row of a page."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class IdCursor(CursorPosition):

@@ -32,7 +32,7 @@ class InvalidFields(InvalidInput):
 class QueryParams(BaseModel):
     """Base of query parameters: text is converted, unknown names are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def parse_body(model: type[ModelT], data: bytes) -> ModelT:
