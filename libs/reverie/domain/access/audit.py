@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from reverie.domain.redaction.redactor import redact
-
-AuditMode = Literal["off", "writes", "all"]
 
 MAX_SUBJECTS = 500
 """Subjects that one entry lists at most."""

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from reverie.domain.access.audit import MAX_SUBJECT_LENGTH, AuditEntry, AuditMode, collect_subjects
+from reverie.domain.access.audit import MAX_SUBJECT_LENGTH, AuditEntry, collect_subjects
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import redact
 from reverie.runtime.http.exchange import AuditedRoute, IncomingRequest, OutgoingResponse
 from reverie.runtime.observability.tracing import current_trace_id
 from reverie.runtime.process.asyncio_helpers import BatchWriter
+from reverie.runtime.settings.field_types import AuditMode
 from reverie.runtime.settings.settings import Settings
 
 log = structlog.get_logger()

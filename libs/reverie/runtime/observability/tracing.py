@@ -8,7 +8,6 @@ from threading import Lock, Timer
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -127,6 +126,9 @@ def _create_exporters(settings: Settings) -> Iterator[SpanExporter]:
     if settings.spans_file is not None:
         yield SpanFileExporter(settings.spans_file, _MAX_SPANS_FILE_BYTES)
     if settings.otlp_endpoint is not None:
+        # Here and not above: it is large, and few have a collector.
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
         url = settings.otlp_endpoint.rstrip("/").removesuffix("/v1/traces")
         yield OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=_FLUSH_SECONDS)
 

@@ -13,6 +13,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
 Quota = Annotated[int, Field(ge=0, le=2**53)]
+AuditMode = Literal["off", "writes", "all"]
 ReviewMode = Literal["off", "propose", "apply"]
 
 

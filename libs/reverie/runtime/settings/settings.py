@@ -10,8 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from reverie.contracts.tls import find_ca_file
-from reverie.domain.access.audit import AuditMode
 from reverie.runtime.settings.field_types import (
+    AuditMode,
     ReviewMode,
     Seconds,
     WebUrl,
