@@ -28,7 +28,7 @@ PROSE = "We decided to sweep the outbox with a relay, because a writer may die i
 
 @pytest.fixture(scope="module")
 def counter() -> ModelTokenCounter:
-    return ModelTokenCounter.load(model_home() / "models" / BGE_SMALL.name)
+    return ModelTokenCounter(model_home() / "models" / BGE_SMALL.name)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_word_by_word_token_counts_equal_those_of_the_whole_text() -> None:
     texts = ["".join(chance.choices(signs, k=chance.randrange(30))) for _ in range(400)]
     for name in (BGE_SMALL.name, SPARSE_MODEL):
         folder = model_home() / "models" / name
-        counter, tokenizer = ModelTokenCounter.load(folder), load_tokenizer(folder)
+        counter, tokenizer = ModelTokenCounter(folder), load_tokenizer(folder)
         unknown = {tokenizer.token_to_id(mark) for mark in UNKNOWN_TOKENS}
         for text in [*texts, PROSE]:
             read = tokenizer.encode(text, add_special_tokens=False)

@@ -126,7 +126,7 @@ async def test_the_graph_agrees_with_the_weights_and_texts_are_prefixed_as_queri
     small = replace(E5_SMALL, dims=WIDTH, max_tokens=PLACES)
     ensure_built(small, place)
     model = OnnxEmbedder.from_spec(small, place)
-    tokenizer = model._runner._tokenizer
+    tokenizer = model.counter.tokenizer
     encoded = tokenizer.encode("连接池\tpool\x07")
     tokens = ["<s>", "\u2581que", "ry", ":", "\u2581", "连", "接", "池", "\u2581pool", "</s>"]
     assert encoded.tokens == tokens

@@ -36,7 +36,7 @@ async def listed(profile: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize(("profile", "most"), [("full", MOST_TOKENS), ("minimal", 1300)])
 async def test_the_tool_list_is_small(profile: str, most: int) -> None:
-    counter = ModelTokenCounter.load(model_home() / "models" / "bge-small-en-v1.5")
+    counter = ModelTokenCounter(model_home() / "models" / "bge-small-en-v1.5")
     wire = json.dumps(await listed(profile), separators=(",", ":"))
     tokens = counter.count(wire)
     print(f"{profile}: {len(await listed(profile))} tools, {tokens} tokens, {len(wire)} characters")

@@ -60,7 +60,7 @@ async def test_16_a_500_token_budget_gives_an_answer_of_at_most_500_counted_toke
         )
         await _told(system, "budget", words)
     answer = await _asked(system, "budget", "audit ledger entries", budget_tokens=500, limit=50)
-    counter = ModelTokenCounter.load(model_home() / "models" / DEFAULT_MODEL)
+    counter = ModelTokenCounter(model_home() / "models" / DEFAULT_MODEL)
     counted = sum(counter.count(hit["content"]) for hit in answer["memories"])
     assert 300 < counted == answer["tokens"] <= 500
     everything = await _asked(system, "budget", "audit ledger entries", limit=50)

@@ -81,7 +81,7 @@ class OnnxEmbedder(OnnxModel):
         profile = load_custom_profile(folder, "embedding_model")
         graph = folder / CUSTOM_GRAPH
         runner = OnnxRunner(name, graph, profile.max_tokens, threads, batch_tokens=NO_BATCHING)
-        return cls(name, runner, runner.vector_size, profile.pooling)
+        return cls(name, runner, runner.load(), profile.pooling)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 (len(texts), dims), rows of length 1. Raises `Unavailable` when overrun."""

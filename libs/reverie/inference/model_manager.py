@@ -42,7 +42,8 @@ _ESTIMATE = EstimatingTokenCounter()
 class ModelManager:
     """Holds the models of a process. While they are missing, services search by words alone.
 
-    `release_after`: seconds without a call after which a model leaves memory until the next call.
+    `release_after`: seconds without a call after which a model leaves memory until the next call;
+    its graph is not loaded before the first call either.
     """
 
     def __init__(
@@ -107,7 +108,8 @@ class ModelManager:
                 model_folder = await asyncio.to_thread(
                     resolve_model, *arguments, download=self._download
                 )
-                counter = await asyncio.to_thread(ModelTokenCounter.load, model_folder)
+                counter = ModelTokenCounter(model_folder)
+                await asyncio.to_thread(counter.count, "warm")
                 self._counters[self._name] = counter
         except ReverieError as error:
             log.warning("model_missing", model=self._name, reason=str(error))
@@ -233,9 +235,7 @@ class ModelManager:
             loaded = await asyncio.to_thread(
                 OnnxEmbedder.from_folder, name, model_folder, self._threads
             )
-        loaded.release_when_idle(self.release_after)
-        await loaded.warm()
-        loaded.set_metrics(self._metrics)
+        await self._prepare(loaded)
         self._counters[name] = loaded.counter
         return loaded
 
@@ -248,8 +248,13 @@ class ModelManager:
             self._threads,
             download=self._download,
         )
-        loaded.release_when_idle(self.release_after)
-        await loaded.warm()
-        loaded.set_metrics(self._metrics)
+        await self._prepare(loaded)
         self._metrics.set_loaded(SPARSE_MODEL, True)
         self.sparse_encoder = loaded
+
+    async def _prepare(self, model: OnnxEmbedder | OnnxSparseEncoder) -> None:
+        """Warms a model that stays in memory; any other loads its graph with the first call."""
+        model.release_when_idle(self.release_after)
+        if self.release_after is None:
+            await model.warm()
+        model.set_metrics(self._metrics)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.inference.model_metrics import UNREGISTERED_METRICS, ModelMetrics
-from reverie.inference.token_counters import ModelTokenCounter, load_tokenizer
+from reverie.inference.token_counters import ModelTokenCounter
 
 Pooling = Literal["cls", "mean"]
 CUSTOM_GRAPH = "model.onnx"
@@ -68,10 +68,8 @@ class OnnxRunner:
     call, not for all; a turn is run in batches of `batch_tokens`. More than `max_waiting` calls at
     once are refused with `Unavailable`.
 
-    `vector_size`: the length of the vectors that the first output holds.
-
-    With `release_after` set, the graph leaves memory after so many seconds without a call, and is
-    loaded again by the next one.
+    The first call loads the graph and the tokenizer, unless `load` did. With `release_after` set,
+    the graph leaves memory after so many seconds without a call, and the next call loads it again.
     """
 
     def __init__(
@@ -85,15 +83,12 @@ class OnnxRunner:
     ) -> None:
         self._name = name
         self._max_tokens = max_tokens
-        # Shared with the counter, for some take 300 MB: so texts are cut here, not by it.
-        self._tokenizer = load_tokenizer(graph.parent)
+        # Its tokenizer is used here too, so texts are cut here and not by it.
+        self.counter = ModelTokenCounter(graph.parent)
         self._open = partial(_open_session, graph, threads)
-        self._session: Any = self._open()
-        self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self.vector_size = int(self._session.get_outputs()[0].shape[-1])
+        self._session: Any = None
         self._release_timer: asyncio.TimerHandle | None = None
         self.release_after: float | None = None
-        self.counter = ModelTokenCounter(self._tokenizer)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model-{name}")
         self._max_waiting = max_waiting
         self._batch_tokens = batch_tokens
@@ -115,6 +110,12 @@ class OnnxRunner:
         finally:
             self._waiting -= 1
             self._schedule_release()
+
+    def load(self) -> int:
+        """Loads the graph and the tokenizer; answers the length of the first output's vectors."""
+        self._session = self._open()
+        self.counter.count("warm")
+        return int(self._session.get_outputs()[0].shape[-1])
 
     def _schedule_release(self) -> None:
         if self._release_timer is not None:
@@ -155,7 +156,7 @@ class OnnxRunner:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
 
     def _encode(self, texts: list[InputText]) -> list[_TokenizedText]:
-        encodings = self._tokenizer.encode_batch([_limit_chars(text) for text in texts])
+        encodings = self.counter.tokenizer.encode_batch([_limit_chars(text) for text in texts])
         return [_truncate(encoding, self._max_tokens) for encoding in encodings]
 
     def _run_turn(self, tokenized: list[_TokenizedText]) -> OutputRows:
@@ -173,9 +174,10 @@ class OnnxRunner:
             "attention_mask": _pad([[1] * len(text.ids) for text in tokenized], width),
             "token_type_ids": _pad([text.types for text in tokenized], width),
         }
-        inputs = {name: array for name, array in feed.items() if name in self._inputs}
         if self._session is None:
             self._session = self._open()
+        names = {entry.name for entry in self._session.get_inputs()}
+        inputs = {name: array for name, array in feed.items() if name in names}
         output = self._session.run(None, inputs)[0]
         if output.ndim < 3:
             return list(output)

@@ -44,6 +44,7 @@ class LocalReranker:
             self._runner = OnnxRunner(
                 "reranker", folder / CUSTOM_GRAPH, profile.max_tokens, threads, MAX_WAITING
             )
+            self._runner.load()
         except Exception as error:
             # onnxruntime and tokenizers have no error in common.
             reason = f"{folder} cannot be loaded ({type(error).__name__})"

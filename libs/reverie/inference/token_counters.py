@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -38,15 +39,22 @@ class TokenCounter(Protocol):
         ...
 
 
+_TOKENIZERS: dict[bytes, Tokenizer] = {}
+
+
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a model's folder, without truncation or padding."""
+    """The tokenizer of a model's folder, without truncation or padding.
+
+    Models whose tokenizers are the same share one: it takes 7 MB, that of some models 300.
+    """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return tokenizer
+    digest = hashlib.sha256(tokenizer.to_str().encode()).digest()
+    return _TOKENIZERS.setdefault(digest, tokenizer)
 
 
 class _TokenTotals(NamedTuple):
@@ -65,17 +73,24 @@ class ModelTokenCounter:
     family splits texts at spaces first, so the tokens of single words are cached.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        ids = map(tokenizer.token_to_id, UNKNOWN_TOKENS)
-        self._unknown_ids = [token_id for token_id in ids if token_id is not None]
-        self._splits_at_spaces = type(tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
+    def __init__(self, folder: Path) -> None:
+        """`folder`: the files of the model; its tokenizer is loaded with the first use."""
+        self._folder = folder
         self._encode_word = lru_cache(_MAX_CACHED_WORDS)(self._encode)
 
-    @classmethod
-    def load(cls, folder: Path) -> ModelTokenCounter:
-        """The counter of the model whose files are in that folder."""
-        return cls(load_tokenizer(folder))
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return load_tokenizer(self._folder)
+
+    @cached_property
+    def _unknown_ids(self) -> list[int]:
+        ids = map(self.tokenizer.token_to_id, UNKNOWN_TOKENS)
+        return [token_id for token_id in ids if token_id is not None]
+
+    @cached_property
+    def _splits_at_spaces(self) -> bool:
+        return type(self.tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
 
     def count(self, text: str) -> int:
         """Tokens of the text, special tokens not counted."""
@@ -84,7 +99,7 @@ class ModelTokenCounter:
     def cut(self, text: str, limit: int) -> str:
         """The longest start of the text that takes at most `limit` tokens."""
         remaining = limit
-        for start, end in self._tokenizer.encode(text, add_special_tokens=False).offsets:
+        for start, end in self.tokenizer.encode(text, add_special_tokens=False).offsets:
             remaining -= _count_word_tokens(end - start)
             if remaining < 0:
                 return text[:start].rstrip()
@@ -105,7 +120,7 @@ class ModelTokenCounter:
         return [self._encode(text)]
 
     def _encode(self, text: str) -> _TokenTotals:
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self.tokenizer.encode(text, add_special_tokens=False)
         return _TokenTotals(
             sum(_count_word_tokens(end - start) for start, end in encoding.offsets),
             len(encoding.ids),
