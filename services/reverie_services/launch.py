@@ -9,6 +9,7 @@ from importlib import import_module
 
 from reverie.runtime.service import Service, ServiceLaunch
 from reverie.runtime.settings.settings import Settings
+from reverie_services.startup import build_model_manager
 
 SERVICES = ("ingest", "dream", "staleness", "recall")
 ALL = "all"
@@ -22,7 +23,7 @@ IDLE_MODEL_SECONDS = 120.0
 def list_launches(process: str, settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
     """The services of a process: of `all`, of `derive`, or the one of that name."""
     if process == ALL:
-        return [_launch_in_all(name, settings_for(name)) for name in SERVICES]
+        return _launch_all(settings_for)
     if process == DERIVE:
         return _launch_derivation(settings_for)
     return [ServiceLaunch(process, _factory(process), settings_for(process))]
@@ -35,18 +36,21 @@ def _factory(name: str) -> Callable[..., AbstractAsyncContextManager[Service]]:
     return factory
 
 
-def _launch_in_all(name: str, settings: Settings) -> ServiceLaunch:
+def _launch_all(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
     """Ingest and dream answer here; `derive` does the rest, unless `ingest_role` says `both`."""
-    if settings.ingest_role != "both":
+    settings = {name: settings_for(name) for name in SERVICES}
+    factories = {name: _factory(name) for name in SERVICES}
+    if settings["ingest"].ingest_role != "both":
         changes = {"ingest_role": "api", "dream_worker_enabled": False}
-        settings = settings.model_copy(update=changes)
-    return ServiceLaunch(name, _factory(name), settings)
+        settings = {name: each.model_copy(update=changes) for name, each in settings.items()}
+        models = build_model_manager(settings["recall"], settings["recall"].recall_sparse)
+        for name in ("ingest", "recall"):
+            factories[name] = partial(factories[name], model_manager=models)
+    return [ServiceLaunch(name, factories[name], settings[name]) for name in SERVICES]
 
 
 def _launch_derivation(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
     """The slow path of ingest and the dream worker, with one copy of the models."""
-    from reverie_services.startup import build_model_manager
-
     ingest = settings_for("ingest").model_copy(update={"ingest_role": DERIVE})
     models = build_model_manager(ingest, ingest.recall_sparse)
     models.release_after = IDLE_MODEL_SECONDS

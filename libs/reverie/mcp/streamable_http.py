@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -15,8 +15,8 @@ from reverie.domain.redaction.redactor import redact
 from reverie.mcp.handlers import CallWrapper, McpHandlers
 from reverie.mcp.rest_calls import RestClient
 from reverie.mcp.server import build_server
+from reverie.mcp.tool_definition import ToolProfile
 
-ToolProfile = Literal["full", "minimal"]
 PROFILES: tuple[ToolProfile, ...] = ("full", "minimal")
 
 _RETURNED_HEADERS = frozenset({"content-type", "allow"})

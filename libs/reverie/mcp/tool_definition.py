@@ -17,6 +17,7 @@ from reverie.mcp.rest_calls import (
 from reverie.mcp.tool_results import compact, fence_body
 from reverie.mcp.tool_schemas import Schema
 
+ToolProfile = Literal["full", "minimal"]
 Arguments: TypeAlias = Mapping[str, Any]
 Body: TypeAlias = dict[str, Any]
 ToolFunction: TypeAlias = Callable[[RestClient, Arguments], Awaitable[Body]]

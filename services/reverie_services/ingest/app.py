@@ -82,7 +82,8 @@ async def open_service(
 ) -> AsyncIterator[Service]:
     """Memories and turns come in here: the fast path answers, the slow one follows the bus.
 
-    `model_manager`: the models, where another service of this process uses them too.
+    `model_manager`: the models, where another service of this process uses them too. Ingest loads
+    them if it derives; otherwise the other service does.
     """
     if settings.ingest_role == "derive":
         # Before any thread is there: each has what the first had when it began.
@@ -92,8 +93,10 @@ async def open_service(
         resources.open_language_model() as language_model,
     ):
         database, bus, vault_store = resources.database, resources.bus, resources.vault
+        serves_api, derives = (settings.ingest_role != role for role in ("derive", "api"))
         models = model_manager or build_model_manager(settings, settings.recall_sparse)
-        models.set_metrics(ModelMetrics(resources.registry))
+        if derives or not model_manager:
+            models.set_metrics(ModelMetrics(resources.registry))
         outbox = BufferedOutbox(database)
         enrichment = deps.EnrichmentDependencies(
             models,
@@ -104,7 +107,6 @@ async def open_service(
             language_model,
         )
         service = resources.create_service(settings.ingest_port)
-        serves_api, derives = (settings.ingest_role != role for role in ("derive", "api"))
         gauges = []
         if serves_api:
             gauges += build_gauges(bus, outbox, LeaderLock(database), DreamStore(database))
@@ -118,11 +120,8 @@ async def open_service(
             polled_gauges=gauges,
             background=[
                 outbox.run,
-                *(
-                    _build_derivation_jobs(resources, enrichment)
-                    if derives
-                    else [models.load_token_counter]
-                ),
+                *(_build_derivation_jobs(resources, enrichment) if derives else []),
+                *([] if derives or model_manager else [models.load_token_counter]),
             ],
         )
 

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import build_language_endpoint
+from reverie.inference.model_manager import ModelManager
 from reverie.inference.model_metrics import ModelMetrics
 from reverie.inference.reranker import EndpointReranker, LocalReranker, Reranker
 from reverie.runtime.http.audit import create_auditor
@@ -80,8 +81,13 @@ VECTOR_SHARE = 4 / 5
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[Service]:
-    """Reads are answered here; writes are passed on. It needs no bus."""
+async def open_service(
+    settings: Settings, model_manager: ModelManager | None = None
+) -> AsyncIterator[Service]:
+    """Reads are answered here; writes are passed on. It needs no bus.
+
+    `model_manager`: the models, where another service of this process uses them too.
+    """
     registry = create_registry()
     async with (
         open_database(
@@ -113,7 +119,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         model_metrics = ModelMetrics(registry)
         mcp_gateway = mcp_routes.McpGateway(settings.request_timeout, CallMetrics(registry, "mcp"))
         metrics = RecallMetrics(registry, limiter)
-        model_manager = build_model_manager(settings, settings.recall_sparse, model_metrics)
+        model_manager = model_manager or build_model_manager(settings, settings.recall_sparse)
+        model_manager.set_metrics(model_metrics)
         memories, sessions = MemoryStore(database), SessionStore(database)
         history, contexts = HistoryStore(database), ContextStore(database)
         embedding_models, short_ids = EmbeddingModelStore(database), ShortIdResolver(database)

@@ -8,18 +8,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reverie.contracts.base import Name
 from reverie.mcp.rest_calls import RestCallError, RestQuery
-from reverie.mcp.streamable_http import StreamableHttp, ToolProfile
+from reverie.mcp.tool_definition import ToolProfile
 from reverie.runtime.http.calls import JSON_MEDIA_TYPE, Call, Reply
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie_services.recall.in_process_rest import InProcessRestClient
+
+if TYPE_CHECKING:
+    from reverie.mcp.streamable_http import StreamableHttp
 
 _FORWARDED = ("Authorization", "User-Agent")
 
@@ -64,19 +68,27 @@ def build_mcp_routes(gateway: McpGateway, body_limit: int) -> list[Route]:
 
 
 class McpGateway:
-    """The MCP server of the gateway. Its tools make REST calls within the process."""
+    """The MCP server of the gateway. Its tools make REST calls within the process.
+
+    The server starts with the first message: the SDK takes 22 MB, and many homes never use it.
+    """
 
     def __init__(self, request_timeout: float, call_metrics: CallMetrics) -> None:
         self._request_timeout = request_timeout
         self._call_metrics = call_metrics
+        self._requested = asyncio.Event()
         self._ready = asyncio.Event()
-        self._mcp_server = StreamableHttp(
-            _call_rest, lambda: _CALLER.get().project, self._observe_tool
-        )
+        self._mcp_server: StreamableHttp | None = None
 
     async def run(self) -> None:
-        """Serves until it is cancelled."""
-        async with self._mcp_server.run():
+        """Serves from the first message on until it is cancelled."""
+        await self._requested.wait()
+        module = await asyncio.to_thread(import_module, "reverie.mcp.streamable_http")
+        server: StreamableHttp = module.StreamableHttp(
+            _call_rest, lambda: _CALLER.get().project, self._observe_tool
+        )
+        async with server.run():
+            self._mcp_server = server
             self._ready.set()
             try:
                 await asyncio.Event().wait()
@@ -89,7 +101,9 @@ class McpGateway:
         assert call.dispatcher is not None
         async with asyncio.timeout(self._request_timeout):
             body = b"".join([chunk async for chunk in call.stream])
+            self._requested.set()
             await self._ready.wait()
+        assert self._mcp_server is not None
         headers = {name: call.headers[name] for name in _FORWARDED if name in call.headers}
         idempotency_key = call.headers.get("Idempotency-Key")
         _CALLER.set(_McpCaller(call.dispatcher, headers, call.query.project, idempotency_key))
