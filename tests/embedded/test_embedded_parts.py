@@ -122,20 +122,24 @@ def test_binaries_are_taken_from_a_configured_folder(tmp_path: Path) -> None:
     assert binaries.find_nats_server(tmp_path) == tmp_path.resolve() / "nats-server"
 
 
-def test_postgres_buffers_grow_with_memory_within_bounds(
+def test_postgres_buffers_grow_with_the_data_within_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = tmp_path / "memory.max"
+    home, limit = open_home(tmp_path), tmp_path / "memory.max"
     monkeypatch.setattr(system_resources, "MEMORY_LIMIT_FILES", [limit])
-    for given, kept in ((2, "128MB"), (8, "512MB"), (16, "1024MB"), (256, "2048MB")):
-        pages = given * 2**30 // 4096
-        numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}
-        monkeypatch.setattr(os, "sysconf", numbers.__getitem__)
-        assert postgres._shared_buffers() == kept
+    numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 256 * 2**30 // 4096}
+    monkeypatch.setattr(os, "sysconf", numbers.__getitem__)
+    assert postgres._shared_buffers(home) == "48MB"
+    table = home.postgres / "base" / "5" / "16384"
+    table.parent.mkdir(parents=True)
+    for stored, kept in ((20, "48MB"), (200, "100MB"), (2_000, "1000MB"), (20_000, "2048MB")):
+        table.touch()
+        os.truncate(table, stored << 20)
+        assert postgres._shared_buffers(home) == kept
     limit.write_text("max\n")
-    assert postgres._shared_buffers() == "2048MB"
+    assert postgres._shared_buffers(home) == "2048MB"
     limit.write_text(f"{4 * 2**30}\n")
-    assert postgres._shared_buffers() == "256MB"
+    assert postgres._shared_buffers(home) == "256MB"
 
 
 def test_one_home_has_one_supervisor(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from reverie.embedded import binaries, ports, privileges, processes
 from reverie.embedded.home import Home, get_or_create_secret, read_run_file, write_run_file
 from reverie.runtime.process.system_resources import memory_bytes
 from reverie.store.db import server_admin
+from reverie.store.db.names import APP_ROLE, READ_ROLE
 
 ADMIN = "reverie"
 SERVICE = "reverie_service"
@@ -43,10 +44,8 @@ DEFAULT_OPTIONS = {
     "log_line_prefix": "%m [%p] %d ",
     "unix_socket_directories": "",
 }
-SHARED_BUFFERS_SHARE = 1 / 16
-"""The share of the memory for pages that are read again and again, taken as there are so many."""
-SHARED_BUFFERS_MB = (128, 2048)
-"""The least and the most of it, in mebibytes."""
+SHARED_BUFFERS_MB = 48, 2048
+"""The least and the most memory for pages that are read again and again, in mebibytes."""
 SMALL_SHM = 256 * 1024 * 1024
 """Bytes of /dev/shm below which shared memory is taken from files."""
 
@@ -140,8 +139,8 @@ def is_running(server: PostgresInstance) -> bool:
 def create_service_logins(server: PostgresInstance, database: str = DATABASE) -> None:
     """Make the roles that services log in as. The migrations must have made whom they belong to."""
     url = server.admin_url(database)
-    server_admin.ensure_login(url, SERVICE, server.service_password, server_admin.APP_ROLE)
-    server_admin.ensure_login(url, READER, server.reader_password, server_admin.READ_ROLE)
+    server_admin.ensure_login(url, SERVICE, server.service_password, APP_ROLE)
+    server_admin.ensure_login(url, READER, server.reader_password, READ_ROLE)
 
 
 def _describe_instance(home: Home, pid: int, host: str, port: int) -> PostgresInstance:
@@ -227,7 +226,7 @@ def _spawn(
 ) -> processes.Child:
     options = (
         DEFAULT_OPTIONS
-        | {"shared_buffers": _shared_buffers()}
+        | {"shared_buffers": _shared_buffers(spec.home)}
         | _shared_memory_options()
         | dict(spec.options)
     )
@@ -245,10 +244,15 @@ def _child_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _shared_buffers() -> str:
-    """By the memory of the machine, or of the container: more spares fetching pages anew."""
+def _shared_buffers(home: Home) -> str:
+    """Room for half of what is stored now, at most a sixteenth of the memory.
+
+    Pages that do not fit come from the file cache of the system.
+    """
+    stored = sum(file.stat().st_size for file in (home.postgres / "base").glob("*/*"))
     minimum, maximum = SHARED_BUFFERS_MB
-    return f"{min(max(int(memory_bytes() * SHARED_BUFFERS_SHARE) >> 20, minimum), maximum)}MB"
+    megabytes = min(stored // 2, memory_bytes() // 16) >> 20
+    return f"{min(max(megabytes, minimum), maximum)}MB"
 
 
 def _shared_memory_options() -> dict[str, str]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reverie.contracts.tls import LOCAL_CA_PATH
 from reverie.domain.core.errors import Misconfigured
-from reverie.embedded.certificates import CertificateFiles, collect_host_names, ensure_certificate
 from reverie.embedded.home import Home
 from reverie.embedded.reporting import GATEWAY, ProgressReporter
 from reverie.embedded.watchdog import wait_or_stop
 from reverie.runtime.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from reverie.embedded.certificates import CertificateFiles
 
 RENEWAL_CHECK_SECONDS = 6 * 3600.0
 """How often it is looked whether the certificate ends soon."""
@@ -42,6 +45,8 @@ class TlsSetup:
 
     async def renew_periodically(self, stop: asyncio.Event, reporter: ProgressReporter) -> None:
         """Makes the certificate anew before it ends, until `stop`; services take it up."""
+        from reverie.embedded.certificates import ensure_certificate
+
         while not stop.is_set():
             await wait_or_stop(stop, RENEWAL_CHECK_SECONDS)
             try:
@@ -61,6 +66,9 @@ def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:
         return None
     if settings.tls_cert is not None and settings.tls_key is None:
         raise Misconfigured("tls_cert", "needs tls_key beside it")
+    # Here and not above: without TLS nothing needs the library for certificates.
+    from reverie.embedded.certificates import collect_host_names, ensure_certificate
+
     folder = home.root / Path(LOCAL_CA_PATH).parent
     names = tuple(collect_host_names(settings.host, settings.allowed_hosts))
     try:
