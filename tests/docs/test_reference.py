@@ -50,7 +50,7 @@ SETTING_PREFIXES = (
 OTHER_NAMES = frozenset(
     {
         *("dream_job", "recall_context", "trace_id", "vault_delete", "vault_get", "vault_put"),
-        *("llm_unanswered", "model_missing", "request_failed"),
+        *("llm_call_failed", "model_missing", "request_failed"),
     }
 )
 """Names of the same form that belong to tables, prompts, fields, operations and log events."""

@@ -206,7 +206,9 @@ async def handle_max_deliveries(bus: MessageBus, advisory: Message) -> None:
         return
     message = Message(stored.subject, stored.data, stored.headers, deliveries)
     reason = f"no worker answered for any of {deliveries} deliveries"
-    log.error("message_rescued", stream=stream, consumer=consumer, seq=seq, deliveries=deliveries)
+    log.error(
+        "message_dead_lettered", stream=stream, consumer=consumer, seq=seq, deliveries=deliveries
+    )
     await publish_dead_letter(bus, DeadLetterOrigin(stream, consumer, str(seq)), message, reason)
     if stream in QUEUES:
         await bus.remove(stream, seq)

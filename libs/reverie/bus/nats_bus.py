@@ -313,7 +313,7 @@ class NatsBus(MessageBus):
         try:
             while await self._is_alive_after_heartbeat(session):
                 pass
-            log.warning("bus_lost", client=self._name)
+            log.warning("bus_disconnected", client=self._name)
         finally:
             self._session = None
             self._session_ready.clear()

@@ -66,7 +66,7 @@ class EventPublisher:
                 await self.bus.publish(event)
             await self.outbox.delete([event.id for event in events], tenant)
         except (Unavailable, PayloadTooLarge, InvalidInput) as error:
-            log.info("publish_left_to_relay", events=len(events), error=type(error).__name__)
+            log.info("publish_deferred_to_relay", events=len(events), error=type(error).__name__)
 
     def publish_after_reply(
         self, call: SupportsAfterReply, tenant: int, events: Sequence[OutgoingEvent]
@@ -122,7 +122,7 @@ async def _publish_row(bus: MessageBus, row: OutgoingEvent) -> bool:
 
 async def _dead_letter_row(bus: MessageBus, row: OutgoingEvent, reason: str) -> bool:
     """A row that no server takes would be claimed first for ever, and block the ones behind."""
-    log.error("outbox_row_buried", id=str(row.id), reason=reason)
+    log.error("outbox_row_dead_lettered", id=str(row.id), reason=reason)
     tokens = (re.sub(r"[^\w-]", "_", token) for token in row.subject.split("."))
     subject = ".".join(token or "_" for token in tokens)
     origin = DeadLetterOrigin("OUTBOX", "relay", str(row.id))

@@ -51,10 +51,10 @@ class VaultWriteResponse(ResponseBody):
 
 
 class RedactionBackfillStatus(ResponseBody):
-    """How far texts that were stored earlier were gone through since a secret was last put.
+    """The progress of the search for vault secrets in texts stored before.
 
-    `scrubbed` counts the rows that lost a secret, `passages` the ways through all texts; one more
-    follows shortly after the first, for what was being written meanwhile.
+    `redacted` counts the rows that contained a secret. `passes` counts the passes over all texts:
+    a second one follows shortly after the first, for texts that were being written meanwhile.
     """
 
     state: Literal["none", "waiting", "done"]

@@ -167,7 +167,7 @@ class LanguageModel:
             raise LanguageModelError("it took too long") from error
         except LanguageModelError as error:
             usage.degraded_reason = usage.degraded_reason or str(error)
-            log.warning("llm_unanswered", task=prompt.label, reason=str(error))
+            log.warning("llm_call_failed", task=prompt.label, reason=str(error))
             raise
         raise AssertionError("a try returns or raises")
 

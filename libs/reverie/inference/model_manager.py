@@ -218,7 +218,7 @@ class ModelManager:
         except ReverieError as error:
             log.warning("model_missing", model=name, reason=str(error))
         except Exception:  # a custom folder may hold anything
-            log.exception("model_broken", model=name)
+            log.exception("model_load_failed", model=name)
         if name != SPARSE_MODEL or self._is_sparse_missing:
             self._metrics.set_loaded(name, False)
 

@@ -45,4 +45,4 @@ class BufferedOutbox:
             try:
                 await self._table.delete(ids, tenant)
             except ReverieError as error:
-                log.info("clearing_left_to_relay", error=type(error).__name__, events=len(ids))
+                log.info("outbox_cleanup_deferred", error=type(error).__name__, events=len(ids))

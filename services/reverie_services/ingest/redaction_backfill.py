@@ -34,10 +34,10 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
                 await redact_stored_texts(deps, run)
                 continue
         except ReverieError as error:
-            log.warning("scrubbing_put_off", reason=str(error))
+            log.warning("redaction_backfill_postponed", reason=str(error))
         # The lease runs out, and the passage goes on from where it came to.
         except Exception as error:
-            log.exception("scrubbing_failed", error=type(error).__name__)
+            log.exception("redaction_backfill_failed", error=type(error).__name__)
         await asyncio.sleep(POLL_INTERVAL)
 
 
@@ -53,7 +53,7 @@ async def redact_stored_texts(deps: RedactionBackfillDependencies, run: Backfill
                 return row_count
             row_count += redacted
         await deps.redaction_backfill.finish(run, deps.grace)
-    log.info("scrubbed", rows=row_count)
+    log.info("redaction_backfill_progress", rows=row_count)
     return row_count
 
 

@@ -67,7 +67,7 @@ class Scheduler:
             try:
                 has_more = await self._run_round()
             except ReverieError as error:
-                log.warning("rounds_put_off", reason=str(error))
+                log.warning("scheduled_task_postponed", reason=str(error))
                 has_more = False
 
     async def _run_round(self) -> bool:

@@ -106,7 +106,7 @@ class UsageWriter:
             try:
                 await self._usage_store.record(tenant, reads, uses)
             except ReverieError as error:
-                log.warning("use_not_noted", error=type(error).__name__, uses=len(uses))
+                log.warning("usage_write_failed", error=type(error).__name__, uses=len(uses))
 
 
 def build_usage_key(principal: Principal, session: UUID | None, now: datetime) -> str:

@@ -115,7 +115,7 @@ async def test_the_log_names_the_claim_that_refused_a_token_and_not_its_value(
     ):  # fmt: skip
         with structlog.testing.capture_logs() as lines, pytest.raises(Unauthenticated):
             await tokens.verify(_token(**wrong))
-        assert [(line["event"], line["claim"]) for line in lines] == [("token_refused", *wrong)]
+        assert [(line["event"], line["claim"]) for line in lines] == [("token_rejected", *wrong)]
         assert not {"nobody", "emperor", "every"} & set(str(lines).replace("'", " ").split())
 
 

@@ -71,9 +71,9 @@ class OidcTokenVerifier:
             claims = await asyncio.to_thread(self._claims, token, key)
             return await self._build_principal(claims)
         except InvalidInput as error:
-            log.info("token_refused", reason=error.reason, claim=error.field)
+            log.info("token_rejected", reason=error.reason, claim=error.field)
         except (jwt.PyJWTError, ValueError) as error:
-            log.info("token_refused", reason=type(error).__name__)
+            log.info("token_rejected", reason=type(error).__name__)
         raise Unauthenticated
 
     def _claims(self, token: str, key: jwt.PyJWK) -> Mapping[str, Any]:
@@ -121,7 +121,7 @@ class OidcTokenVerifier:
         try:
             self._cached_keys = await asyncio.to_thread(self._jwks_client.get_signing_keys)
         except (jwt.PyJWKClientError, jwt.PyJWKSetError, ValueError) as error:
-            log.warning("provider_keys_not_fetched", reason=type(error).__name__)
+            log.warning("jwks_fetch_failed", reason=type(error).__name__)
         else:
             self._fetched_at = time.monotonic()
 

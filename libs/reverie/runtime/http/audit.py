@@ -90,7 +90,12 @@ class Auditor:
         except Exception as error:
             self._lost_counter.inc(len(entries))
             actions = sorted({entry.action for entry in entries})
-            log.error("audit_lost", error=type(error).__name__, calls=len(entries), actions=actions)
+            log.error(
+                "audit_entry_dropped",
+                error=type(error).__name__,
+                calls=len(entries),
+                actions=actions,
+            )
 
 
 def create_auditor(

@@ -73,7 +73,7 @@ async def _send_whole(request: web.Request, response: OutgoingResponse) -> web.R
         await sent.prepare(request)
         await sent.write_eof()
     except ConnectionError:
-        log.debug("client_gone")
+        log.debug("client_disconnected")
     return sent
 
 
@@ -96,7 +96,7 @@ async def _send_chunks(
                     await sent.write(chunk)
             await sent.write_eof()
     except Exception as error:
-        log.warning("stream_broken", reason=type(error).__name__)
+        log.warning("stream_interrupted", reason=type(error).__name__)
         if request.transport is not None:
             request.transport.abort()
     return sent

@@ -173,7 +173,7 @@ async def _log_failure(step: Awaitable[None]) -> None:
     try:
         await step
     except Exception:
-        log.warning("idempotency_not_recorded", exc_info=True)
+        log.warning("idempotency_record_failed", exc_info=True)
 
 
 STORE_TIMEOUT = 1.0
@@ -196,7 +196,7 @@ class BestEffortIdempotency:
                 self._store.begin(tenant, key, route, body_hash), STORE_TIMEOUT
             )
         except (TimeoutError, Unavailable) as error:
-            log.warning("idempotency_not_looked_up", error=type(error).__name__)
+            log.warning("idempotency_lookup_failed", error=type(error).__name__)
             return IdempotencyClaim.ACQUIRED
         self._claimed = found is IdempotencyClaim.ACQUIRED
         return found

@@ -55,7 +55,7 @@ class AfterReplyRunner:
         for task in late:
             task.cancel()
         if late:
-            log.warning("after_reply_cancelled", count=len(late))
+            log.warning("background_task_cancelled", count=len(late))
             await asyncio.wait(late)
 
 
@@ -63,7 +63,7 @@ async def _run_guarded(job: AfterReplyJob) -> None:
     try:
         await job()
     except Exception:
-        log.exception("after_reply_failed")
+        log.exception("background_task_failed")
 
 
 class RequestInstrumentation:

@@ -76,7 +76,7 @@ def _response_for_error(request: IncomingRequest, error: ReverieError) -> Outgoi
         log.error("request_failed", route=request.route_pattern, exc_info=error)
     # Under overload there are many of these, and a metric counts them.
     elif document.status == 503 and not isinstance(error, Overloaded):
-        log.warning("request_refused", route=request.route_pattern, reason=str(error))
+        log.warning("request_rejected", route=request.route_pattern, reason=str(error))
     headers: dict[str, str] = {}
     if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = 'Bearer realm="reverie"'

@@ -42,7 +42,7 @@ class PositionHooks:
             return {POSITION_HEADER: await self.current_position()}
         except ReverieError as error:
             # The write stands, whatever becomes of the next question.
-            log.warning("position_untold", reason=str(error))
+            log.warning("log_position_unknown", reason=str(error))
             return {}
 
     def wait_for_position(self, headers: Mapping[str, str]) -> AbstractContextManager[None]:

@@ -171,7 +171,7 @@ class RateLimiter:
             grant = await self._counts.take(tenant, holder, name, limit, needed, extra)
         except Unavailable:
             # The limit protects the store: where that is away, there is nothing to protect.
-            log.warning("limits_uncounted", limit=name)
+            log.warning("quota_check_failed", limit=name)
             portion.amount, portion.fetched_at = max(leftover, amount), now
             return
         portion.amount = leftover + grant.granted

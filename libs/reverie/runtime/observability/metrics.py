@@ -133,7 +133,7 @@ class PolledGauges:
                 gauge.set(await spec.read())
         except Exception as error:
             # A scrape tells what it can: one reading that fails must not hide the others.
-            log.info("reading_failed", gauge=spec.name, error=type(error).__name__)
+            log.info("metrics_read_failed", gauge=spec.name, error=type(error).__name__)
             gauge.set(math.nan)
 
 

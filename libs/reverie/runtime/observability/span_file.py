@@ -31,7 +31,7 @@ class SpanFileExporter(SpanExporter):
         try:
             self._append(lines.encode())
         except OSError as error:
-            log.warning("spans_not_written", path=str(self._path), reason=error.strerror)
+            log.warning("span_export_failed", path=str(self._path), reason=error.strerror)
             return SpanExportResult.FAILURE
         return SpanExportResult.SUCCESS
 

@@ -86,7 +86,7 @@ async def run_in_background(
         if tasks:
             _, stuck = await asyncio.wait(tasks, timeout=_CANCEL_SECONDS)
             for task in stuck:
-                log.warning("background_stuck", task=task.get_name())
+                log.warning("background_loop_stalled", task=task.get_name())
 
 
 async def supervise(job: BackgroundJob, initial_delay: float = INITIAL_RESTART_DELAY) -> None:
@@ -103,9 +103,9 @@ async def supervise(job: BackgroundJob, initial_delay: float = INITIAL_RESTART_D
         except Exception:
             if time.monotonic() - started > _HEALTHY_SECONDS:
                 delay = initial_delay
-            log.exception("background_crashed", work=name, restart_in=delay)
+            log.exception("background_loop_crashed", work=name, restart_in=delay)
         else:
-            log.debug("background_ended", work=name)
+            log.debug("background_loop_ended", work=name)
             return
         await asyncio.sleep(delay)
         delay = min(delay * 2, MAX_RESTART_DELAY)

@@ -116,7 +116,7 @@ class ReadReplica:
                     self._state = await self._query_state()
                 # Whatever ails a replica, the primary has the answer.
                 except Exception as error:
-                    log.warning("replica_away", error=type(error).__name__)
+                    log.warning("replica_unavailable", error=type(error).__name__)
                     self.mark_failed()
             return self._state
 
@@ -126,5 +126,5 @@ class ReadReplica:
         assert row is not None
         readable = row["follows"] and row["behind"] <= self._max_lag
         if not readable and self._state.readable:
-            log.warning("replica_passed_over", follows=row["follows"], behind=row["behind"])
+            log.warning("replica_skipped", follows=row["follows"], behind=row["behind"])
         return _ReplicaState(row["replayed"], readable, checked_at)

@@ -214,7 +214,7 @@ class VaultStore:
         try:
             value = self._cipher.decrypt(location, row["sealed"], row["key_id"])
         except Unavailable as error:
-            log.error("vault_entry_closed", key=location.key, reason=str(error))
+            log.error("vault_entry_unreadable", key=location.key, reason=str(error))
             return []
         return [VaultSecret(row["scope"], row["key"], text) for text in collect_secret_texts(value)]
 

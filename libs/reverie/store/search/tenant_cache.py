@@ -103,7 +103,7 @@ class TenantCache(ABC, Generic[K]):
         try:
             loaded = await self._load(key)
         except (ReverieError, asyncpg.PostgresError) as error:
-            log.warning("tenant_not_kept", table=key[1], error=type(error).__name__)
+            log.warning("tenant_cache_load_failed", table=key[1], error=type(error).__name__)
         now = time.monotonic()
         pause = LOAD_SHARE * (now - started)
         self._postpone(key, now + max(RETRY_SECONDS if loaded is None else RELOAD_SECONDS, pause))

@@ -109,7 +109,7 @@ def validate_memories(
         else:
             memories.append(replace(memory, produced_by=produced_by))
     if reasons:
-        log.info("segments_refused", reasons=reasons)
+        log.info("segments_rejected", reasons=reasons)
     return memories
 
 

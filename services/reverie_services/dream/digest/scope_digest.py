@@ -62,7 +62,7 @@ async def run_dream(deps: DigestDependencies, lease: DreamLease) -> str:
             state = await _release_failed(deps, lease, run, str(error), settings.max_attempts)
         except Unavailable as error:
             # What is away is no fault of the scope, and comes back.
-            log.warning("dream_put_off", run=str(run), reason=str(error))
+            log.warning("dream_postponed", run=str(run), reason=str(error))
             state = await _release_failed(deps, lease, run, type(error).__name__, None)
         except Exception as error:
             log.exception("dream_failed", run=str(run), attempt=lease.attempts)
@@ -115,7 +115,7 @@ async def _digest_scope(deps: DigestDependencies, lease: DreamLease, run: UUID) 
         raise failure
     state, events = await deps.dreams.finish(lease, run, inject_headers(), deps.settings.limits)
     await deps.publisher.publish(lease.tenant, events)
-    log.info("dreamt", run=str(run), state=state)
+    log.info("dream_finished", run=str(run), state=state)
     return state
 
 

@@ -193,7 +193,7 @@ async def _commit_memories(
     deps.metrics.count_llm_usage(flushed_record.llm_calls, flushed_record.llm_tokens)
     rejections = [result["problem"] for result in results if "problem" in result]
     if rejections:
-        log.warning("memories_refused", problems=rejections)
+        log.warning("memories_rejected", problems=rejections)
     await deps.publisher.publish(lease.tenant, events)
 
 

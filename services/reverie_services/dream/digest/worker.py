@@ -39,7 +39,7 @@ class DreamWorker:
             try:
                 await self.run_due_dreams()
             except ReverieError as error:
-                log.warning("look_put_off", reason=str(error))
+                log.warning("poll_postponed", reason=str(error))
 
     async def _run_leased_dream(self, lease: DreamLease) -> None:
         try:
@@ -56,7 +56,7 @@ class DreamWorker:
             if ticket:
                 await deps.publisher.publish(lease.tenant, [ticket])
         except ReverieError as error:
-            log.warning("lease_left_to_run_out", reason=str(error))
+            log.warning("lease_release_failed", reason=str(error))
 
 
 async def handle_ticket(worker: DreamWorker, message: Message) -> None:

@@ -47,11 +47,11 @@ async def run_maintenance_loop(deps: MaintenanceDependencies) -> None:
                 continue
         # Whatever is wrong with one tenant, the others are tended.
         except ReverieError as error:
-            log.warning("tending_put_off", reason=str(error))
+            log.warning("maintenance_postponed", reason=str(error))
         except LeaseLost:
-            log.warning("tending_lost")
+            log.warning("maintenance_lease_lost")
         except Exception as error:
-            log.exception("tending_failed", error=type(error).__name__)
+            log.exception("maintenance_failed", error=type(error).__name__)
         await asyncio.sleep(pause)
 
 
@@ -106,7 +106,7 @@ async def _release_lease(
     try:
         await deps.maintenance.release(lease, pause)
     except ReverieError as error:
-        log.warning("lease_left_to_run_out", reason=str(error))
+        log.warning("lease_release_failed", reason=str(error))
 
 
 async def run_maintenance(
@@ -182,7 +182,7 @@ async def _record_end(
     error: str | None,
 ) -> None:
     """Ends the record of what was done, where there was anything to look at."""
-    log.info("tended", **progress.counts, unfinished=progress.unfinished)
+    log.info("maintenance_finished", **progress.counts, unfinished=progress.unfinished)
     if progress.counts.get("examined") or error:
         status: Literal["done", "failed"] = "failed" if error else "done"
         await deps.maintenance.record_run(run, status, error, progress.record, progress.counts)

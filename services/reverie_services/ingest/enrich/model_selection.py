@@ -30,9 +30,9 @@ async def run_model_selection(deps: ModelSelectionDependencies) -> None:
             retry = tenant in deps.queue.unreadable
         except ReverieError as error:
             details = {"model": MULTILINGUAL_MODEL, "reason": str(error)}
-            log.warning("model_not_chosen", tenant=tenant, **details)
+            log.warning("model_not_selected", tenant=tenant, **details)
         except Exception as error:
-            log.exception("choosing_failed", tenant=tenant, error=type(error).__name__)
+            log.exception("model_selection_failed", tenant=tenant, error=type(error).__name__)
         if retry:
             deps.queue.retry_later(tenant)
 
@@ -60,7 +60,7 @@ async def select_model(deps: ModelSelectionDependencies, tenant: int) -> bool:
         vector_count = await reembed(models, models, embedder, tenant, _ignore_progress)
     unreadable.discard(tenant)
     deps.queue.complete.add(tenant)
-    log.info("model_chosen", tenant=tenant, model=embedder.name, vectors=vector_count)
+    log.info("model_selected", tenant=tenant, model=embedder.name, vectors=vector_count)
     return True
 
 

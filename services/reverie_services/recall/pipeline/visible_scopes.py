@@ -25,7 +25,7 @@ async def or_none_if_unavailable(work: Awaitable[T], timeout_seconds: float) -> 
     try:
         return await run_with_timeout(work, timeout_seconds)
     except (TimeoutError, Unavailable) as error:
-        log.warning("store_away", error=type(error).__name__)
+        log.warning("store_unavailable", error=type(error).__name__)
         return None
 
 

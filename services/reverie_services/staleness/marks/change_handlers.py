@@ -64,7 +64,7 @@ async def _store_published_change(
         )
     except (InvalidInput, NotFound, MalformedInput) as error:
         raise Reject(str(error)) from error
-    log.info("change_told", change=str(stored), known=is_duplicate)
+    log.info("change_announced", change=str(stored), known=is_duplicate)
     await deps.publisher.publish(tenant, events)
 
 
@@ -86,7 +86,7 @@ async def run_catch_up_loop(deps: StalenessDependencies) -> None:
             for tenant, name, change in await deps.changes.list_unprocessed(SWEEP_AGE):
                 await _try_apply_change(deps, tenant, name, change)
         except ReverieError as error:
-            log.warning("catch_up_put_off", reason=str(error))
+            log.warning("catch_up_postponed", reason=str(error))
 
 
 async def _try_apply_change(

@@ -208,7 +208,7 @@ class ForgeWebhookHandlers:
             return WebhookDeliveryResponse(ignored=change.reason)
         deps = self._deps
         stored, duplicate, events = await store_change(deps, principal, change)
-        log.info("push_delivered", kind=self._kind, delivery=delivery, change=str(stored))
+        log.info("webhook_delivered", kind=self._kind, delivery=delivery, change=str(stored))
         deps.publisher.publish_after_reply(call, principal.tenant, events)
         hints = [PARTIAL_PUSH_HINT] if change.partial else []
         return WebhookDeliveryResponse(event=stored, duplicate=duplicate, hints=hints)
