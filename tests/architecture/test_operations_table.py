@@ -1,7 +1,7 @@
 """The operations table covers every route, and gRPC messages carry what REST does.
 
 A new route is a line in `reverie.contracts.operations`, a call and its messages in `reverie.proto`
-(`python -m tests.contracts.test_grpc_stubs` makes the stubs), and a case in `tests/doors`.
+(`python -m tests.contracts.test_grpc_stubs` makes the stubs), and a case in `tests/interfaces`.
 """
 
 from __future__ import annotations

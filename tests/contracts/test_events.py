@@ -88,10 +88,10 @@ def test_changing_a_copy_of_the_headers_changes_nothing(headers: dict[str, str])
 
 def test_every_published_event_has_a_name_that_clients_may_filter_by() -> None:
     root = Path(__file__).parents[2]
-    files = [*root.glob("libs/reverie/store/**/*"), *root.glob("services/reverie/**/*.py")]
+    files = [*root.glob("libs/reverie/store/**/*"), *root.glob("services/reverie_services/**/*.py")]
     text = "\n".join(one.read_text() for one in files if one.suffix in {".py", ".sql"})
     told = set(re.findall(r"p_tenant_name \|\| '\.(\w+)'", text))
-    told |= set(re.findall(r"memory_subject\([\w.]+, \"(\w+)\"\)", text))
+    told |= set(re.findall(r"memory_subject\([\w.\[\]]+, \"(\w+)\"\)", text))
     told |= set(re.findall(r"self\._(?:change|edit)\(call, [^()]*, \"(\w+)\"\)", text))
     assert len(told) > 8
     assert told <= set(MEMORY_EVENTS)

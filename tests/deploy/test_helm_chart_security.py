@@ -1,4 +1,4 @@
-"""Database users, TLS certificates and NATS configuration in the render chart."""
+"""Database users, TLS certificates and NATS configuration in the rendered chart."""
 
 from __future__ import annotations
 

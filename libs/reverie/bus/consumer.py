@@ -25,8 +25,8 @@ MessageHandler = Callable[[Message], Awaitable[None]]
 
 MAX_REASON_LENGTH: Final = 500
 STOP_SECONDS: Final = 2.0
-_TENANT_STREAMS: Final = frozenset({"memory", "dream", "git"})
-"""First words of the subjects whose second is a tenant."""
+_TENANT_SUBJECT_PREFIXES: Final = frozenset({"memory", "dream", "git"})
+"""Subject prefixes whose second token is the tenant."""
 
 log = structlog.get_logger("reverie.bus")
 
@@ -104,7 +104,9 @@ def _log_context(spec: ConsumerSpec, message: Message) -> dict[str, str]:
     """What the log lines of a message's handling tell: its tenant is in the subject."""
     stream, _, rest = message.subject.partition(".")
     tenant = rest.partition(".")[0]
-    return {"consumer": spec.name} | ({"tenant": tenant} if stream in _TENANT_STREAMS else {})
+    return {"consumer": spec.name} | (
+        {"tenant": tenant} if stream in _TENANT_SUBJECT_PREFIXES else {}
+    )
 
 
 def _is_shutdown(error: BaseException) -> bool:

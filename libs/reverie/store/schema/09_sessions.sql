@@ -1,6 +1,6 @@
 -- Sessions, their turns, and what was given to each session.
 
--- A conversation of an agent. `pending_*` counts turns that no dream has digested; `fresh_*` counts
+-- A conversation of an agent. `pending_*` counts turns that no dream has digested; `new_*` counts
 -- what came since a worker last looked, so that a topic left open is not counted again. Each user
 -- message begins a segment.
 create table session (
@@ -17,9 +17,9 @@ create table session (
   pending_segments int not null default 0,
   pending_chars bigint not null default 0,
   new_turns int not null default 0,
-  fresh_segments int not null default 0,
-  fresh_chars bigint not null default 0,
-  fresh_since timestamptz,
+  new_segments int not null default 0,
+  new_chars bigint not null default 0,
+  new_since timestamptz,
   appended timestamptz not null default now(),
   started timestamptz not null default now(),
   ended timestamptz,
@@ -142,9 +142,9 @@ begin
     set turns = s.turns + v_accepted, pending = s.pending + v_accepted,
         pending_segments = s.pending_segments + v_segments,
         pending_chars = s.pending_chars + v_chars, appended = clock_timestamp(),
-        new_turns = s.new_turns + v_accepted, fresh_segments = s.fresh_segments + v_segments,
-        fresh_chars = s.fresh_chars + v_chars,
-        fresh_since = coalesce(s.fresh_since, clock_timestamp())
+        new_turns = s.new_turns + v_accepted, new_segments = s.new_segments + v_segments,
+        new_chars = s.new_chars + v_chars,
+        new_since = coalesce(s.new_since, clock_timestamp())
     where s.tenant = p_tenant and s.id = p_session;
     if not exists (select from dream_job d where d.tenant = p_tenant and d.scope = v_session.scope
                      and d.parked is null and (d.lease_until is null or d.again)) then

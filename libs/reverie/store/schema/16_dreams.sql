@@ -98,8 +98,8 @@ begin atomic
   select case when n.segments >= (l.of ->> 'segments')::int then 'segments'
               when n.chars >= (l.of ->> 'chars')::bigint then 'characters'
               when n.turns >= (l.of ->> 'turns')::int then 'turns' end
-  from (select sum(s.new_turns) as turns, sum(s.fresh_segments) as segments,
-               sum(s.fresh_chars) as chars
+  from (select sum(s.new_turns) as turns, sum(s.new_segments) as segments,
+               sum(s.new_chars) as chars
         from session s
         where s.tenant = p_tenant and s.scope = p_scope and s.pending > 0) n,
        (select dream_limits(p_tenant, p_scope, p_limits) as of) l;
@@ -186,8 +186,8 @@ language sql stable security definer
 begin atomic
   with waiting as materialized (
     select s.tenant, s.scope, min(s.appended) as quiet, min(s.ended) as ended,
-           min(s.fresh_since) as since, sum(s.new_turns) as turns,
-           sum(s.fresh_segments) as segments, sum(s.fresh_chars) as chars
+           min(s.new_since) as since, sum(s.new_turns) as turns,
+           sum(s.new_segments) as segments, sum(s.new_chars) as chars
     from session s left join dream_job d on d.tenant = s.tenant and d.scope = s.scope
     where s.pending > 0 and (d.tenant is null or d.parked is not null and s.appended > d.parked_at)
     group by s.tenant, s.scope
@@ -241,7 +241,7 @@ begin atomic
   with places as (
     select s.scope, sum(s.pending) as turns, sum(s.pending_segments) as segments,
            sum(s.pending_chars)::bigint as chars, count(*) as sessions,
-           sum(s.new_turns) as new_turns, min(s.fresh_since) as since
+           sum(s.new_turns) as new_turns, min(s.new_since) as since
     from session s
     where s.tenant = p_tenant and s.pending > 0 and scope_matches(p_reads, s.scope)
       and (p_scope is null or s.scope = p_scope) and (p_after is null or s.scope > p_after)

@@ -23,7 +23,7 @@ language plpgsql as $$
 begin
   if not has_dream_lease(p_tenant, p_scope, p_epoch) then return false; end if;
   update session s
-  set new_turns = 0, fresh_segments = 0, fresh_chars = 0, fresh_since = null
+  set new_turns = 0, new_segments = 0, new_chars = 0, new_since = null
   where s.tenant = p_tenant and s.id = any(p_sessions) and s.scope = p_scope and s.new_turns > 0;
   return true;
 end $$;
