@@ -1,1 +1,1 @@
-"""What runs beside a coding agent."""
+"""Parts that run on the machine of a coding agent: hooks, git, rules, setup, transcripts."""

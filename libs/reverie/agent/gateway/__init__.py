@@ -1,1 +1,1 @@
-"""How hooks and commands find the gateway of this machine, and call it."""
+"""Discovery of this machine's gateway, and the HTTP client that calls it."""

@@ -23,11 +23,11 @@ DEFAULT_URL = "http://127.0.0.1:3456"
 
 
 class GatewayLocation:
-    """Where a gateway is, and the key for it.
+    """The URL of a gateway, and its key.
 
-    `state`: `configured` by URL and key; `running` on the home folder; `starting` there;
-    `default`, a key without a URL while nothing runs on the home folder; `no_key`, a configured
-    URL whose key is missing; `stopped`. The key is empty in the last two, and while starting.
+    `state`: `configured` by URL and key; `running` or `starting` on the home folder; `default`, a
+    key without a URL while nothing runs on the home folder; `no_key`, a configured URL whose key is
+    missing; `stopped`. The key is empty for `no_key`, `stopped` and `starting`.
     """
 
     def __init__(self, state: State, url: str = "", key: str = "") -> None:
@@ -58,10 +58,11 @@ def locate_gateway(
 
 
 def locate_from_environment(environ: Mapping[str, str]) -> tuple[GatewayLocation, str]:
-    """The gateway of the environment and the home folder's `config.toml`, and its CA file.
+    """Returns the gateway of the environment and of the home folder's `config.toml`, with its CA
+    file.
 
-    Settings of the working folder are ignored: hooks run unasked in any folder, so that folder may
-    not choose where keys are sent.
+    Settings of the working folder are ignored. Hooks run unasked in any folder, so a folder must
+    not choose the host that receives the key.
     """
     home = resolve_home(environ)
     config = _read_config(os.path.join(home, "config.toml"))
@@ -72,7 +73,7 @@ def locate_from_environment(environ: Mapping[str, str]) -> tuple[GatewayLocation
 
 
 def resolve_home(environ: Mapping[str, str]) -> str:
-    """The folder that holds all data."""
+    """Returns the folder that contains all data."""
     return os.path.abspath(os.path.expanduser(environ.get("REVERIE_HOME") or "~/.reverie"))
 
 
@@ -109,7 +110,7 @@ def is_home_locked(home: str) -> bool:
 
 
 def read_run_note(home: str) -> dict[str, Any]:
-    """What the supervisor of this home folder recorded of itself."""
+    """Returns the run file that the supervisor of this home folder wrote."""
     try:
         value = json.loads(_read_text(os.path.join(home, "run", "up.json")))
     except ValueError:

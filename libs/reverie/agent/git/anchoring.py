@@ -20,22 +20,23 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.entities.file_paths import extract_identifiers, extract_paths, is_same_file
 
 MAX_NAMESAKES = 3
-"""What so many definitions are called, or so many lines hold, tells a place; more tell none."""
+"""A name with at most this many definitions, or in at most this many lines, identifies a place."""
 _LINE_REFERENCE = re.compile(r"(?:\blines? |:L?|#L)(\d{1,6})(?:\s?[-–]\s?L?(\d{1,6}))?\b", re.I)
 
 
 @dataclass(frozen=True)
 class TextLocation:
-    """The definitions that a text names in a file, and further lines that it speaks of."""
+    """The definitions that a text names in a file, and further lines that it mentions."""
 
     symbols: tuple[Definition, ...] = ()
     lines: tuple[tuple[int, int], ...] = ()
 
 
 def find_in_source(text: str, path: str, source: bytes, is_only_file: bool = True) -> TextLocation:
-    """What a text speaks of in a file: lines that it gives, definitions that it names, else the
-    few lines in which a name stands. `is_only_file`: it names no other file, so that its lines
-    are here.
+    """Finds the places in a file that a text mentions.
+
+    These are lines given by number, definitions that it names, else the few lines that contain a
+    name. `is_only_file`: the text names no other file, so its line numbers are of this one.
     """
     names = extract_identifiers(text)
     symbols = _innermost_definitions(_select_definitions(find_definitions(path, source), names))
@@ -50,8 +51,11 @@ def find_in_source(text: str, path: str, source: bytes, is_only_file: bool = Tru
 def locate_text(
     repo: GitRepository, text: str, files: Iterable[str] = (), revision: str | None = None
 ) -> GitLocation:
-    """Where a text belongs in a clone: at a commit, else at what is checked out now, edits
-    included. Files that the text names are found by their endings, too. Raises `NotFound`."""
+    """Locates the code that a text mentions in a clone.
+
+    Reads a commit, else the checked-out files with uncommitted edits. Files that the text names are
+    also found by the end of their path. Raises `NotFound`.
+    """
     commit = repo.resolve_commit(revision or "HEAD", "at")
     file_paths = _resolve_paths([*files, *extract_paths(text)], _list_files(repo, commit))
     location: dict[str, Any] = {
@@ -82,8 +86,10 @@ def locate_text(
 
 
 def locate_when_learned(repo: GitRepository, unanchored: Mapping[str, Any]) -> GitLocation | None:
-    """Where a memory, as `GET /v1/git/anchors` lists it, belongs in the last commit before it was
-    learned; None where nowhere."""
+    """Locates a memory of `GET /v1/git/anchors` in the last commit before it was learned.
+
+    Returns None if the memory has no place there.
+    """
     try:
         commit = repo.last_commit_before(datetime.fromisoformat(unanchored["created_at"]), "HEAD")
         location = (
@@ -99,7 +105,7 @@ def locate_when_learned(repo: GitRepository, unanchored: Mapping[str, Any]) -> G
 def build_anchor_updates(
     locations: Iterable[tuple[Mapping[str, Any], GitLocation | None]],
 ) -> list[dict[str, Any]]:
-    """What to tell of the memories that have a place."""
+    """Builds the anchor updates for the memories that have a place."""
     return [
         {"memory": memory["memory"], "git": location.model_dump(mode="json", exclude_defaults=True)}
         for memory, location in locations
@@ -115,7 +121,7 @@ def _list_files(repo: GitRepository, commit: str) -> tuple[str, ...]:
 def _read_source(
     repo: GitRepository, commit: str, path: str, from_worktree: bool
 ) -> tuple[str, bytes] | None:
-    """Git's name of a file's content and the content itself; none of what is not there."""
+    """Returns git's name of a file's content and the content; nothing for a missing file."""
     file = repo.root / path
     if from_worktree and file.is_file() and not file.is_symlink():
         content = file.read_bytes()
@@ -160,7 +166,7 @@ def _select_definitions(
 
 
 def _innermost_definitions(candidates: Sequence[Definition]) -> list[Definition]:
-    """Of `Store.load` the method: what holds another that is named is only its address."""
+    """Drops definitions that enclose another named one: of `Store.load`, only the method stays."""
     return [
         definition
         for definition in sorted(
@@ -178,7 +184,7 @@ def _innermost_definitions(candidates: Sequence[Definition]) -> list[Definition]
 def _numbered_lines(
     text: str, path: str, is_only_file: bool, line_count: int
 ) -> list[tuple[int, int]]:
-    """Lines that the text gives by number, where it is this file that they are of."""
+    """Finds the lines that the text gives by number, if the numbers are of this file."""
     name = path.rpartition("/")[2]
     spans = []
     for match in _LINE_REFERENCE.finditer(text):
@@ -194,7 +200,7 @@ def _numbered_lines(
 
 
 def _lines_with_names(source_lines: Sequence[str], names: Iterable[str]) -> list[tuple[int, int]]:
-    """The lines in which a name stands that stands in few."""
+    """Finds the lines that contain a name, if the name occurs in few lines."""
     spans: set[tuple[int, int]] = set()
     for name in names:
         pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")

@@ -33,7 +33,7 @@ again, and any other error if it was refused."""
 
 @dataclass(frozen=True)
 class RefusedChange:
-    """A queued change that the gateway refused for good."""
+    """A queued change that the gateway rejected permanently."""
 
     after: str
     reason: str
@@ -79,7 +79,7 @@ class AnnouncementLog:
             raise Conflict("another process announces from this clone: try again") from None
 
     def last_announced(self, project: str, branch: str) -> AnnouncedHead | None:
-        """What was last announced of a branch."""
+        """Returns the commit of a branch that was announced last."""
         entry = self._load().get(project, {}).get(branch)
         return AnnouncedHead(entry["head"], entry.get("edits")) if entry else None
 
@@ -88,7 +88,7 @@ class AnnouncementLog:
         return [entry["head"] for entry in self._load().get(project, {}).values()]
 
     def record(self, project: str, branch: str, head: AnnouncedHead | None) -> None:
-        """Remembers what was announced last; None forgets the branch."""
+        """Saves the commit that was announced last; None deletes the branch."""
         announced = self._load()
         branches = announced.setdefault(project, {})
         if head is None:
@@ -116,9 +116,9 @@ class AnnouncementLog:
             path.unlink(missing_ok=True)
 
     async def flush(self, send: SendChange, refused: list[RefusedChange]) -> None:
-        """Sends what waits, in order, and notes what is `refused` for good.
+        """Sends the queued changes in order, and records permanently rejected ones in `refused`.
 
-        Raises what the first met that may be sent again, with another key or later.
+        Raises the first error after which the change may be sent again, with another key or later.
         """
         for path in self.spooled_files():
             try:
@@ -136,9 +136,9 @@ class AnnouncementLog:
 async def announce(
     log: AnnouncementLog, change: GitChange, send: SendChange
 ) -> AnnouncementOutcome:
-    """Sends a change after those that wait; where no gateway takes it now, it waits with them.
+    """Sends a change after the queued ones; if no gateway accepts it now, queues it.
 
-    Raises what refused it.
+    Raises the error if the gateway rejected the change.
     """
     document = change.model_dump(mode="json", exclude_defaults=True)
     refused: list[RefusedChange] = []

@@ -22,10 +22,12 @@ from reverie.agent.git.change_builder import CommitRange, build_git_change
 from reverie.agent.git.repository import GitRepository
 
 POLL_INTERVAL_MS: Final = 5000
-"""After so long it is looked at anyway: what happens while a watch begins, or on a file system that
-tells nothing, is seen then."""
+"""Longest time between two checks of a clone.
+
+It finds changes made while a watch starts, or on a file system that reports none.
+"""
 DEBOUNCE_MS: Final = 400
-"""How long a clone must be quiet before it is looked at: a rebase makes many commits."""
+"""Time that a clone must be quiet before it is checked: a rebase makes many commits."""
 
 
 async def announce_push(
@@ -48,11 +50,11 @@ async def announce_new_commits(
     since: datetime | None = None,
     include_edits: bool = False,
 ) -> list[AnnouncementOutcome]:
-    """Announces what the branch that is checked out has and was not told yet.
+    """Announces the commits of the checked-out branch that were not announced yet.
 
-    The first time in a clone that is what was committed `since` a time; nothing without one. With
-    `include_edits` also what is not committed. To be called at the start of a session, with the
-    time of the last one. Raises what refused it, or git's own failure.
+    The first time in a clone, these are the commits `since` a time; none without a time. With
+    `include_edits`, uncommitted edits are announced too. Call it at the start of a session, with
+    the time of the last session. Raises the gateway's rejection, or the failure of git.
     """
     async with AnnouncementLog(repo).locked() as log:
         branch, head = repo.current_branch, repo.head_commit
@@ -82,8 +84,11 @@ async def announce_new_commits(
 def _initial_head(
     repo: GitRepository, log: AnnouncementLog, project: str, head: str, since: datetime | None
 ) -> AnnouncedHead:
-    """Where a branch that was never told begins: at the nearest commit that was told of another,
-    else where it stood at a time, else here."""
+    """Returns the start of a branch that was never announced.
+
+    This is the nearest announced commit of another branch, else its commit at a time, else its
+    head.
+    """
     forks = {
         repo.merge_base(commit, head)
         for commit in log.announced_heads(project)
@@ -96,7 +101,7 @@ def _initial_head(
 
 
 def _existing_edits(repo: GitRepository, edits: str | None) -> str | None:
-    """Edits that were told, unless git has cleared them away."""
+    """Returns the uncommitted edits that were announced, unless git has deleted them."""
     return edits if edits and repo.has_commit(edits) else None
 
 
@@ -108,7 +113,7 @@ async def _announce_edits(
     log: AnnouncementLog,
     send: SendChange,
 ) -> tuple[AnnouncedHead, list[AnnouncementOutcome]]:
-    """Announces what differs in the work tree from what was told of it."""
+    """Announces how the work tree differs from its last announced state."""
     current = repo.snapshot_uncommitted() or announced.head
     previous = _existing_edits(repo, announced.edits) or announced.head
     if repo.tree_id(current) == repo.tree_id(previous):
@@ -132,8 +137,10 @@ async def _build_and_announce(
 
 
 async def watch_clone(repo: GitRepository, *, include_edits: bool) -> AsyncGenerator[None, None]:
-    """Yields at once, then every few seconds, and as soon as the clone may have changed: its
-    commits, on wish its files."""
+    """Yields at once, then every few seconds, and when the clone may have changed.
+
+    Watches commits, and optionally files.
+    """
     yield
     folders = [repo.git_folder, *([repo.root] if include_edits else [])]
     async for _ in awatch(

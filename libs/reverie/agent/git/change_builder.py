@@ -31,14 +31,13 @@ JsonDocument = dict[str, Any]
 
 @dataclass(frozen=True)
 class CommitRange:
-    """What is compared: `before` None for a new branch, whose files are compared with `base` (None:
-    with nothing); `after` None for a deleted one.
+    """The commits to compare.
 
-    `announced_edits`: uncommitted edits that were announced since `before`; what follows is told
-    against them.
-    `is_uncommitted`: `after` is such a state itself. `merged_branches`: branches that are known
-    to come in, whatever the clone tells. `repository` and `default_branch` where it is known
-    better than the clone knows.
+    `before`: None for a new branch, which is compared with `base` (or the empty tree). `after`:
+    None for a deleted branch. `announced_edits`: the uncommitted state last announced.
+    `is_uncommitted`: `after` is such a state. `merged_branches`: branches known to be merged, even
+    if the clone does not show it. `repository` and `default_branch` are set if they are known
+    better than from the clone.
     """
 
     branch: str
@@ -53,7 +52,7 @@ class CommitRange:
 
     @property
     def start(self) -> str | None:
-        """From where commits are told."""
+        """The commit after which commits are reported."""
         return self.before or self.base
 
 
@@ -65,7 +64,10 @@ class _DiffStep:
 
 
 def build_git_change(repo: GitRepository, project: str, commit_range: CommitRange) -> GitChange:
-    """The change between two commits of a branch. Raises `Conflict` where the clone lacks them."""
+    """Builds the change between two commits of a branch.
+
+    Raises `Conflict` if the clone lacks one of them.
+    """
     default_branch = commit_range.default_branch or repo.default_branch
     header = {
         "project": project,
@@ -115,7 +117,10 @@ def build_git_change(repo: GitRepository, project: str, commit_range: CommitRang
 
 
 def _is_forced(repo: GitRepository, commit_range: CommitRange, after: str) -> bool:
-    """Whether the branch left its way. Raises `Conflict` where a shallow clone cannot know."""
+    """Returns whether the branch was force-pushed.
+
+    Raises `Conflict` if a shallow clone cannot decide it.
+    """
     if (
         commit_range.before is None
         or commit_range.is_uncommitted
@@ -204,7 +209,7 @@ def _first_parent_chain(commits: Sequence[LoggedCommit], end: str) -> list[Logge
 
 
 def _last_commits_by_path(repo: GitRepository, start: str | None, end: str) -> dict[str, str]:
-    """By path, the last commit between two that touched it, merges aside."""
+    """Maps each path to the last commit between the two that touched it, merges excluded."""
     revision_range = f"{start}..{end}" if start else end
     output = repo.run(
         "log",
@@ -232,7 +237,7 @@ def _read_commit(repo: GitRepository, sha: str) -> LoggedCommit:
 def _add_named_commits(
     repo: GitRepository, commits: Sequence[LoggedCommit], named_shas: set[str]
 ) -> list[LoggedCommit]:
-    """The commits, with those that files name though nothing new came in (a branch set back)."""
+    """Adds the commits that files name even if no commit is new (a branch was set back)."""
     listed_shas = {commit.sha for commit in commits}
     return [*(_read_commit(repo, sha) for sha in sorted(named_shas - listed_shas)), *commits]
 
@@ -240,7 +245,7 @@ def _add_named_commits(
 def _encode_commits(
     commits: Sequence[LoggedCommit], chain: Sequence[LoggedCommit]
 ) -> list[JsonDocument]:
-    """The commits as they are told; those that a merge brought in, with when it did."""
+    """Encodes the commits as JSON; those from a merge carry the time of the merge."""
     by_sha = {commit.sha: commit for commit in commits}
     merged_at: dict[str, str] = {}
     for merge in chain:
@@ -271,26 +276,27 @@ def _encode_commit(commit: LoggedCommit, merged_at: str | None) -> JsonDocument:
 def _encode_files(repo: GitRepository, step: _DiffStep) -> list[JsonDocument]:
     """The file changes of a step, each with the commit that touched the file."""
 
-    def blame(paths: Sequence[str]) -> str:
+    def last_commit_of(paths: Sequence[str]) -> str:
         return next(
             (step.commit_by_path[path] for path in paths if path in step.commit_by_path),
             step.commit.sha,
         )
 
-    return build_file_changes(repo, step.entries, blame)
+    return build_file_changes(repo, step.entries, last_commit_of)
 
 
 def _fit_to_size(document: JsonDocument) -> GitChange:
-    """The change, told in less detail as far as it has to be: words, then the lines of files.
+    """Drops detail until the change fits: first text, then identifiers and hunk headers, then
+    hunks.
 
-    Raises `Conflict` where even its paths are too many.
+    Raises `Conflict` if the paths alone are too large.
     """
     for dropped in ((), ("text",), ("identifiers", "header"), ("hunks", "symbols", "moved")):
         _drop_fields(document, dropped)
         change = GitChange.model_validate(document)
         if len(change.model_dump_json(exclude_defaults=True)) <= MAX_CHANGE_BYTES:
             return change
-    raise Conflict(f"the range changes too much to be told at once: cut it up ({UNSHALLOW_HINT})")
+    raise Conflict(f"the range is too large to announce at once: split it ({UNSHALLOW_HINT})")
 
 
 def _drop_fields(document: JsonDocument, names: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from reverie.domain.core.errors import Conflict, InvalidInput
 
 @dataclass(frozen=True)
 class PushInfo:
-    """What the surroundings tell of a push; None where they do not."""
+    """Facts about a push from its environment; None for those that are unknown."""
 
     range: str | None = None
     branch: str | None = None
@@ -59,9 +59,9 @@ def _read_payload(path: str | None) -> dict[str, Any]:
 
 
 def resolve_range(repo: GitRepository, push: PushInfo) -> CommitRange:
-    """The commits that a push lies between.
+    """Resolves the two commits of a push.
 
-    Raises `InvalidInput` for what is no range, `NotFound` or `Conflict` where the clone lacks a
+    Raises `InvalidInput` if the text is no range, `NotFound` or `Conflict` if the clone lacks a
     commit.
     """
     branch = push.branch or repo.current_branch
@@ -109,5 +109,5 @@ def _split_range(text: str) -> tuple[str, str]:
 
 
 def _is_no_commit(name: str) -> bool:
-    """Whether it stands for no commit: nothing, or git's zeros."""
+    """Returns whether the text means no commit: empty, or git's zeros."""
     return not name.strip("0")

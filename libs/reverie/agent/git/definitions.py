@@ -12,7 +12,7 @@ import tree_sitter
 from reverie.agent.git.hunk_analysis import find_symbols, source_extension
 
 MAX_SOURCE_BYTES = 1024 * 1024
-"""Of a file; what is longer is no source that anybody wrote."""
+"""Limit per file. Larger files are treated as generated."""
 
 _GRAMMARS = {
     **dict.fromkeys(("py", "pyi"), ("tree_sitter_python", "language")),
@@ -33,7 +33,7 @@ _DEFINITION_SUFFIXES = (
     "_alias",
 )
 _WRAPPER_TYPES = frozenset({"decorated_definition", "export_statement", "lexical_declaration"})
-"""What belongs to the definition inside: its decorators, `export const`."""
+"""Lines that belong to the definition below them: decorators, `export const`."""
 _EXCLUDED_TYPES = frozenset({"parameter_declaration"})
 
 
@@ -47,7 +47,7 @@ class Definition:
 
 
 def find_definitions(path: str, source: bytes) -> list[Definition]:
-    """The definitions of a file in their order; none of what is too long or no text."""
+    """Finds the definitions of a file in order; empty if the file is too long or not text."""
     if len(source) > MAX_SOURCE_BYTES or b"\0" in source[:8000]:
         return []
     parser = _load_parser(source_extension(path))
@@ -84,7 +84,10 @@ def _definitions_in_tree(root: tree_sitter.Node) -> Iterator[Definition]:
 
 
 def _definitions_in_lines(path: str, lines: Sequence[str]) -> Iterator[Definition]:
-    """A line that defines a name, to the next one that stands no further in."""
+    """Finds the lines that define a name.
+
+    Each definition ends before the next line with the same or less indentation.
+    """
     for start, line in enumerate(lines):
         for name in find_symbols(path, [line]):
             indentation = _indentation_of(line)

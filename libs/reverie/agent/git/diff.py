@@ -93,12 +93,15 @@ def _decode_path(raw: bytes) -> str:
 
 
 def _is_regular_or_absent(mode: str) -> bool:
-    """Whether a side is a file of its own, or not there at all."""
+    """Returns whether a side is a regular file or absent."""
     return int(mode, 8) & _FILE_TYPE_MASK in {0, _REGULAR_FILE}
 
 
 def _split_sections(patch: bytes) -> Iterator[list[bytes]]:
-    """The lines of each file. Lines of content begin with a sign, so none is taken for a head."""
+    """Splits a diff by file.
+
+    Lines of content begin with a sign, so none is mistaken for a header.
+    """
     section: list[bytes] = []
     for line in patch.split(b"\n"):
         if line.startswith(b"diff --git ") and section:

@@ -20,7 +20,7 @@ from reverie.contracts.base import RepoPath
 from reverie.contracts.git import MAX_HUNK_TEXT, MAX_IDENTIFIERS
 
 MAX_DETAILED_HUNKS: Final = 1000
-"""Of a file; one with more is told without its lines."""
+"""Limit per file. A file with more is reported without its lines."""
 MAX_FILE_DETAILS: Final = 1000
 """Definitions of a file, and runs of its lines that moved."""
 _MAX_HEADER_CHARS: Final = 500
@@ -34,7 +34,7 @@ BlameFunction = Callable[[Sequence[str]], str]
 def build_file_changes(
     repo: GitRepository, entries: Sequence[DiffEntry], blame: BlameFunction
 ) -> list[JsonDocument]:
-    """The files that differ, as `FileChange` takes them."""
+    """Builds the changed files in the form of `FileChange`."""
     valid_entries = [candidate for candidate in entries if _has_valid_paths(candidate)]
     moved, defining_files = find_moved_lines(valid_entries), _index_definitions(valid_entries)
     return [
@@ -43,7 +43,7 @@ def build_file_changes(
 
 
 def _has_valid_paths(entry: DiffEntry) -> bool:
-    """Whether its paths may be told: git holds names that no announcement takes."""
+    """Returns whether its paths may be sent: git accepts names that an announcement does not."""
     try:
         for path in (entry.path, entry.old_path or entry.path):
             _PATH_ADAPTER.validate_python(path)
@@ -111,14 +111,16 @@ def _encode_hunk(path: str, hunk: RawHunk) -> JsonDocument:
 
 
 def _enclosing_symbol(path: str, hunk: RawHunk) -> str | None:
-    """The definition that a hunk lies in: that of its header, which is only the one before where
-    the hunk begins with a definition of its own."""
+    """Returns the definition that contains a hunk.
+
+    The hunk header names the definition before it if the hunk begins with a definition of its own.
+    """
     first = next((line for line in hunk.removed or hunk.added if line.strip()), "")
     return None if find_symbols(path, [first]) else find_header_symbol(path, hunk.header)
 
 
 def _index_definitions(entries: Sequence[DiffEntry]) -> dict[str, set[str]]:
-    """By name, the files that define it in lines that were added."""
+    """Maps each name to the files that define it in added lines."""
     index: dict[str, set[str]] = {}
     for entry in entries:
         for hunk in entry.hunks:
@@ -130,7 +132,10 @@ def _index_definitions(entries: Sequence[DiffEntry]) -> dict[str, set[str]]:
 def _symbol_changes(
     repo: GitRepository, entry: DiffEntry, defining_files: Mapping[str, set[str]]
 ) -> list[JsonDocument]:
-    """What became of the definitions in the changed lines; what may still stand is not removed."""
+    """Lists the changes of definitions in the changed lines.
+
+    A definition that may still exist is not reported as removed.
+    """
     path = entry.path
     old = dict.fromkeys(
         symbol for hunk in entry.hunks for symbol in find_symbols(path, hunk.removed)
@@ -157,7 +162,7 @@ def _symbol_changes(
 
 
 def _symbols_after(repo: GitRepository, entry: DiffEntry) -> set[str]:
-    """What the file defines after the change."""
+    """Returns the symbols that the file defines after the change."""
     if entry.status == "deleted" or not entry.new_blob.strip("0"):
         return set()
     text = repo.run("cat-file", "blob", entry.new_blob).decode(errors="replace")

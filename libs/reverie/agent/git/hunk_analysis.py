@@ -13,7 +13,7 @@ from typing import Final, Literal
 HunkKind = Literal["code", "comment", "space"]
 
 MAX_LINES: Final = 2000
-"""Of one hunk; what is longer is code, and its first lines tell its words."""
+"""Limit per hunk. Longer hunks count as code and only their first lines are analysed."""
 
 _HASH_COMMENT_EXTENSIONS: Final = (
     "py pyi rb rake sh bash zsh yaml yml toml mk cmake pl pm r jl ex exs nix tf conf"
@@ -57,7 +57,7 @@ _INDENTED_EXTENSIONS: Final = {
 _DOUBLE_QUOTED: Final = r"\"(?:\\.|[^\"\\])*(?:\"|$)"
 _STRING: Final = _DOUBLE_QUOTED + r"|'(?:\\.|[^'\\])*(?:'|$)|`(?:\\.|[^`\\])*(?:`|$)"
 _APOSTROPHE_EXTENSIONS: Final = {"rs", "lisp", "el", "clj", "cljs", "scm", "hs", "elm"}
-"""Where a quote may stand alone: only double quotes make a string."""
+"""Languages in which a quote may occur alone: only double quotes make a string."""
 
 _DEFINITION_PATTERNS: Final = (
     re.compile(
@@ -95,7 +95,7 @@ def source_extension(path: str) -> str:
 
 
 def classify_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> HunkKind:
-    """What a hunk changes: `space` only, `comment`s (and space), or code."""
+    """Classifies the change of a hunk: `space` only, `comment`s (and space), or code."""
     if len(removed) + len(added) > MAX_LINES:
         return "code"
     extension = source_extension(path)
@@ -119,7 +119,7 @@ def find_symbols(path: str, lines: Sequence[str]) -> list[str]:
 
 
 def find_header_symbol(path: str, header: str) -> str | None:
-    """The definition that a hunk's header tells."""
+    """Returns the definition that a hunk's header names."""
     symbol = _defined_name(header, source_extension(path) in {"md", "markdown"})
     if symbol or not header:
         return symbol
@@ -128,8 +128,10 @@ def find_header_symbol(path: str, header: str) -> str | None:
 
 
 def find_identifiers(path: str, removed: Sequence[str], added: Sequence[str]) -> list[str]:
-    """Identifiers of code in the lines, those on one side alone first; no text of a string, where a
-    secret may stand, and none of a comment."""
+    """Finds identifiers of code in the lines, those on one side only first.
+
+    Text of strings is left out, because it may contain a secret, and so are comments.
+    """
     extension = source_extension(path)
     if extension in _PROSE_EXTENSIONS or extension not in _COMMENT_PATTERNS:
         return []
@@ -158,7 +160,7 @@ def _iter_identifiers(lines: Sequence[str], extension: str) -> Iterator[str]:
 
 
 def _strip_comments(line: str, extension: str, include_strings: bool = True) -> str:
-    """The line without its comments; on wish without its strings."""
+    """Removes comments from the line, and optionally strings."""
     return _comment_pattern(extension).sub(
         lambda match: match[0] if include_strings and match["string"] is not None else " ", line
     )
@@ -177,8 +179,10 @@ def _comment_pattern(extension: str) -> re.Pattern[str]:
 
 
 def _normalize_space(lines: Sequence[str], extension: str) -> list[str]:
-    """The lines that say something, each with its runs of blanks as one; joined where neither line
-    ends nor blanks matter. Where the indentation is code it stays."""
+    """Returns the lines that are not blank, with each run of blanks as one.
+
+    Lines are joined if neither line ends nor blanks matter. Indentation stays if it is code.
+    """
     non_blank = [line.rstrip() for line in lines if line.strip()]
     if extension in _INDENTED_EXTENSIONS:
         return [

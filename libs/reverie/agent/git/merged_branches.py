@@ -10,14 +10,14 @@ from reverie.domain.staleness.grading import parse_merged_branch
 
 MAX_COMPARED_BRANCHES = 50
 MAX_COMPARED_COMMITS = 50
-"""How many of the last branches are compared with how many of the last commits."""
+"""Number of recent branches and commits that are compared with each other."""
 MAX_MERGED_BRANCHES = 100
 _BRANCH_REFS = ("refs/heads", "refs/remotes")
 
 
 @dataclass(frozen=True)
 class LoggedCommit:
-    """A commit as git tells it."""
+    """A commit as git logs it."""
 
     sha: str
     parents: tuple[str, ...]
@@ -29,11 +29,12 @@ class LoggedCommit:
 def find_merged_branches(
     repo: GitRepository, commits: Sequence[LoggedCommit], target: str, default_branch: str | None
 ) -> list[str]:
-    """The branches that commits, oldest first, brought into a branch.
+    """Finds the branches that commits, oldest first, brought into a branch.
 
-    A merge says so by its subject, or by whose head it took. A squash has the changes of the whole
-    branch, rebased commits those of each of its; and a branch that main moved ahead to was made
-    here, commit by commit. These three are looked for on `default_branch` alone.
+    A merge is found by its subject, or by the head that it merged. A squash contains the changes of
+    the whole branch; rebased commits contain those of each commit. A branch that main was
+    fast-forwarded to was committed here, commit by commit. The last three are searched on
+    `default_branch` only.
     """
     names = dict[str, None]()
     for commit in commits:
@@ -48,7 +49,7 @@ def find_merged_branches(
 
 
 def _branches_at(repo: GitRepository, commits: Sequence[str]) -> list[str]:
-    """The branches whose heads these commits are."""
+    """Returns the branches whose heads are these commits."""
     options = [f"--points-at={sha}" for sha in commits]
     branches = repo.run_text(
         "for-each-ref", "--format=%(refname:lstrip=2)", *options, *_BRANCH_REFS
@@ -83,7 +84,7 @@ def _summarize_changes(
 def _is_contained(
     repo: GitRepository, end: str, tip: str, file_names: frozenset[str], patch_ids: frozenset[str]
 ) -> bool:
-    """Whether what a branch changed, in all or commit by commit, is among the changes made."""
+    """Returns whether a branch's changes, in total or per commit, are among the given changes."""
     fork = repo.merge_base(end, tip)
     if fork is None or fork == tip:
         return False
@@ -103,7 +104,7 @@ def _is_contained(
 
 
 def _patch_ids_of(repo: GitRepository, commits: Sequence[str]) -> frozenset[str]:
-    """Git's numbers of what each commit changed, wherever the lines stand."""
+    """Returns git's patch ids of each commit's change; they do not depend on line numbers."""
     patches = repo.run("show", "--unified=0", "--no-ext-diff", "--format=commit %H", *commits, "--")
     return _compute_patch_ids(repo, patches)
 
@@ -114,7 +115,10 @@ def _compute_patch_ids(repo: GitRepository, patches: bytes) -> frozenset[str]:
 
 
 def _was_committed_locally(repo: GitRepository, ref: str, tip: str) -> bool:
-    """Whether the branch was committed to in this clone: one that only begins there was not."""
+    """Returns whether commits were made on the branch in this clone.
+
+    A branch that only starts here has none.
+    """
     head = f"refs/heads/{ref}"
     output = repo.run("reflog", "show", "--format=%H %gs", head, "--", exit_codes=(0, 128)).decode(
         errors="replace"

@@ -25,7 +25,7 @@ _MAX_GAP: Final = 3
 
 @dataclass(frozen=True)
 class MovedLineRun:
-    """`lines` from `old_start` in `old_path` on stand in `path` from `new_start` on."""
+    """A run of `lines` moved from `old_start` in `old_path` to `new_start` in `path`."""
 
     old_path: str
     old_start: int
@@ -39,7 +39,10 @@ FileHunk = tuple[str, RawHunk]
 
 
 def find_moved_lines(entries: Sequence[DiffEntry]) -> list[MovedLineRun]:
-    """The runs of lines that one comparison moved between files; none of one too large to tell."""
+    """Finds the runs of lines that moved between files in one comparison.
+
+    Returns none if the comparison is too large.
+    """
     removals = [
         (entry.old_path or entry.path, hunk)
         for entry in entries
@@ -57,7 +60,7 @@ def find_moved_lines(entries: Sequence[DiffEntry]) -> list[MovedLineRun]:
 
 
 def _index_lines(additions: Sequence[FileHunk]) -> Mapping[str, list[int]]:
-    """By a telling line, the hunks that add it; what is everywhere tells nothing."""
+    """Maps each added line to its hunks; lines that occur too often are left out."""
     index: defaultdict[str, list[int]] = defaultdict(list)
     for number, (_, hunk) in enumerate(additions):
         for line in {line.strip() for line in hunk.added[:MAX_HUNK_LINES]}:

@@ -21,9 +21,11 @@ class ProjectLocation:
 def detect_project(
     folder: str, override: str | None, environ: Mapping[str, str]
 ) -> ProjectLocation:
-    """Whose memories a folder's are: as it is named, here, in the environment, in the project's
-    `reverie.toml` or in git's configuration (`reverie.project`); else the repository's or the
-    folder's name."""
+    """Detects the project of a folder.
+
+    Sources in this order: override, environment, `reverie.toml`, git config (`reverie.project`),
+    repository name, folder name.
+    """
     root = _find_root(folder)
     project = (
         override

@@ -21,7 +21,7 @@ _GIT_HOOK_VARIABLES: Final = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
     *("GIT_PREFIX", "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE"),
 )
-"""What git sets for its hooks: a clone is found by its folder alone."""
+"""Variables that git sets for its hooks. They are removed: the folder alone selects the clone."""
 _GIT_ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 _ATTRIBUTES_FILE: Final = Path(__file__).with_name("git_attributes.txt")
 
@@ -33,16 +33,21 @@ class GitRepository:
     root: Path
 
     def run(self, *args: str, exit_codes: Sequence[int] = (0,), stdin: bytes = b"") -> bytes:
-        """What git prints, of what is given to it. Raises `Conflict` with git's own words,
-        `Unavailable` without git."""
+        """Runs git with the given input and returns its output.
+
+        Raises `Conflict` with git's message, and `Unavailable` if git is missing.
+        """
         return _run_git(self.root, args, exit_codes, stdin)
 
     def run_text(self, *args: str) -> str:
-        """What git prints, without the last line end."""
+        """Runs git and returns its output as text, without the last line end."""
         return self.run(*args).decode(errors="replace").rstrip("\n")
 
     def resolve_commit(self, name: str, field: str = "range") -> str:
-        """The commit of a name. Raises `NotFound` that says what to do in a shallow clone."""
+        """Resolves a name to a commit.
+
+        Raises `NotFound`, with a hint for shallow clones.
+        """
         output = self.run(
             "rev-parse", "-q", "--verify", f"{name}^{{commit}}", exit_codes=(0, 1, 128)
         )
@@ -52,19 +57,19 @@ class GitRepository:
         return output.decode().strip()
 
     def has_commit(self, commit: str) -> bool:
-        """Whether the commit is in this clone."""
+        """Returns whether the clone contains the commit."""
         return bool(
             self.run("rev-parse", "-q", "--verify", f"{commit}^{{commit}}", exit_codes=(0, 1, 128))
         )
 
     @property
     def is_shallow(self) -> bool:
-        """Whether the clone holds only the end of the history."""
+        """Returns whether the clone contains only the end of the history."""
         return self.run_text("rev-parse", "--is-shallow-repository") == "true"
 
     @property
     def current_branch(self) -> str | None:
-        """The branch that is checked out; None where none is."""
+        """Returns the checked-out branch; None if there is none."""
         return (
             self.run("symbolic-ref", "-q", "--short", "HEAD", exit_codes=(0, 1)).decode().strip()
             or None
@@ -72,14 +77,14 @@ class GitRepository:
 
     @property
     def head_commit(self) -> str | None:
-        """The commit that is checked out; None before the first."""
+        """Returns the checked-out commit; None before the first commit."""
         return (
             self.run("rev-parse", "-q", "--verify", "HEAD", exit_codes=(0, 1, 128)).decode().strip()
             or None
         )
 
     def config_value(self, name: str) -> str | None:
-        """What git's configuration says, as `reverie.project`."""
+        """Returns a value of git's configuration, such as `reverie.project`."""
         return self.run("config", "--get", name, exit_codes=(0, 1)).decode().strip() or None
 
     @property
@@ -112,7 +117,7 @@ class GitRepository:
         return self.run_text("hash-object", "-t", "tree", os.devnull)
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether everything of `old` is in `new`."""
+        """Returns whether `new` contains all commits of `old`."""
         return self.run("merge-base", old, new, exit_codes=(0, 1)).decode().strip() == old
 
     def merge_base(self, first: str, second: str) -> str | None:
@@ -131,9 +136,9 @@ class GitRepository:
         return self.run_text("rev-parse", f"{commit}^{{tree}}")
 
     def snapshot_uncommitted(self) -> str | None:
-        """A commit of what the work tree's known files hold now; None where nothing differs.
+        """Returns a commit of the tracked files as they are now; None if nothing differs.
 
-        It is made beside all branches and changes neither index nor files.
+        The commit is on no branch. Neither the index nor files change.
         """
         if self.run("ls-files", "--unmerged"):
             return None
@@ -157,7 +162,7 @@ class CommitNotFound(NotFound):
 
 
 def open_repository(path: Path) -> GitRepository:
-    """The clone that a folder lies in. Raises `InvalidInput`."""
+    """Opens the clone that contains a folder. Raises `InvalidInput` if there is none."""
     try:
         is_bare, folder = (
             _run_git(path, ("rev-parse", "--is-bare-repository", "--absolute-git-dir"), (0,))

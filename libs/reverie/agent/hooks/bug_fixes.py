@@ -28,9 +28,10 @@ OpenFailures = dict[str, dict[str, Any]]
 def find_fixes(
     turns: Iterable[ParsedTurn], open_failures: OpenFailures, root: str
 ) -> list[dict[str, Any]]:
-    """What `POST /v1/remember` takes for each command that went through after edits;
-    `open_failures` is
-    brought up to date and holds no credential."""
+    """Builds a `POST /v1/remember` body for each failed command that succeeded after edits.
+
+    Updates `open_failures`, which contains no credential.
+    """
     memories = []
     for turn in turns:
         if turn.role != "tool":
@@ -77,7 +78,7 @@ def _record_edit(open_failures: OpenFailures, path: str) -> None:
 
 
 def _find_error_line(output: str) -> str:
-    """The line that says why, else the last one."""
+    """Returns the line that gives the reason, else the last line."""
     remaining = _FAILURE.sub("", output, count=1)
     lines = (
         _ERROR_LINE.findall(remaining)

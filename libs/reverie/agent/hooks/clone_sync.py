@@ -17,7 +17,7 @@ from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import ReverieError, Unavailable
 
 MAX_ANCHORED = 50
-"""How many of the newest memories are anchored at the start of a session."""
+"""Number of the newest memories that are anchored at the start of a session."""
 
 
 @dataclass(eq=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_TIMEOUT_SECONDS = 3.0
-"""How long an agent may wait for a hook."""
+"""Longest time that an agent waits for a hook."""
 BACKGROUND_TIMEOUT_SECONDS = 30.0
 """The timeout of calls in the background."""
 MAX_QUERY_CHARS = 8_000
@@ -57,7 +57,7 @@ Exit codes: 0, also if Reverie does not run (turns are sent later); 1 wrong usag
 
 
 def connect_gateway(environ: Mapping[str, str], timeout: float) -> GatewayConnection | None:
-    """The gateway that a hook may call; None if there is none, or no key for it."""
+    """Returns the gateway that a hook may call; None if there is none, or no key for it."""
     location, ca = locate_from_environment(environ)
     return GatewayConnection(location.url, location.key, timeout, ca) if location.key else None
 
@@ -127,7 +127,7 @@ def handle_user_prompt(hook: HookCall) -> str:
 
 
 def is_command(prompt: str) -> bool:
-    """Whether a prompt is a command (`/clear`), and not a path (`/etc/hosts`)."""
+    """Returns whether a prompt is a command (`/clear`), and not a path (`/etc/hosts`)."""
     return prompt.startswith("/") and "/" not in prompt.split()[0][1:]
 
 
@@ -285,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parse_options(arguments: Sequence[str]) -> dict[str, str] | None:
-    """The options as `--name value` or `--name=value`; None if they are invalid."""
+    """Parses options given as `--name value` or `--name=value`; None if they are invalid."""
     options: dict[str, str] = {}
     words = [part for word in arguments for part in word.split("=", 1)]
     for name, value in zip(words[::2], words[1::2], strict=False):

@@ -86,7 +86,7 @@ def deliver_session(
 ) -> bool | None:
     """Sends new turns of a session, the given turn, and the end of the session.
 
-    Returns True if all is sent, False if the gateway refuses, None if none answers.
+    Returns True if all is sent, False if the gateway refuses, None if no gateway responds.
     """
     delivered: bool | None = None
     lock_fd = state.acquire_lock()
@@ -111,7 +111,7 @@ def deliver_session(
 
 
 def deliver_pending(folder: str, gateway: GatewayConnection) -> None:
-    """Sends the pending sessions, as long as the gateway answers."""
+    """Sends the pending sessions while the gateway responds."""
     refused_count = 0
     for state in iter_pending_sessions(folder):
         delivered = deliver_session(state, gateway)

@@ -1,7 +1,7 @@
 """State that hooks store between calls: session facts, delivery cursors, pending work.
 
-Files lie in `hooks` in the home folder, readable by their owner only. They hold names and
-positions, and redacted text only.
+The files are in `hooks` in the home folder and readable by their owner only. They contain names,
+positions and redacted text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_SESSIONS = 500
-"""Sessions that are noted; beyond them the oldest is forgotten."""
+"""Number of sessions whose state is kept; beyond it the oldest is deleted."""
 MAX_AGE_SECONDS = 30 * 86400
 
 
 class HookSessionState:
-    """The notes of one agent's session:
+    """The stored state of one agent's session.
 
-    `facts` of the hooks themselves, `delivery_state` of the sender.
+    `facts` are written by the hooks, `delivery_state` by the sender.
     """
 
     def __init__(self, folder: str, agent: str, external_id: str) -> None:
@@ -35,32 +35,32 @@ class HookSessionState:
         self.facts: dict[str, Any] = _read_json(f"{self._path}.json")
 
     def save(self, **facts: object) -> None:
-        """Notes facts beside those that are there."""
+        """Adds facts to the stored ones."""
         self.facts = {**_read_json(f"{self._path}.json"), **facts}
         self.facts |= {"agent": self.agent, "external": self.external_id}
         _write_atomically(f"{self._path}.json", self.facts)
 
     @property
     def delivery_state(self) -> dict[str, Any]:
-        """How far the sender came. Only who holds `acquire_lock` may change it."""
+        """Delivery cursor. Change it only while holding `acquire_lock`."""
         return _read_json(f"{self._path}.sent.json")
 
     def save_delivery_state(self, **facts: object) -> None:
-        """Notes how far the sender came."""
+        """Saves the delivery cursor."""
         _write_atomically(f"{self._path}.sent.json", {**self.delivery_state, **facts})
 
     @property
     def spool_path(self) -> str:
-        """Where turns wait that are in no transcript."""
+        """The file of turns that are in no transcript."""
         return f"{self._path}.spool"
 
     @property
     def is_pending(self) -> bool:
-        """Whether something could not be sent."""
+        """Whether turns of the session could not be sent yet."""
         return os.path.exists(f"{self._path}.waits")
 
     def set_pending(self, pending: bool) -> None:
-        """Notes that something is still to send, or that all is."""
+        """Marks the session as pending, or as fully sent."""
         if pending:
             os.close(_open_private(f"{self._path}.waits"))
             os.utime(f"{self._path}.waits")
@@ -75,7 +75,7 @@ class HookSessionState:
 
 
 def iter_pending_sessions(folder: str, limit: int = 20) -> Iterator[HookSessionState]:
-    """The sessions of which something is still to send; what was tried last comes last."""
+    """Yields the sessions with unsent turns, least recently tried first."""
     ages = {
         name: _age_seconds(os.path.join(folder, f"{name}.waits"))
         for name in _list_names(folder, ".waits")
@@ -89,7 +89,7 @@ def iter_pending_sessions(folder: str, limit: int = 20) -> Iterator[HookSessionS
 
 
 def prune_sessions(folder: str) -> None:
-    """Forgets sessions of long ago, and the oldest where there are too many."""
+    """Deletes old sessions, and the oldest if there are too many."""
     ages = {
         name: _age_seconds(os.path.join(folder, f"{name}.json"))
         for name in _list_names(folder, ".json")
@@ -102,7 +102,7 @@ def prune_sessions(folder: str) -> None:
 
 
 def _encode_file_name(text: str) -> str:
-    """A name that is safe in every folder, and another for another text."""
+    """Returns a file name that is safe and unique per text."""
     return "".join(
         char if (char.isascii() and char.isalnum()) or char == "-" else f"_{ord(char):x}_"
         for char in text

@@ -1,4 +1,4 @@
-"""Builds turns from hook events, and spools them redacted while no gateway answers."""
+"""Builds turns from hook events, and spools them redacted while no gateway responds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SPOOL_BYTES: Final = 2_000_000
 
 
 def build_turn(event: str, payload: dict[str, Any], external_id: str) -> dict[str, Any] | None:
-    """The turn that an event tells of; None where it tells of none."""
+    """Builds the turn of an event; None if the event contains no turn."""
     turn = _parse_event(event, payload, external_id)
     return encode_turn(turn) if turn and is_worth_sending(turn) else None
 
@@ -39,7 +39,7 @@ def _parse_event(event: str, payload: dict[str, Any], external_id: str) -> Parse
 
 
 def _tool_output(payload: dict[str, Any]) -> tuple[str, bool]:
-    """What a tool gave back, and whether it failed."""
+    """Returns the output of a tool, and whether the tool failed."""
     response = payload.get("tool_response")
     if isinstance(payload.get("error"), str):
         return payload["error"], True
@@ -69,7 +69,7 @@ def _decode_turn(line: str) -> dict[str, Any] | None:
 
 
 def spool_turn(path: str, turn: dict[str, Any]) -> None:
-    """Writes a turn down, redacted; where there is no more room, nothing."""
+    """Writes a redacted turn to the spool; writes nothing if the spool is full."""
     redacted = {**turn, "content": redact(turn["content"]).text}
     line = json.dumps(redacted) + "\n"
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

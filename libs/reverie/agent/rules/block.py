@@ -37,15 +37,17 @@ class RuleItem:
 
     @property
     def is_edited(self) -> bool:
-        """Whether a person changed it since it was written."""
+        """Whether a person changed the text since it was written."""
         return self.written_hash != hash_text(self.text)
 
 
 @dataclass(frozen=True)
 class RuleBlock:
-    """The items of a block; `known_ids`: all ids that were ever written there; `reported_ids`:
-    those of them
-    that it is noted of that a person took them out."""
+    """The items of a block.
+
+    `known_ids`: all ids that were ever written there. `reported_ids`: the removed ones whose
+    removal is recorded.
+    """
 
     items: tuple[RuleItem, ...] = ()
     known_ids: frozenset[str] = frozenset()
@@ -53,7 +55,7 @@ class RuleBlock:
 
     @property
     def removed_ids(self) -> frozenset[str]:
-        """What a person took out."""
+        """The ids that a person removed."""
         return self.known_ids - {item.id for item in self.items if item.id}
 
 
@@ -63,20 +65,21 @@ def normalize_line_ends(text: str) -> str:
 
 
 def normalize_text(text: str) -> str:
-    """A memory's text as a file can hold it: no blanks around it, none in empty lines."""
+    """Normalizes a memory's text for a file: no blanks around it, and none in empty lines."""
     lines = normalize_line_ends(text).strip().split("\n")
     return "\n".join(line if line.strip() else "" for line in lines)
 
 
 def hash_text(text: str) -> str:
-    """Of a memory's text as a file can hold it."""
+    """Returns the hash of a memory's normalized text."""
     return hashlib.sha256(normalize_text(text).encode()).hexdigest()[:12]
 
 
 def split_block(name: str, text: str) -> tuple[str, str | None, str]:
-    """What stands before the block, the block (None where there is none), what stands behind.
+    """Splits a text into the part before the block, the block (None if missing), and the part after
+    it.
 
-    Raises `InvalidInput` where a mark stands alone or twice.
+    Raises `InvalidInput` if a mark occurs alone or twice.
     """
     begins = [match.start() for match in re.finditer(rf"^(?:\ufeff)?{BEGIN_MARK}", text, re.M)]
     ends = list(re.finditer(rf"^{END_MARK}[^\r\n]*(?:\r\n|\n|\r)?", text, re.M))
@@ -142,7 +145,7 @@ def _join_item_lines(lines: Sequence[str]) -> str:
 
 
 def render_block(items: Sequence[RuleItem], removed_ids: frozenset[str], line_end: str) -> str:
-    """The block. `removed_ids`: ids of what a person took out, noted at its end with a dash."""
+    """Renders the block. `removed_ids`: ids that a person removed, listed at the end."""
     lines = [NOTICE, TITLE, ""]
     for item in items:
         text = normalize_text(item.text).split("\n")

@@ -32,7 +32,7 @@ COPILOT_FILE: Final = ".github/copilot-instructions.md"
 AGENT_FILE_TAG: Final = "agent-file"
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_IMPORT_DEPTH: Final = 5
-"""How deep `@path` of a CLAUDE.md is followed, as Claude Code does."""
+"""Depth to which `@path` of a CLAUDE.md is followed, as in Claude Code."""
 _SKIPPED_FOLDERS: Final = {
     "node_modules",
     "vendor",
@@ -60,7 +60,7 @@ _CONTEXT_TITLE: Final = re.compile(
 
 @dataclass(frozen=True)
 class RuleSection:
-    """What a file says below one heading: its `key`, the text as it is remembered, its kind."""
+    """The text of a file below one heading: its `key`, the text to remember, its kind."""
 
     file: str
     heading: str
@@ -72,15 +72,15 @@ class RuleSection:
 
     @property
     def content_hash(self) -> str:
-        """Of the text, to see whether the file changed."""
+        """Hash of the text, to detect changes of the file."""
         return hashlib.sha256(self.content.encode()).hexdigest()[:16]
 
 
 @dataclass
 class RuleFileScan:
-    """The rule files of a project and their sections;
+    """The rule files of a project and their sections.
 
-    `unreadable` says which were not read, why.
+    `unreadable` maps each file that could not be read to the reason.
     """
 
     files: list[str] = field(default_factory=list)
@@ -104,7 +104,7 @@ def iter_rule_files(root: Path) -> Iterator[Path]:
 
 
 def is_rule_file(root: Path, path: Path) -> bool:
-    """Whether agents read a file of this name and place by themselves."""
+    """Returns whether agents read a file of this name and place by themselves."""
     full = Path(os.path.normpath(path))
     if not full.is_relative_to(root):
         return False
@@ -114,9 +114,10 @@ def is_rule_file(root: Path, path: Path) -> bool:
 
 
 def resolve_inside(root: Path, path: Path) -> Path:
-    """The path, where it is a file of the project. Raises `InvalidInput` where it, or a folder
-    above
-    it, is a link, or it lies outside."""
+    """Resolves a path inside the project.
+
+    Raises `InvalidInput` if it lies outside or passes through a symbolic link.
+    """
     full = Path(os.path.normpath(root / path))
     if not full.is_relative_to(root) or full == root:
         raise InvalidInput("file", f"{path} lies outside of the project {root}")
@@ -131,7 +132,10 @@ def resolve_inside(root: Path, path: Path) -> Path:
 
 
 def read_rule_file(path: Path) -> str:
-    """A file's text with its line ends as they are. Raises `InvalidInput` where it is none."""
+    """Reads a file's text with its line ends unchanged.
+
+    Raises `InvalidInput` if it is not a text file.
+    """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InvalidInput("file", f"{path} holds more than {MAX_FILE_BYTES} bytes")
@@ -169,9 +173,9 @@ def _scan_file(root: Path, path: Path, scan: RuleFileScan, depth: int) -> None:
 
 
 def parse_sections(name: str, text: str) -> tuple[list[RuleSection], list[str]]:
-    """The sections of a file outside of what Reverie wrote, and the paths that it imports.
+    """Parses the sections of a file outside Reverie's block, and the paths that it imports.
 
-    Raises `InvalidInput` where the block is broken.
+    Raises `InvalidInput` if the block is broken.
     """
     before, _, after = split_block(name, text)
     remaining = "" if f"/{name}".endswith(f"/{CURSOR_RULE_FILE}") else remove_block(before + after)
@@ -204,7 +208,7 @@ def parse_sections(name: str, text: str) -> tuple[list[RuleSection], list[str]]:
 
 
 def classify_section(headings: tuple[str, ...], text: str) -> tuple[str, tuple[str, ...]]:
-    """The kind of a section and its tags, by its headings and what stands in it."""
+    """Returns the kind and the tags of a section, from its headings and text."""
     title = headings[-1] if headings else ""
     if _PREFERENCE_TITLE.search(title):
         return "preference", (AGENT_FILE_TAG,)
@@ -225,7 +229,7 @@ def _section_key(name: str, anchor: str) -> str:
 def _section_context(
     front_matter: dict[str, str], folder: Path | None, headings: tuple[str, ...]
 ) -> str:
-    """What a section is about: the files it is for, the headings above it."""
+    """Returns the subject of a section: the files it applies to, and the headings above it."""
     parts = [front_matter["description"]] if front_matter.get("description") else []
     if globs := front_matter.get("globs"):
         parts.append(f"For files {globs}")
@@ -235,7 +239,7 @@ def _section_context(
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, str], str]:
-    """The front matter of a Cursor rule, and what stands behind it."""
+    """Splits a Cursor rule into its front matter and the text after it."""
     match = re.match(r"---\n(.*?)\n?---(?:\n|$)", text, re.S)
     if not match:
         return {}, text
@@ -244,7 +248,7 @@ def _split_front_matter(text: str) -> tuple[dict[str, str], str]:
 
 
 def _iter_sections(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The lines below each heading, with the headings that it stands under."""
+    """Yields the lines below each heading, with all headings above them."""
     path: list[tuple[int, str]] = []
     lines: list[str] = []
     fence = ""
@@ -262,7 +266,7 @@ def _iter_sections(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
 
 
 def _find_imports(lines: list[str]) -> list[str]:
-    """What `@path` names, outside of code."""
+    """Finds the paths that `@path` imports, outside code."""
     imports, fence = [], ""
     for line in lines:
         previous_fence, fence = fence, advance_fence(fence, line)

@@ -30,7 +30,7 @@ from reverie.domain.redaction.redactor import redact
 
 
 class GatewayCall(Protocol):
-    """A call to the gateway, under `version` where one is given; answers the decoded body."""
+    """A call to the gateway, with `version` if one is given; returns the decoded body."""
 
     async def __call__(
         self,
@@ -65,8 +65,7 @@ class SyncStep:
 class RuleSync:
     """One run over the files of a project.
 
-    `prefer` decides what conflicts; without it they are left as they are. Nothing is changed on
-    a `dry_run` run.
+    `prefer` resolves conflicts; without it they are left unchanged. A `dry_run` changes nothing.
     """
 
     request: GatewayCall
@@ -77,7 +76,7 @@ class RuleSync:
     steps: list[SyncStep] = field(default_factory=list)
 
     async def import_sections(self) -> None:
-        """The sections of all rule files become memories; those of gone sections are forgotten."""
+        """Imports the sections of all rule files as memories, and forgets removed sections."""
         scan = scan_rule_files(self.root)
         self.steps += [SyncStep("rejected", "", item) for item in scan.unreadable]
         existing = {
@@ -143,7 +142,7 @@ class RuleSync:
             self.steps.append(SyncStep("forgotten", file, heading, "it was removed from the file"))
 
     async def export_block(self, name: str) -> None:
-        """Settles the block of a file with the memories of the project, and writes it."""
+        """Reconciles the block of a file with the memories of the project, and writes it."""
         path = resolve_inside(self.root, Path(name))
         text = read_rule_file(path) if path.exists() else ""
         _, raw, _ = split_block(name, text)
@@ -170,7 +169,7 @@ class RuleSync:
     async def _reconcile_item(
         self, name: str, item: RuleItem, memories: dict[str, dict[str, Any]]
     ) -> RuleItem | None:
-        """The item as it is to stand in the file; None where it goes."""
+        """Returns the item to write to the file; None to remove it."""
         if item.id is None:
             return await self._add_item(name, item)
         memory = memories.get(item.id)
@@ -217,7 +216,8 @@ class RuleSync:
         return RuleItem(normalize_text(memory["content"]), str(memory["id"]))
 
     async def _exported_memories(self) -> dict[str, dict[str, Any]]:
-        """What a block holds, the oldest first: not what files say themselves."""
+        """Lists the memories for a block, oldest first, without those that rule files contain
+        themselves."""
         memories = await self._list_memories({"kind": list(EXPORTED_KINDS)})
         exported = [memory for memory in memories if AGENT_FILE_TAG not in memory["tags"]]
         return {
@@ -257,9 +257,10 @@ def find_blocks(root: Path) -> list[str]:
 
 
 def replace_file(path: Path, before: str, after: str) -> None:
-    """Writes a file whole or not at all, with its mode. Raises `InvalidInput` where somebody else
-    wrote
-    it meanwhile."""
+    """Replaces the file atomically and keeps its mode.
+
+    Raises `InvalidInput` if the file changed since it was read.
+    """
     if after == before:
         return
     if path.exists() and read_rule_file(path) != before:

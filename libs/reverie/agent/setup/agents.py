@@ -50,13 +50,15 @@ CLAUDE_HOOK_EVENTS: Final = (
     "Stop",
 )
 HOOK_TIMEOUT_SECONDS: Final = 10
+_MCP_SERVER_PATH: Final = ("mcpServers", "reverie")
+_EDIT_TOOLS: Final = "Edit|MultiEdit|Write|NotebookEdit"
 
 
 @dataclass(frozen=True)
 class SetupTarget:
-    """Where and for what a setup is: the person's home, the project's folder and name.
+    """The target of a setup: the person's home, the project's folder and name.
 
-    `is_user_wide`: for all projects of the person. `command`: how Reverie is started.
+    `is_user_wide`: for all projects of the person. `command`: the command that starts Reverie.
     """
 
     home: Path
@@ -85,7 +87,7 @@ class SetupTarget:
 
     @property
     def shared_mcp_server(self) -> dict[str, Any]:
-        """The MCP server where an agent has but one place for all projects."""
+        """The MCP server for agents with a single configuration for all projects."""
         return {"command": self.command, "args": ["mcp"]}
 
     @property
@@ -113,9 +115,6 @@ def _plan_claude_code(target: SetupTarget) -> FileEdits:
         mcp: [set_json_value(["mcpServers", "reverie"], {"type": "stdio", **target.mcp_server})],
         target.root / ".claude/settings.json": [add_json_hooks(hooks)],
     }
-
-
-_EDIT_TOOLS: Final = "Edit|MultiEdit|Write|NotebookEdit"
 
 
 def _build_hooks(
@@ -151,9 +150,6 @@ def _plan_cursor(target: SetupTarget) -> FileEdits:
         )
         files[target.folder / CURSOR_RULE_FILE] = [set_content(front_matter + target.instructions)]
     return files
-
-
-_MCP_SERVER_PATH: Final = ("mcpServers", "reverie")
 
 
 def _plan_gemini_cli(target: SetupTarget) -> FileEdits:

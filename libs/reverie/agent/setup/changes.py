@@ -23,7 +23,7 @@ BACKUP_RETENTION_SECONDS = 30 * 86_400
 
 @dataclass(frozen=True)
 class SetupChange:
-    """What a file holds (None: it is not there) and what it shall hold."""
+    """The current content of a file (None: it does not exist) and the planned content."""
 
     path: Path
     before: bytes | None
@@ -49,7 +49,7 @@ def require_known_agent(agent: str) -> None:
 
 
 def plan_setup(agent: str, target: SetupTarget) -> list[SetupChange]:
-    """What the setup of an agent would change; files that have it already are left out.
+    """Plans the changes of an agent's setup; files that already contain it are left out.
 
     Raises `MalformedInput` for a file that cannot be read.
     """
@@ -82,7 +82,7 @@ def apply_setup(
         change = changed.get(path)
         before, after = (change.before, change.after) if change else (current, current)
         originals = _original_contents(backup_folder, path, before)
-        # What holds it all, and was written by no setup of ours, is left to its owner.
+        # A file that contains all of it, but was not written by our setup, belongs to the user.
         if after is None or not (change or originals):
             continue
         backup = {
@@ -97,9 +97,9 @@ def apply_setup(
 
 
 def plan_undo(agent: str, target: SetupTarget, backup_folder: Path) -> list[SetupChange]:
-    """What taking the setup back would change; what another agent reads too stays as it is.
+    """Plans the removal of a setup; what another agent reads too stays unchanged.
 
-    Raises `Conflict` where a file was changed since.
+    Raises `Conflict` if a file was changed since.
     """
     changes = []
     for path in AGENTS[agent](target):
@@ -129,9 +129,9 @@ def apply_undo(
 
 
 def prune_backups(backup_folder: Path) -> None:
-    """Lets go of what was kept of files that are gone: there is nothing to take back any more.
+    """Deletes backups of files that no longer exist.
 
-    What lies in a folder that is gone too may come back with its disk, so it is kept for a month.
+    If the folder is missing too, its disk may return, so the backup is kept for a month.
     """
     for backup_path in backup_folder.glob("*.json"):
         backup = _read_backup(backup_path)
@@ -144,14 +144,14 @@ def prune_backups(backup_folder: Path) -> None:
 
 
 def _is_unchanged(backup: dict[str, Any], current: bytes | None) -> bool:
-    """Whether a file holds what the setup wrote."""
+    """Returns whether a file contains what the setup wrote."""
     return current is not None and hashlib.sha256(current).hexdigest() == backup["after"]
 
 
 def _original_contents(
     backup_folder: Path, path: Path, current: bytes | None
 ) -> dict[Path, str | None]:
-    """What was there before, by the notes of all agents whose setup the file still holds."""
+    """Returns the original content, from the backups of all agents with a setup in the file."""
     backups = {
         backup_path: backup
         for backup_path in backup_folder.glob("*.json")

@@ -11,7 +11,7 @@ from reverie.agent.setup import jsonc as jsonc
 from reverie.domain.core.errors import MalformedInput
 
 TextEdit: TypeAlias = Callable[[str], str]
-"""The new text of a file; an empty text stands for a file that is not there."""
+"""A function from the text of a file to its new text; an empty text means a missing file."""
 
 BEGIN_MARK: Final = "<!-- reverie:setup -->"
 END_MARK: Final = "<!-- /reverie:setup -->"

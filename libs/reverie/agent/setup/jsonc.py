@@ -19,7 +19,7 @@ MAX_DEPTH: Final = 200
 
 @dataclass
 class JsonNode:
-    """A value and where it stands; `items` of an object have names."""
+    """A value and its position in the text; `items` of an object have names."""
 
     start: int
     end: int
@@ -31,10 +31,9 @@ class JsonNode:
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with the value at the path; objects that are missing on the way are made.
+    """Returns the text with the value set at the path; missing objects on the path are added.
 
-    Raises `MalformedInput` where the text is no JSON, or something else than an object is in the
-    way.
+    Raises `MalformedInput` if the text is not JSON, or if the path passes through another type.
     """
     if not text.strip():
         text = "{}\n"
@@ -54,7 +53,8 @@ def set_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def append_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with the value in the list at the path, where it is not in it."""
+    """Returns the text with the value appended to the list at the path, unless the list contains
+    it."""
     existing = get_value(text, path)
     if existing is None:
         return set_value(text, path, [value])
@@ -69,7 +69,7 @@ def append_value(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def get_value(text: str, path: Sequence[str]) -> Any:
-    """What stands at the path; None where nothing does."""
+    """Returns the value at the path; None if there is none."""
     value = parse_jsonc(text) if text.strip() else {}
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

@@ -1,7 +1,7 @@
 """Parses aider's chat history (`.aider.chat.history.md`) into sessions and turns.
 
-A file holds many sessions. User lines begin with `#### `, program output with `> `, the rest is
-the assistant's. Inside a code fence both prefixes are content until the next `> Tokens:`.
+A file contains many sessions. User lines begin with `#### `, program output with `> `, and the rest
+is the assistant's. Inside a code fence both prefixes are content until the next `> Tokens:`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reverie.agent.transcripts.specstory import advance_fence
 from reverie.agent.transcripts.turns import ParsedTurn, TurnRole, truncate_middle
 
 MAX_MESSAGE_BYTES: Final = 1_000_000
-"""Of a message; what is behind that is left out."""
+"""Limit per message; the rest is left out."""
 MAX_TOOL_BYTES: Final = 12_000
 _SESSION_START: Final = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$")
 _PROGRAM_NOISE: Final = re.compile(
@@ -30,7 +30,7 @@ _ROLE_PREFIXES: Final[dict[TurnRole, str]] = {"user": "#### ", "tool": "> ", "as
 
 @dataclass(frozen=True)
 class AiderSession:
-    """Where a session begins; `ordinal` counts those that began in the same second."""
+    """The start of a session; `ordinal` counts those that began in the same second."""
 
     started_at: datetime
     ordinal: int = 0
@@ -56,7 +56,10 @@ class _AiderMessage:
 
 
 def parse_session_start(line: str) -> datetime | None:
-    """When a session began, where the line is its first; local time as the machine has it."""
+    """Parses the start time of a session from its first line, in the machine's time zone.
+
+    Returns None for any other line.
+    """
     match = _SESSION_START.match(line)
     try:
         return datetime.fromisoformat(match[1]).astimezone() if match else None
@@ -65,9 +68,9 @@ def parse_session_start(line: str) -> datetime | None:
 
 
 def parse_history(lines: Iterable[str]) -> Iterator[AiderSession | ParsedTurn]:
-    """Each session's beginning, then its turns. Holds one message at a time; never raises.
+    """Yields the start of each session, then its turns.
 
-    What stands before the first beginning is skipped.
+    Keeps one message at a time in memory, and never raises. Text before the first start is skipped.
     """
     session: AiderSession | None = None
     message, fence, number = _AiderMessage("assistant"), "", 0

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 MAX_BATCH_TURNS = 200
 MAX_BATCH_BYTES = 600_000
-"""Of what is said, as JSON writes it: six to a character of many scripts."""
+"""Limit for text encoded as JSON: many scripts need six bytes per character."""
 
 
 def encoded_size(turn: dict[str, Any]) -> int:
-    """The bytes that what a turn says takes of a call."""
+    """Returns the bytes that a turn's text takes in a call."""
     return len(json.dumps(turn["content"]))

@@ -43,13 +43,13 @@ _DISPLAYED_ARGUMENTS: Final = (
 
 
 class ClaudeCodeParser:
-    """Takes lines in file order. `pending_calls`: those without a result yet, by their id."""
+    """A parser that reads lines in file order. `pending_calls`: calls without a result, by id."""
 
     def __init__(self) -> None:
         self.pending_calls: dict[str, dict[str, Any]] = {}
 
     def parse_line(self, line: str) -> list[ParsedTurn]:
-        """The turns that a line completes; none where it is no entry. Never raises."""
+        """Returns the turns that a line completes; none if it is no entry. Never raises."""
         try:
             return self.parse_entry(json.loads(line))
         except (ValueError, RecursionError):
@@ -93,7 +93,7 @@ class ClaudeCodeParser:
 
 
 def format_tool_call(arguments: dict[str, Any], output: str, failed: bool) -> str:
-    """A tool call as a turn's content: what was asked, then what came of it."""
+    """Formats a tool call as a turn's content: the request, then the result."""
     displayed = {
         name: arguments[name]
         for name in _DISPLAYED_ARGUMENTS
@@ -134,7 +134,7 @@ def _is_text_block(block: dict[str, Any]) -> bool:
 
 
 def parse_timestamp(value: object) -> datetime | None:
-    """A moment as JSON tells it; None where it is none, or names no zone."""
+    """Parses a time in JSON; None if it is invalid or has no time zone."""
     try:
         parsed = datetime.fromisoformat(str(value))
     except ValueError:

@@ -29,14 +29,14 @@ _ENTRY_TYPES: Final = {"session_meta", "response_item", "event_msg", "turn_conte
 
 
 def is_codex_entry(entry: dict[str, Any]) -> bool:
-    """Whether a decoded line is one of a rollout."""
+    """Returns whether a decoded line belongs to a rollout."""
     if isinstance(entry.get("payload"), dict):
         return text_or_empty(entry.get("type")) in _ENTRY_TYPES
     return "instructions" in entry and "id" in entry and "timestamp" in entry
 
 
 class CodexParser:
-    """Takes decoded lines in file order. `meta`: what the file says of its session."""
+    """A parser that reads decoded lines in file order. `meta`: the session's facts in the file."""
 
     def __init__(self) -> None:
         self.meta: dict[str, Any] = {}
@@ -89,7 +89,7 @@ def _message_text(content: object) -> str:
 
 
 def _call_arguments(call: dict[str, Any]) -> dict[str, Any]:
-    """What a call was given, under the names that a turn shows."""
+    """Returns the arguments of a call, under the names that a turn shows."""
     arguments = _decode_json(call.get("arguments") or call.get("action") or {})
     if not isinstance(arguments, dict):
         return {"command": str(call.get("input") or arguments)}
@@ -102,7 +102,7 @@ def _call_arguments(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse_output(output: object) -> tuple[str, bool]:
-    """The text of an output, and whether it tells of a failure."""
+    """Returns the text of an output, and whether it reports a failure."""
     decoded = _decode_json(output)
     if isinstance(decoded, dict):
         metadata = decoded.get("metadata")

@@ -30,7 +30,7 @@ _GENERATOR_COMMENT: Final = re.compile(r"<!--\s*(.*?)\s+Session\s+\S+")
 
 @dataclass(frozen=True)
 class TranscriptSession:
-    """A session as its file tells it. `agent` is `<a>/sub/<s>` of a sub-agent's."""
+    """A session as recorded in its file. `agent` is `<a>/sub/<s>` for a sub-agent."""
 
     agent: str
     external_id: str
@@ -42,9 +42,9 @@ SessionTurn = tuple[TranscriptSession, ParsedTurn]
 
 
 class TranscriptLines:
-    """The lines of a file as text, numbered from 1, told to `advance` by their bytes.
+    """The lines of a file as text, numbered from 1; their size in bytes is reported to `advance`.
 
-    `unreadable` takes the numbers of lines that are too long, or that `mark_unreadable` names.
+    `unreadable` receives the numbers of lines that are too long, or that `mark_unreadable` names.
     """
 
     def __init__(
@@ -73,7 +73,10 @@ class TranscriptLines:
         self._unreadable(self.line_number)
 
     def json_entries(self) -> Iterator[dict[str, Any]]:
-        """Each line's JSON object. The last line may still be being written: it is left out."""
+        """Yields each line's JSON object.
+
+        An incomplete last line is left out, because it may still be being written.
+        """
         for line in self:
             if not line.strip("\0 \r\n\t"):
                 continue
@@ -104,7 +107,7 @@ def _walk_transcripts(folder: Path) -> Iterator[Path]:
 
 
 def detect_format(path: Path) -> TranscriptFormat | None:
-    """What wrote a file, by what stands in its first lines; None where it is no transcript."""
+    """Detects the tool that wrote a file from its first lines; None if it is no transcript."""
     try:
         head = list(islice(TranscriptLines(path, lambda _: None, lambda _: None), DETECTION_LINES))
     except OSError:
@@ -173,7 +176,7 @@ def _read_claude_code(lines: TranscriptLines, project: str | None) -> Iterator[S
 
 
 def _sub_agent_type(path: Path) -> str:
-    """The kind of sub-agent whose file this is, as a file beside it tells."""
+    """Returns the kind of sub-agent of this file, from the file next to it."""
     try:
         metadata = json.loads(path.with_suffix(".meta.json").read_bytes()[:100_000])
         return _non_blank_text(metadata.get("agentType")) or "subagent"
@@ -249,7 +252,7 @@ def _read_aider(lines: TranscriptLines, project: str | None) -> Iterator[Session
 
 
 def _project_of_file(path: Path) -> str:
-    """The project that a transcript within it tells of."""
+    """Returns the project that a transcript in the file names."""
     folder = path.absolute().parent
     parts = folder.parts
     if ".specstory" in parts:

@@ -23,7 +23,7 @@ from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending
 from reverie.agent.transcripts.turns import ParsedTurn
 
 PostToGateway = Callable[[str, dict[str, Any]], Awaitable[tuple[int, Any]]]
-"""A POST to the gateway: its path and body; answers the status and the decoded body."""
+"""A POST to the gateway: takes its path and body; returns the status and the decoded body."""
 ProgressCallback = Callable[[int], None]
 
 MAX_OPEN_SESSIONS: Final = 50
@@ -34,7 +34,7 @@ _REJECTED_STATUSES: Final = {400, 413, 422}
 
 @dataclass
 class ImportReport:
-    """What became of the files. `skipped`: turns that only looked around."""
+    """The outcome for the files. `skipped`: turns that only read or listed something."""
 
     files: int = 0
     sessions: int = 0
@@ -53,7 +53,7 @@ class ImportReport:
 
 
 class ImportStopped(Exception):
-    """The gateway refused what no other file would mend: `response` says why."""
+    """A rejection by the gateway that applies to all files: `response` contains the reason."""
 
     def __init__(self, status: int, response: Any) -> None:
         super().__init__(status)
@@ -85,9 +85,9 @@ class TranscriptImporter:
     async def import_file(
         self, path: Path, transcript_format: TranscriptFormat, advance: ProgressCallback
     ) -> None:
-        """Reads a file to its end.
+        """Imports a file to its end.
 
-        Raises `ImportStopped`, and `OSError` where it cannot be read.
+        Raises `ImportStopped`, and `OSError` if the file cannot be read.
         """
 
         def unreadable(number: int) -> None:
@@ -156,7 +156,7 @@ class TranscriptImporter:
                 self.report.add_note(f"turn {turn['external_id']}: the gateway cannot take it")
 
     async def _append_turns(self, session_id: str, turns: list[dict[str, Any]]) -> bool:
-        """Whether the gateway took them."""
+        """Sends the turns; returns whether the gateway accepted them."""
         body = {"session": session_id, "turns": turns}
         try:
             response = await self._post_checked("/v1/turns", body)

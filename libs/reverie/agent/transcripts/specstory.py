@@ -98,9 +98,9 @@ class _MessageBlock:
 
 
 def parse_markdown(lines: Iterable[str]) -> Iterator[ParsedTurn]:
-    """The turns of a transcript, in file order. Never raises, whatever the lines hold.
+    """Parses the turns of a transcript, in file order. Never raises, whatever the lines contain.
 
-    Holds one message at a time in memory; what stands before the first header is skipped.
+    Keeps one message at a time in memory; text before the first header is skipped.
     """
     block: _MessageBlock | None = None
     number = -1
@@ -114,7 +114,7 @@ def parse_markdown(lines: Iterable[str]) -> Iterator[ParsedTurn]:
 
 
 def read_transcript(path: Path) -> Transcript:
-    """The session in a file. Raises `MalformedInput` where it holds no message."""
+    """Reads the session in a file. Raises `MalformedInput` if it contains no message."""
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         lines = iter(file)
         head: list[str] = []
@@ -139,11 +139,10 @@ def parse_session_comment(head: list[str]) -> tuple[str, datetime | None]:
 
 
 def _separate_headers(lines: Iterable[str]) -> Iterator[_MessageHeader | str]:
-    """Headers as `_MessageHeader`, all else as text without its line end.
+    """Yields headers as `_MessageHeader`, and other lines as text without their line end.
 
-    A header inside an open fence or tool output is held with what follows. When the fence
-    closes, all of it was content; when it does not, the header was real and reading resumes
-    behind it.
+    A header inside an open fence or tool output is buffered with the lines after it. If the fence
+    closes, all of it was content. If not, the header was real, and reading resumes after it.
     """
     source = _PushbackLines(lines)
     state: _MessageBlock | None = None
@@ -219,7 +218,7 @@ def _parse_header(line: str) -> _MessageHeader | None:
 
 
 def _parse_time(text: str) -> datetime | None:
-    """The time at the end of a header's parentheses; UTC where it names no zone."""
+    """Parses the time at the end of a header's parentheses; UTC if it names no zone."""
     words = text.split()
     for tail in (words[-1:], words[-2:], words[-3:]):
         try:

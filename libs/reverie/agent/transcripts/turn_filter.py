@@ -11,9 +11,9 @@ from reverie.agent.transcripts.claude_code import ClaudeCodeParser
 from reverie.agent.transcripts.turns import ParsedTurn, truncate_middle
 
 MAX_READ_BYTES: Final = 4_000_000
-"""Of a transcript, read at once."""
+"""Amount of a transcript that is read at once."""
 MAX_PENDING_BYTES: Final = 400_000
-"""How far behind the end a tool call may stand whose result is still awaited."""
+"""Distance from the end within which a tool call still waits for its result."""
 MAX_TURN_BYTES: Final = 60_000
 SMALL_OUTPUT_CHARS: Final = 2_000
 """Characters of a read that are not worth a turn."""
@@ -37,9 +37,9 @@ _FAILURE: Final = re.compile(
 
 
 def read_new_turns(path: str, cursor: int) -> tuple[list[ParsedTurn], int, bool]:
-    """The turns behind a position, the next position, and whether there is more.
+    """Returns the turns after a position, the next position, and whether there are more.
 
-    A call whose result is awaited is read again the next time.
+    A call that still waits for its result is read again the next time.
     """
     size = os.path.getsize(path)
     cursor = cursor if cursor <= size else 0
@@ -64,7 +64,7 @@ def read_new_turns(path: str, cursor: int) -> tuple[list[ParsedTurn], int, bool]
 
 
 def encode_turn(turn: ParsedTurn) -> dict[str, Any]:
-    """A turn as the gateway takes it."""
+    """Encodes a turn in the gateway's form."""
     body: dict[str, Any] = {
         "role": turn.role,
         "content": truncate_middle(_sanitize_text(turn.content), MAX_TURN_BYTES),
@@ -78,12 +78,12 @@ def encode_turn(turn: ParsedTurn) -> dict[str, Any]:
 
 
 def _sanitize_text(text: str) -> str:
-    """Without what is no text: halves of characters, and NUL, which a command may well print."""
+    """Replaces lone surrogates and NUL, which a command may print."""
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def is_worth_sending(turn: ParsedTurn) -> bool:
-    """Whether a turn says more than that somebody looked around."""
+    """Returns whether a turn is more than reading or listing."""
     if turn.role != "tool":
         return bool(turn.content.strip())
     head, _, output = turn.content.partition("\n```\n")
@@ -91,7 +91,7 @@ def is_worth_sending(turn: ParsedTurn) -> bool:
 
 
 def is_noise(tool: str, command: str, output: str) -> bool:
-    """Whether a call is Reverie's own, or looked around and found what it looked for."""
+    """Returns whether a call is Reverie's own, or a successful search or read."""
     if tool in _BOOKKEEPING_TOOLS or "reverie" in tool.lower():
         return True
     if _FAILURE.search(output):

@@ -17,8 +17,8 @@ _TRUNCATION_MARK = "\n[…]\n"
 class ParsedTurn:
     """One message, or one tool call with its output.
 
-    `external_id` is the same whenever the same file is read, so that sending it twice is
-    harmless. `at` is what the file says, not sorted; None where it says nothing.
+    `external_id` is the same whenever the same file is read, so sending it twice is harmless. `at`
+    is the time in the file, not sorted; None if the file has none.
     """
 
     external_id: str
@@ -32,7 +32,7 @@ class ParsedTurn:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A whole session as its file tells it."""
+    """A whole session as recorded in its file."""
 
     session_id: str
     started_at: datetime | None
@@ -40,7 +40,7 @@ class Transcript:
 
 
 def truncate_middle(content: str, limit: int) -> str:
-    """At most `limit` bytes of UTF-8: the beginning and the end, where the meaning is."""
+    """Truncates to at most `limit` bytes of UTF-8; keeps the beginning and the end."""
     raw = content.encode(errors="replace")
     if len(raw) <= limit:
         return content
@@ -52,11 +52,11 @@ def truncate_middle(content: str, limit: int) -> str:
 
 
 def text_or_empty(value: object) -> str:
-    """What a field says that holds one of a few words; empty where it holds something else."""
+    """Returns the value of a field if it is text, else the empty text."""
     return value if isinstance(value, str) else ""
 
 
 def drop_oldest_calls(calls: dict[str, Any]) -> None:
-    """Forgets the oldest calls: most of those that have no result by then never get one."""
+    """Deletes the oldest calls: most of those still without a result never get one."""
     while len(calls) > MAX_PENDING_CALLS:
         del calls[next(iter(calls))]
