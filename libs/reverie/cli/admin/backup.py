@@ -49,7 +49,7 @@ def backup(options: CommonOptions, folder: str) -> None:
         raise InvalidInput("folder", f"{root} is not empty: give a new folder")
     (root / STREAMS_FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
     root.chmod(0o700)
-    # The streams come first: the database then contains what their messages refer to.
+    # The streams are saved first: the database then contains what their messages refer to.
     message_counts = asyncio.run(
         backup_streams(
             resolve_bus_url(settings), root / STREAMS_FOLDER, build_bus_credentials(settings)

@@ -206,7 +206,7 @@ def parse_duration(option: str, text: str) -> float:
 
 
 def parse_expiry(text: str | None) -> datetime | None:
-    """The time of a duration from now, or of a date; None for `never`. Raises `InvalidInput`."""
+    """Parses an expiry, a duration from now or a date; None for `never`. Raises `InvalidInput`."""
     return None if text is None or text == "never" else parse_time("--expires", text, sign=1)
 
 
@@ -220,7 +220,7 @@ def parse_time(option: str, text: str, sign: int) -> datetime:
 
 
 def parse_limits(values: Sequence[str]) -> dict[str, int]:
-    """The limits in `NAME=NUMBER`; no limits for `none`. Raises `InvalidInput`."""
+    """Parses limits given as `NAME=NUMBER`; no limits for `none`. Raises `InvalidInput`."""
     from reverie.domain.access.principals import LIMIT_NAMES
 
     parsed = parse_assignments([value for value in values if value != "none"])

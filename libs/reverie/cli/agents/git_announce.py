@@ -154,7 +154,7 @@ def watch_commits(
 def _resolve_ends(
     clone: GitRepository, range: str | None, branch: str | None, merged: Sequence[str]
 ) -> CommitRange | None:
-    """The commits of the range; None if nothing gives a range."""
+    """Resolves the commits of the range; None if no option or environment gives a range."""
     from reverie.agent.git.commit_ranges import detect_push, resolve_range
 
     push = detect_push(os.environ)

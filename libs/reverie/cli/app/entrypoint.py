@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def _exit_at_once(code: int) -> None:
-    """Ends the process at once: to take all apart that is gone anyway, an agent would wait."""
+    """Ends the process at once: an orderly interpreter shutdown would make the agent wait."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

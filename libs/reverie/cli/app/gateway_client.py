@@ -83,7 +83,7 @@ class GatewayClient:
         return status, data.decode("utf-8", "replace")
 
     def stream_events(self, path: str, query: Any) -> Iterator[tuple[str | None, Any]]:
-        """The id and the data of each event; a pair of None for the open connection.
+        """Yields the id and the data of each event; a pair of None for the open connection.
 
         Raises `GatewayError` and `Unavailable`.
         """
@@ -182,7 +182,7 @@ def _parse_events(lines: Iterable[bytes]) -> Iterator[tuple[str | None, Any]]:
 
 
 def _matches_id(fragment: str, id: str) -> bool:
-    """Whether the digits are the end or the beginning of an id."""
+    """Returns whether the digits are the end or the beginning of an id."""
     full, digits = id.replace("-", ""), fragment.replace("-", "").lower()
     return len(digits) >= 4 and (full.endswith(digits) or full.startswith(digits))
 

@@ -43,7 +43,7 @@ def discover_gateway(home: Path | None, sets: Sequence[str]) -> DiscoveredGatewa
 
 
 def resolve_endpoint(raw: Mapping[str, Any]) -> tuple[str, str]:
-    """The URL and the key of the gateway that these settings select, by the rule of `discovery`.
+    """Returns the URL and the key of the gateway that these settings select, as in `discovery`.
 
     Raises `Unavailable` if none runs, and `InvalidInput` if its key is missing.
     """

@@ -1,4 +1,4 @@
-"""Finds the gateway of this machine, and starts `reverie up` where none runs."""
+"""Finds the gateway of this machine, and starts `reverie up` if none runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLL_INTERVAL = 0.1
 
 
 def find_gateway(settings: Settings) -> GatewayLocation | None:
-    """The gateway that these settings select and its key; None if none answers."""
+    """Returns the gateway that these settings select and its key; None if none responds."""
     from reverie.embedded.probe import fetch_health
 
     api_key = settings.api_key.get_secret_value() if settings.api_key else ""
@@ -42,7 +42,7 @@ def find_gateway(settings: Settings) -> GatewayLocation | None:
 
 
 def has_supervisor(settings: Settings) -> bool:
-    """Whether a supervisor runs on the home folder, ready or not."""
+    """Returns whether a supervisor runs on the home folder, ready or not."""
     return is_home_locked(os.path.realpath(settings.home))
 
 
@@ -73,7 +73,7 @@ def start_in_background(
 def wait_until_up(
     settings: Settings, process: subprocess.Popen[bytes], timeout: float = 120.0
 ) -> dict[str, Any]:
-    """The note of a process just started, once everything is up. Raises `Unavailable`."""
+    """Returns the run file of a started process, once everything is up. Raises `Unavailable`."""
     from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
     from reverie.embedded.home import open_home, read_run_file
@@ -81,7 +81,7 @@ def wait_until_up(
     home = open_home(settings.home)
 
     def look() -> dict[str, Any] | None:
-        # The note is read first, because the process deletes it when it ends.
+        # The run file is read first, because the process deletes it when it ends.
         note = read_run_file(home, "up")
         if note.get("pid") == process.pid and note.get("gateway"):
             return note

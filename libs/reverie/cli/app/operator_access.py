@@ -48,7 +48,7 @@ def resolve_bus_url(settings: Settings) -> str:
 
 
 def build_bus_credentials(settings: Settings) -> NatsCredentials:
-    """The credentials of operator commands on NATS, if its URL contains none."""
+    """Returns the credentials of operator commands on NATS, if its URL contains none."""
     from reverie.bus.credentials import NatsCredentials
 
     return NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file)
@@ -115,7 +115,7 @@ async def run_on_bus_async(settings: Settings, work: Callable[[MessageBus], Awai
 
 
 def load_master_keys(settings: Settings) -> str | None:
-    """The configured master keys, else those of the home folder; None if there are none."""
+    """Returns the configured master keys, else those of the home folder; None if there are none."""
     if settings.vault_key is not None:
         return settings.vault_key.get_secret_value()
     from reverie.embedded.home import existing_home, read_secret

@@ -129,5 +129,5 @@ def resolve_settings(
 
 
 def drop_unset(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were given: neither None nor an option that was not used."""
+    """Drops fields that were not given: None, and options that were not used."""
     return {name: value for name, value in fields.items() if value is not None and value != ()}

@@ -64,7 +64,7 @@ def print_warnings(lines: Sequence[str]) -> None:
 def build_table(
     rows: Sequence[JsonObject], columns: Columns, empty: str = EMPTY_MESSAGE
 ) -> RenderableType:
-    """A table; its last column takes the remaining width and wraps."""
+    """Builds a table; its last column uses the remaining width and wraps."""
     from rich.table import Table
     from rich.text import Text
 

@@ -118,13 +118,14 @@ async def wait_until(
 
 
 def require(condition: bool, reason: str) -> None:
-    """Raises `SampleDayError(reason)` if the condition does not hold."""
+    """Raises `SampleDayError(reason)` if the condition is false."""
     if not condition:
         raise SampleDayError(reason)
 
 
 def create_grid(*ratios: int) -> Table:
-    """A borderless table whose columns wrap; a column of ratio 0 is as narrow as its content."""
+    """Returns a borderless table whose columns wrap; a column of ratio 0 is as narrow as its
+    content."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for ratio in ratios:
         table.add_column(ratio=ratio or None, no_wrap=not ratio)
@@ -144,7 +145,7 @@ async def find_answer(day: Playthrough, question: SampleQuestion) -> RecallHit:
 
 
 def print_answer(day: Playthrough, question: SampleQuestion, hit: RecallHit, source: str) -> None:
-    """A question, the memory that answers it, and its rank by retriever."""
+    """Prints a question, the memory that answers it, and its rank by retriever."""
     arms = ", ".join(f"{arm} #{rank}" for arm, rank in sorted(hit.arms.items())) or "no arm named"
     day.print_text(Text.assemble(("? ", "cyan"), (question.ask, "bold")))
     day.print_block(Text(one_line(hit.snippet or hit.content, 200)), indent=5)

@@ -65,10 +65,10 @@ async def play_sample_day(
     console: Console,
     ca: Path | None = None,
 ) -> bool:
-    """Plays the day through the gateway alone; True if every step showed what it should.
+    """Plays the day through the gateway alone; returns True if every step had the expected result.
 
     Each playthrough has a project of its own, so the day can be played again. Without a folder of
-    spans, the last step shows no trace and says so.
+    spans, the last step prints that there is no trace.
     """
     start = time.perf_counter()
     async with AsyncReverie(gateway_url, api_key, agent="reverie-demo", ca=ca) as client:

@@ -48,7 +48,7 @@ def read_spans(folder: Path, trace_id: str) -> list[TraceSpan]:
 
 
 def service_names(spans: Iterable[TraceSpan]) -> list[str]:
-    """The services that took part, in the order they came in."""
+    """The services in the trace, in order of their first span."""
     return list(dict.fromkeys(span.service for span in spans))
 
 
@@ -75,7 +75,7 @@ def _add_groups(
     origin: datetime,
     rows: int,
 ) -> int:
-    """Adds lines while `rows` are left; a negative answer counts the lines left out."""
+    """Adds lines while `rows` are left; a negative result counts the omitted lines."""
     for group in _group_similar(spans, children):
         rows -= 1
         branch = tree.add(_format_group(group, origin)) if rows >= 0 else tree

@@ -16,7 +16,7 @@ END_OFFSET = timedelta(minutes=30)
 
 
 class SampleNote(RequestBody):
-    """A fact that the agent is told to remember.
+    """A fact that the agent stores with `remember`.
 
     A secret is stored in pieces that are joined when the day is played, so that the repository
     contains nothing that looks like a secret.
@@ -45,7 +45,7 @@ class SampleConversation(RequestBody):
 
 
 class SampleQuestion(RequestBody):
-    """A question, a word that its answer must contain, and the turns that say it."""
+    """A question, a word that its answer must contain, and the turns that contain it."""
 
     ask: str
     expect: str

@@ -21,7 +21,7 @@ ReportProgress = Callable[[str, int, int], None]
 
 POLL_INTERVAL = 0.3
 SLOW_QUEUE_SECONDS = 10.0
-"""After this time in the queue, the display says that no worker took the dream."""
+"""After this time in the queue, the display reports that no worker has started the dream."""
 
 
 @dataclass

@@ -78,7 +78,7 @@ def unlink(options: CommonOptions, edge: str, other: str | None, type: str | Non
 
 
 def _find_edge(client: GatewayClient, memory: str, other: str, type: str | None) -> str:
-    """The edge between two memories. Raises `InvalidInput` if there is none or more than one."""
+    """Returns the edge between two memories. Raises `InvalidInput` if there is not exactly one."""
     ends = {client.resolve_memory_id(memory), client.resolve_memory_id(other)}
     neighbourhood = client.request(
         "GET", f"/v1/memories/{quote_segment(memory)}/subgraph", {"depth": 1, "fan_out": 50}

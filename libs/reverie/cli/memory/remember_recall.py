@@ -42,7 +42,7 @@ from reverie.domain.core.errors import InvalidInput, ReverieError
 BATCH_SIZE = 500
 """The largest number of memories in one call."""
 _ITEM_PREFIX = re.compile(r"^items\.\d+\.")
-"""The position in the call, which means nothing to a user, who is shown the line instead."""
+"""The position in the call. It means nothing to a user, who sees the line instead."""
 
 tags_option = click.option("--tag", "-t", "tags", multiple=True, help="A tag; may be repeated.")
 files_option = click.option(

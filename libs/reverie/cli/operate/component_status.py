@@ -43,9 +43,9 @@ class SystemStatus:
 
 
 def check_components(settings: Settings) -> SystemStatus:
-    """Checks all components at once; takes at most some seconds.
+    """Checks all components concurrently, within a few seconds.
 
-    If `gateway_url` is set, only that gateway: its other components are not on this machine.
+    If `gateway_url` is set, checks only that gateway: its other components are on another machine.
     """
 
     def check(name: str, url: str) -> ComponentStatus:
@@ -80,7 +80,7 @@ def service_urls(settings: Settings, home: Home | None) -> dict[str, str]:
 
 
 def http_urls(system: SystemStatus) -> dict[str, str]:
-    """The URLs of the components that speak HTTP, by name."""
+    """Maps each component that uses HTTP to its URL."""
     return {
         component.name: component.address
         for component in system.components

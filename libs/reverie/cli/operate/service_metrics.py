@@ -13,7 +13,7 @@ from reverie.embedded.probe import fetch
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 SCRAPE_TIMEOUT = 2.0
-"""Seconds that a service may take to answer."""
+"""Timeout for the response of a service, in seconds."""
 IGNORED_ROUTES = frozenset({"/health", "/ready", "/metrics"})
 """Routes that monitoring calls, which are not counted as requests."""
 
@@ -32,7 +32,7 @@ class MetricsSnapshot:
                 yield dict(series_labels), value
 
     def max_value(self, name: str, **labels: str) -> float | None:
-        """The largest value of this name; None if there is none."""
+        """Returns the largest value of this name; None if there is none."""
         values = (value for _, value in self.iter_series(name, **labels) if not math.isnan(value))
         return max(values, default=None)
 
@@ -72,7 +72,7 @@ class RequestRates:
 
 
 def compute_rates(previous: MetricsSnapshot, current: MetricsSnapshot) -> RequestRates | None:
-    """The rates between two scrapes; None if one failed, or if the service restarted."""
+    """Returns the rates between two scrapes; None if one failed, or if the service restarted."""
     elapsed = current.at - previous.at
     if not previous.values or not current.values or elapsed <= 0:
         return None
@@ -90,7 +90,7 @@ def compute_rates(previous: MetricsSnapshot, current: MetricsSnapshot) -> Reques
 
 
 def _percentile_95(previous: MetricsSnapshot, current: MetricsSnapshot) -> float | None:
-    """The upper bound of the bucket that holds the percentile, over all routes."""
+    """Returns the upper bound of the bucket that contains the percentile, over all routes."""
     name = "reverie_http_request_seconds_bucket"
     counts: dict[float, float] = {}
     for labels, value in current.iter_series(name):

@@ -68,7 +68,7 @@ def status(options: CommonOptions, watch: bool) -> None:
 
 
 def _fetch_graph_stats(options: CommonOptions) -> dict[str, Any] | None:
-    """The numbers of the graph; None if the gateway does not answer."""
+    """Fetches the numbers of the graph; None if the gateway does not respond."""
     try:
         return dict(options.gateway().request("GET", "/v1/graph/stats"))
     except ReverieError:

@@ -1,4 +1,4 @@
-"""What `reverie up` prints while it starts: for a terminal, or as JSON."""
+"""Start-up output of `reverie up`: for a terminal, or as JSON."""
 
 from __future__ import annotations
 

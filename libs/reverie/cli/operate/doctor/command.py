@@ -50,7 +50,7 @@ def doctor(options: CommonOptions) -> None:
 
 
 def run_checks(settings: Settings) -> list[Finding]:
-    """The findings of all checks; what others depend on comes first."""
+    """Returns the findings of all checks; a check comes before those that depend on it."""
     from concurrent.futures import ThreadPoolExecutor
 
     from reverie.cli.operate.doctor import machine_checks, service_checks

@@ -110,7 +110,7 @@ def _check_binary(binary: Path, setting: str) -> Finding:
 
 
 def check_user(settings: Settings, _: Home | None) -> Iterable[Finding]:
-    """The user that Postgres would run as; `choose_account` raises if there is none."""
+    """Checks the user that would run Postgres; `choose_account` raises if there is none."""
     if settings.database_url is not None or os.geteuid() != 0:
         return
     from reverie.embedded.privileges import choose_account

@@ -139,7 +139,7 @@ async def _check_consumers(url: str, settings: Settings) -> list[Finding]:
 
 
 def check_services(settings: Settings, _: Home | None) -> Iterable[Finding]:
-    """Whether each service reports that it is ready."""
+    """Checks that each service reports that it is ready."""
     system = check_components(settings)
     home = existing_home(settings.home)
     if not system.running:
