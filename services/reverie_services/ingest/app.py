@@ -73,17 +73,17 @@ READER_CONNECTIONS = 4
 MAX_IN_FLIGHT = 4 * BATCH_SIZE
 """Memories in hand at once: some are read and some embedded, while those before are written."""
 DERIVE_NICENESS = 5
-"""How much a process that only derives gives way to the others of its machine: see nice(2)."""
+"""The nice(2) value of a process that only derives."""
 
 
 @asynccontextmanager
 async def open_service(
     settings: Settings, model_manager: ModelManager | None = None
 ) -> AsyncIterator[Service]:
-    """Memories and turns come in here: the fast path answers, the slow one follows the bus.
+    """Opens the ingest service: it stores memories and turns, and derives from bus events.
 
-    `model_manager`: the models, where another service of this process uses them too. Ingest loads
-    them if it derives; otherwise the other service does.
+    `model_manager`: the models, if another service of this process uses them too. Otherwise ingest
+    loads them if it derives.
     """
     if settings.ingest_role == "derive":
         # Before any thread is there: each has what the first had when it began.
@@ -221,7 +221,7 @@ def _build_routes(
 def _build_derivation_jobs(
     resources: ServiceResources, enrichment: deps.EnrichmentDependencies
 ) -> list[BackgroundJob]:
-    """What goes on by itself: no request waits for it, so a process of its own may do it."""
+    """Builds the background jobs, which no request waits for; a separate process may run them."""
     database, bus = resources.database, resources.bus
     settings = build_ingest_settings(resources.settings)
     models, publisher = enrichment.model_manager, enrichment.publisher

@@ -12,10 +12,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 BATCH_SIZE = 8
-"""How many make a group: as many texts as a model takes at once."""
+"""The size of a group: as many texts as a model processes at once."""
 
 BatchWork = Callable[[list[T]], Awaitable[Sequence[R]]]
-"""What is done with a group; it answers one thing for each, in their order."""
+"""The function that processes a group; it returns one result per item, in the same order."""
 
 
 class _PendingItem:
@@ -33,10 +33,10 @@ class _PendingItem:
 
 
 class BatchQueues:
-    """A queue for each tenant: they share nothing, so that none waits for another's.
+    """Queues items by tenant and processes them in groups. Tenants do not wait for each other.
 
-    Who is first in a queue does the work for those behind it too. Where a group fails, each is
-    done by itself, so that none fails for another.
+    The first item of a queue processes the group behind it. If a group fails, each item is
+    processed alone, so no item fails because of another.
     """
 
     def __init__(self, max_size: int = BATCH_SIZE) -> None:
@@ -44,9 +44,9 @@ class BatchQueues:
         self._queues: dict[int, deque[_PendingItem]] = {}
 
     async def submit(self, tenant: int, work: BatchWork[T, R], item: T) -> R:
-        """What `work` answers of one, done together with what waits beside it.
+        """Returns the result of `work` for an item, which is processed with others that wait.
 
-        It begins when all that came before have ended, however they did.
+        Work begins when all earlier items have ended, successful or not.
         """
         pending, queue = _PendingItem(item), self._queues.setdefault(tenant, deque())
         queue.append(pending)
@@ -83,7 +83,7 @@ class BatchQueues:
         return list(takewhile(lambda entry: not entry.runs_alone, islice(queue, self._max_size)))
 
     def _remove(self, tenant: int, queue: deque[_PendingItem], pending: _PendingItem) -> None:
-        """Who led lets those on that got their answers, and then whoever is first."""
+        """Removes an item. A leader wakes the finished items, and then the next leader."""
         is_leader = bool(queue) and queue[0] is pending
         if pending in queue:
             queue.remove(pending)

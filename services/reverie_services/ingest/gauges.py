@@ -18,8 +18,10 @@ from reverie_services.startup import build_dream_queue_gauges
 def build_gauges(
     bus: MessageBus, outbox: BufferedOutbox, leader_lock: LeaderLock, dreams: DreamStore
 ) -> list[PolledGauge]:
-    """How far behind the outbox, the bus, the slow path and dreams are; there may be no dream
-    worker to tell of its queue."""
+    """Builds gauges of the backlog of the outbox, the bus, enrichment and dreams.
+
+    Dreams are included because there may be no dream worker to report its queue.
+    """
 
     async def lag(spec: ConsumerSpec) -> float:
         return float(await bus.lag(spec))
@@ -61,7 +63,7 @@ def build_gauges(
 
 
 def build_derivation_gauges(queue: ModelSelectionQueue) -> list[PolledGauge]:
-    """What a process that derives knows by itself."""
+    """Builds the gauges that a derivation process can measure by itself."""
 
     async def unread() -> float:
         return float(len(queue.unreadable))

@@ -9,16 +9,16 @@ from time import monotonic
 from reverie.domain.text.characters import is_east_asian
 
 CHECK_EVERY = 20
-"""Of so many such memories of a tenant that come, the first has the tenant looked at."""
+"""Every 20th such memory of a tenant queues the tenant for examination, starting with the first."""
 RETRY_SECONDS = 60.0
-"""How often one of those is looked at again that could not be moved."""
+"""Seconds between examinations of tenants that could not be moved."""
 
 
 class ModelSelectionQueue:
-    """What this process saw of each tenant: such memories counted, and whom to look at.
+    """Counts East Asian memories by tenant, and queues the tenants to examine.
 
-    `unreadable`: tenants that should go by a model which reads their memories, and do not.
-    `complete`: those of which nothing lacks a vector of the model that they were moved to.
+    `unreadable`: tenants that need a model for their language and do not have it. `complete`:
+    tenants whose new model has all vectors.
     """
 
     def __init__(self) -> None:
@@ -40,11 +40,11 @@ class ModelSelectionQueue:
 
     @property
     def pending_count(self) -> int:
-        """How many are to be looked at."""
+        """The number of queued tenants."""
         return self._queue.qsize()
 
     def retry_later(self, tenant: int) -> None:
-        """Has the tenant looked at again, after those that wait for it already."""
+        """Queues the tenant again, after those that already wait."""
         if not self._retries:
             self._next_retry = monotonic() + RETRY_SECONDS
         self._retries[tenant] = None

@@ -21,9 +21,9 @@ MAX_PENDING_DELETIONS = 10_000
 
 
 class BufferedOutbox:
-    """The outbox, whose rows are deleted beside the requests.
+    """The outbox, whose rows are deleted outside of requests.
 
-    One whose deletion a killed process still held is published again, which is harmless.
+    If a process is killed before a deletion, the event is published again, which is harmless.
     """
 
     def __init__(self, database: Database) -> None:

@@ -42,7 +42,7 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
 
 
 async def redact_stored_texts(deps: RedactionBackfillDependencies, run: BackfillRun) -> int:
-    """Goes the rest of the way; answers how many rows lost a secret. Safe to break off."""
+    """Completes the run; returns the number of rows redacted. Safe to interrupt."""
     row_count = 0
     with span("redaction backfill", tenant=run.tenant_name):
         for table in TABLES[TABLES.index(run.table) :]:
@@ -58,7 +58,7 @@ async def redact_stored_texts(deps: RedactionBackfillDependencies, run: Backfill
 
 
 async def _redact_table(deps: RedactionBackfillDependencies, run: BackfillRun) -> int | None:
-    """How many rows of the table lost a secret; None where another has the passage."""
+    """Returns the number of rows redacted in the table; None if another process has the run."""
     row_count = 0
     while page := await deps.redaction_backfill.page(run, PAGE_SIZE):
         secrets = (await deps.load_redactor(run.tenant)).secrets
@@ -80,7 +80,7 @@ def _redact_rows(secrets: SecretMatcher, page: Sequence[RowTexts]) -> list[Redac
 
 
 def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
-    """The row without its secrets; None where it holds none."""
+    """Returns the row without its secrets; None if it contains none."""
     redacted, count = _redact_texts(secrets, row.texts)
     if not count:
         return None

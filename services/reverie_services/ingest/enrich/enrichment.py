@@ -38,9 +38,9 @@ CHUNK_TOKENS, CHUNK_OVERLAP = 200, 40
 
 @dataclass(frozen=True)
 class ChunkedMemory:
-    """The chunks of a memory: where each begins and stops, its hash, what is known of it.
+    """The chunks of a memory: spans with hashes, texts by hash, and existing embeddings by hash.
 
-    `embedder`: what is to make the rest.
+    `embedder`: creates the missing vectors.
     """
 
     spans: Sequence[tuple[int, int, bytes]]
@@ -51,7 +51,7 @@ class ChunkedMemory:
 
 @dataclass(frozen=True)
 class LoadedMemory:
-    """A memory as it stands; `chunked`: None where nothing is to be embedded."""
+    """A memory as stored now; `chunked`: None if nothing is to be embedded."""
 
     memory: EnrichableMemory
     chunked: ChunkedMemory | None
@@ -67,10 +67,10 @@ class LoadedMemory:
 
 @dataclass
 class PreparedEnrichment:
-    """A memory that the models are done with, and the headers that its events go on with.
+    """A memory with its embeddings, and headers for its events.
 
-    `written`: whether anything was written of it; None until then. Where the rest of its group
-    fails later on, that is not done again.
+    `written`: whether anything was written for it; None until then. If the rest of its group fails
+    later, that write is not repeated.
     """
 
     loaded: LoadedMemory
@@ -87,7 +87,7 @@ class PreparedEnrichment:
 async def load_memories(
     deps: DerivationDependencies, tenant: int, ids: Sequence[UUID]
 ) -> list[LoadedMemory | None]:
-    """The memories as they stand, cut where they are due; None for one that was forgotten."""
+    """Loads the memories and chunks those that are due; None for a deleted memory."""
     loaded = {
         memory.id: LoadedMemory(memory, None)
         for memory in await deps.enrichment.load_all(tenant, ids)
@@ -107,7 +107,10 @@ async def chunk_memories(
     memories: Sequence[EnrichableMemory],
     ignore_existing: bool = False,
 ) -> list[ChunkedMemory] | None:
-    """The memories in chunks; None where there is no model. `ignore_existing` trusts no vector."""
+    """Splits the memories into chunks; None if there is no model.
+
+    `ignore_existing`: existing vectors are not reused.
+    """
     model = await deps.enrichment.get_model(tenant)
     try:
         embedder = await deps.model_manager.get_embedder(model.name, model.probe)
@@ -138,9 +141,9 @@ def _split_content(
 async def embed_chunks(
     deps: DerivationDependencies, chunked_memories: Sequence[ChunkedMemory | None]
 ) -> list[list[EmbeddedChunk] | None]:
-    """The chunks with their vectors; None for what was not cut.
+    """The chunks with their vectors; None for a memory that was not chunked.
 
-    A tenant that went to another model between two of them: raises ValueError.
+    Raises ValueError if the memories use different embedders.
     """
     present = [chunked for chunked in chunked_memories if chunked is not None]
     if not present:
@@ -170,7 +173,7 @@ async def embed_chunks(
 async def _embed_missing(
     embedder: Embedder, texts: Mapping[bytes, str], embeddings: Mapping[bytes, TextEmbedding]
 ) -> dict[bytes, Vector]:
-    """Vectors by hash: those that stand, and the rest embedded in one batch."""
+    """Returns vectors by hash: the existing ones, and the missing ones embedded in one batch."""
     missing = {digest: text for digest, text in texts.items() if digest not in embeddings}
     vectors = await embedder.embed(list(missing.values())) if missing else ()
     return {digest: embedding.vector for digest, embedding in embeddings.items()} | dict(
@@ -183,7 +186,7 @@ async def _encode_missing(
     texts: Mapping[bytes, str],
     embeddings: Mapping[bytes, TextEmbedding],
 ) -> dict[bytes, WordWeights]:
-    """Weighted words by hash, as far as there are any: as `_embed_missing`."""
+    """Returns weighted words by hash; without an encoder, only the existing ones."""
     existing = {
         digest: embedding.words
         for digest, embedding in embeddings.items()
@@ -198,11 +201,11 @@ async def _encode_missing(
 async def write_enrichments(
     deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> None:
-    """Writes what is derived from memories, tells of it, and notes of each whether anything was.
+    """Writes derived data, publishes events, and sets `written` on each item.
 
-    Without a model the anchors are made, and the memory stays due for its vectors.
+    Without a model, only anchors are written, and the memory stays due for its vectors.
     """
-    # What one answer of a language model cost is kept before the next is asked for.
+    # The cost of one model answer is stored before the next call.
     group_size = 1 if deps.language_model else max(1, len(group))
     for start in range(0, len(group), group_size):
         await _write_group(deps, tenant, group[start : start + group_size])
@@ -235,7 +238,7 @@ async def _write_group(
 async def find_touched_nodes(
     deps: DerivationDependencies, tenant: int, memories: Sequence[EnrichableMemory]
 ) -> list[dict[UUID, dict[str, Any]]]:
-    """The nodes that each memory speaks of, made where they are missing, with each edge's meta."""
+    """Finds or creates the nodes that each memory mentions; returns them with the edge metadata."""
     mentions = [
         MemoryMentions(memory, (), ()) if memory.carried else _extract_mentions(memory)
         for memory in memories
@@ -252,9 +255,9 @@ async def find_touched_nodes(
 
 
 def _extract_mentions(memory: EnrichableMemory) -> MemoryMentions:
-    """The files and entities that a memory speaks of.
+    """Extracts the files and entities that a memory mentions.
 
-    Each file once, by the name that came first: what the client said beats what prose says.
+    Each file is listed once, under its first name: names from the client precede names in the text.
     """
     git, files = memory.git or {}, list[str]()
     if project_of_scope(memory.scope):
@@ -272,7 +275,7 @@ async def infer_rule_causes(
     memories: Sequence[EnrichableMemory],
     touches: Sequence[Iterable[UUID]],
 ) -> list[list[CausalLink]]:
-    """What led to each memory and what it led to, as far as the texts say so."""
+    """Infers causes and effects of each memory from the texts, by rules."""
     candidates = await _load_cause_candidates(deps, tenant, memories, touches)
     return [
         infer_causes(_build_cause_candidate(memory), others)
@@ -286,7 +289,7 @@ async def _load_cause_candidates(
     memories: Sequence[EnrichableMemory],
     touches: Sequence[Iterable[UUID]],
 ) -> list[list[CauseCandidate]]:
-    """What may have led to each memory or come of it; nothing for one whose links came with it."""
+    """Candidates for causes and effects; none for imported memories."""
     nodes_by_memory = {
         memory.id: nodes
         for memory, nodes in zip(memories, touches, strict=True)
@@ -306,7 +309,7 @@ async def _find_llm_causes(
     others: Sequence[CauseCandidate],
     rule_causes: Sequence[CausalLink],
 ) -> list[CausalLink] | None:
-    """What a language model adds, where one is set; None where it was not asked or not heard."""
+    """Finds further causes with the language model; None if it is not set, not called or failed."""
     if deps.language_model is None or not may_have_unfound_causes(
         _build_cause_candidate(memory), others, rule_causes
     ):

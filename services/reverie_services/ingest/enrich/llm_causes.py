@@ -19,7 +19,7 @@ MODEL_TIMEOUT = 20.0
 CAUSE_CONFIDENCE = 0.6
 MIN_EVIDENCE = 12
 LLM_RULE_PREFIX = "llm"
-"""How the rules of causes begin that a model told."""
+"""The prefix of the rule names of causes that a model found."""
 
 
 class _CausePairAnswer(BaseModel):
@@ -72,7 +72,7 @@ async def find_causes(
 def _build_cause(
     pair: _CausePairAnswer, candidates: Sequence[CauseCandidate], rule: str
 ) -> CausalLink | None:
-    """The cause, where one of the two says the sentence and the first item is one of them."""
+    """Builds the cause, if one text contains the sentence and the first item is one of the two."""
     ends = {pair.cause, pair.effect}
     if 1 not in ends or len(ends) < 2 or not all(1 <= n <= len(candidates) for n in ends):
         return None

@@ -14,13 +14,13 @@ from reverie_services.ingest.enrich.reembed import fill_missing_vectors, reembed
 log = structlog.get_logger("reverie.ingest")
 
 SAMPLE_SIZE, SAMPLE_CHARS = 200, 400
-"""Memories that are looked at, those that came last, and how much of each."""
+"""The number of newest memories that are examined, and the length read of each."""
 
 
 async def run_model_selection(deps: ModelSelectionDependencies) -> None:
-    """Looks at one tenant after another, for ever. Cancel it to stop.
+    """Examines one tenant after another until cancelled.
 
-    One that could not be moved is looked at again, whether or not more of it comes.
+    A tenant that could not be moved is examined again, with or without new memories.
     """
     while True:
         tenant = await deps.queue.next_tenant()
@@ -79,4 +79,4 @@ async def _resume_fill(deps: ModelSelectionDependencies, tenant: int) -> None:
 
 
 def _ignore_progress(done: int, chunks: int) -> None:
-    """`GET /v1/models` tells how far it is."""
+    """Ignores progress, which `GET /v1/models` reports."""

@@ -16,10 +16,10 @@ ReembedProgress = Callable[[int, int], None]
 
 
 class ModelSwitcher(Protocol):
-    """Who may say which model a tenant goes by."""
+    """Selects the model of a tenant."""
 
     async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> TenantModel:
-        """Notes a model that is to be filled; what was noted of it first stands."""
+        """Registers a model to be filled; an earlier registration is kept."""
         ...
 
     async def switch(self, tenant: int, name: str) -> None:
@@ -34,10 +34,10 @@ async def reembed(
     tenant: int,
     on_progress: ReembedProgress,
 ) -> int:
-    """Fills what the model has no vectors of, then switches; answers how many it made.
+    """Creates the missing vectors of the model, then switches to it; returns the number created.
 
-    Safe to break off and to repeat: it goes on where it was. The model's vector table must stand.
-    Chunks that were written with the old model while it was switched are filled after it.
+    Safe to interrupt and to repeat: it resumes. The model's vector table must exist. Chunks that
+    were written with the old model during the switch are filled afterwards.
     """
     [probe] = await embedder.embed([PROBE_TEXT])
     registration = (tenant, embedder.name, embedder.dims, [float(x) for x in probe])
@@ -56,7 +56,7 @@ async def fill_missing_vectors(
     model: TenantModel,
     on_progress: ReembedProgress,
 ) -> int:
-    """Fills what the model has no vectors of; answers how many it made."""
+    """Creates the missing vectors of the model; returns the number created."""
     after_number = vector_count = 0
     while due := await models.list_missing_chunks(tenant, model, after_number, BATCH_SIZE):
         vectors = await embedder.embed([chunk.text for chunk in due])

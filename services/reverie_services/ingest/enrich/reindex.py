@@ -31,7 +31,7 @@ RowT = TypeVar("RowT", MemoryText, TurnContent)
 
 
 class ReindexTarget(StrEnum):
-    """What may be derived anew."""
+    """The derived data that can be rebuilt."""
 
     WORDS = "words"
     VECTORS = "vectors"
@@ -51,11 +51,11 @@ async def reindex_tenant(
     targets: Sequence[ReindexTarget],
     on_progress: ReindexProgress,
 ) -> dict[str, int]:
-    """Derives anew, each part from where it was broken off; answers how many it went through.
+    """Rebuilds derived data, resuming each part; returns the number of rows processed by part.
 
-    Safe to repeat and to break off. What the slow path has yet to reach is derived too, and stays
-    due there: its event is still to be told.
-    Raises `Unavailable` where vectors are wanted and there is no model.
+    Safe to repeat and to interrupt. Memories that await enrichment are included and stay due,
+    because their event is still to be published. Raises `Unavailable` if vectors are requested and
+    there is no model.
     """
     reindex = _TenantReindex(deps, tenant, on_progress)
     memory_count, turn_count = await deps.reindex.count_rows(tenant)
@@ -85,7 +85,7 @@ async def reindex_tenant(
 
 @dataclass(frozen=True)
 class _TenantReindex:
-    """What is rebuilt of one tenant, page by page."""
+    """Rebuilds the derived data of one tenant, page by page."""
 
     deps: ReindexDependencies
     tenant: int
@@ -133,7 +133,7 @@ class _TenantReindex:
                 await self.deps.enrichment.replace_chunks(self.tenant, memory, chunks or [])
 
     async def _load_each(self, page: Sequence[MemoryText]) -> AsyncIterator[EnrichableMemory]:
-        """One memory after the other; a change of one meanwhile is the slow path's."""
+        """Loads the memories one by one; enrichment handles concurrent changes."""
         for row in page:
             memory = await self.deps.enrichment.load(self.tenant, row.id)
             if memory is not None:

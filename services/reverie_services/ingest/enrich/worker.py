@@ -25,10 +25,10 @@ from reverie_services.ingest.enrich.enrichment import (
 async def enrich_memory(
     deps: EnrichmentDependencies, tenant: tuple[int, str], memory_id: UUID
 ) -> bool:
-    """Derives what is missing of a memory, and settles it with those that say alike.
+    """Derives the missing data of a memory, and merges or links it with similar memories.
 
-    Whether nothing is missing of it any more. Memories of a tenant are written in the order in
-    which this was called for them, so that each meets all before it.
+    Returns whether nothing is missing any more. Memories of a tenant are written in call order, so
+    that each is compared with all earlier ones.
     """
     seen_version, batches = 0, deps.batches
     while loaded := await batches.loading.submit(
@@ -51,7 +51,7 @@ async def enrich_memory(
             deps.model_selection_queue.observe(tenant[0], loaded.memory.content)
         if written or not loaded.is_due:
             return True
-        # It changed meanwhile, another was quicker, or there is no model.
+        # It changed concurrently, another worker was first, or there is no model.
         seen_version = loaded.memory.version
     return True
 

@@ -85,7 +85,7 @@ class CorrectionHandlers:
     async def _find_changes(
         self, call: Call[Any, Any], session: SessionRecord, texts: Sequence[str]
     ) -> tuple[list[CorrectionChange], list[str]]:
-        """What is to be changed; by rules where no model answers, and why."""
+        """Finds the changes to apply; uses rules if no model answers, and returns why."""
         principal, model = call.principal, self._deps.language_model
         scopes = default_read_scopes(session.scope, session.agent, session.user_name)
         kinds = [kind.value for kind in CORRECTABLE_KINDS]
@@ -106,7 +106,7 @@ class CorrectionHandlers:
     async def _apply_change(
         self, call: Call[Any, Any], session: SessionRecord, change: CorrectionChange, position: str
     ) -> CorrectedMemory | None:
-        """Writes one change; None where the memory changed meanwhile or the write is refused."""
+        """Writes one change; None if the memory changed concurrently or the write is refused."""
         principal, deps, headers = call.principal, self._deps, inject_headers()
         new_memory = build_corrected_memory(change, principal, call.redactor, session)
         reason = f"corrected in a session: {new_memory.metadata['quote']}"
@@ -133,7 +133,7 @@ class CorrectionHandlers:
 
 
 def _extract_user_texts(body: CorrectSessionRequest, redactor: Redactor) -> list[str]:
-    """What the user said, without secrets and without recalled memory."""
+    """Extracts the user's texts, without secrets and without recalled memory."""
     if body.diff is None and not body.messages:
         raise InvalidInput("messages", "give the messages of the turn, or its diff")
     texts = [message.content for message in body.messages if message.role == "user"]

@@ -63,20 +63,22 @@ class EventPageQuery(EventQuery):
 
 @dataclass(frozen=True)
 class EventFilter:
-    """What a watcher wants to hear of; None is all."""
+    """The filter of a watcher; None matches all."""
 
     scopes: list[str] | None
     kinds: set[str] | None
     events: set[str] | None
 
     def matches_memory(self, memory: VisibleMemory) -> bool:
-        """Whether the memory is of a scope and kind asked for."""
+        """Returns whether the memory has a requested scope and kind."""
         return self._covers_scope(memory.scope) and (
             self.kinds is None or memory.kind in self.kinds
         )
 
     def matches_dream(self, principal: Principal, scope: str) -> bool:
-        """Whether a dream over the scope may and should be told of; it is of no kind."""
+        """Returns whether events of a dream over the scope are visible and requested; dreams have
+        no kind.
+        """
         return self.kinds is None and self._covers_scope(scope) and principal.may_read(scope)
 
     def _covers_scope(self, scope: str) -> bool:
@@ -202,7 +204,7 @@ class EventHandlers:
     async def _describe_event(
         self, principal: Principal, event_filter: EventFilter, message: StoredMessage
     ) -> tuple[str, dict[str, Any]] | None:
-        """The name of an event and what is told of it; None where nothing may or should be."""
+        """Returns the name and public data of an event; None if hidden or not requested."""
         name = message.subject.split(".", 2)[2]
         if event_filter.events is not None and name not in event_filter.events:
             return None
@@ -210,7 +212,7 @@ class EventHandlers:
         if "run" in body:
             if not event_filter.matches_dream(principal, body["scope"]):
                 return None
-            # Of a dream numbers are told, and no content.
+            # Dream events contain numbers, and no content.
             fields = {key: value for key, value in body.items() if key not in ("v", "tenant")}
             return name, {"event": name} | fields
         subject_fields = [end for end in _EDGE_FIELDS if end in body] or ["id"]
@@ -231,7 +233,7 @@ class EventHandlers:
 def _build_event_data(
     name: str, body: dict[str, Any], visible: dict[UUID, VisibleMemory], subject_id: UUID
 ) -> dict[str, Any]:
-    """What is told of an event: ids, where they lie, never content."""
+    """Builds the public data of an event: ids and scope, never content."""
     own_fields = {
         field: body[field] for field in ("id", "version", *_EDGE_FIELDS, "type") if field in body
     }
@@ -266,7 +268,10 @@ def _build_event_filter(principal: Principal, query: EventQuery) -> EventFilter:
 def _decode_position(
     call: Call[None, EventQuery] | Call[None, EventPageQuery], cursor_cipher: CursorCipher
 ) -> int | None:
-    """Where to go on: the header wins, for a client that reconnects keeps its address."""
+    """Decodes the position to resume from.
+
+    The header takes precedence, because a client that reconnects keeps its URL.
+    """
     header = call.headers.get("Last-Event-ID", "").strip()
     field = "Last-Event-ID" if header else "after"
     cursor = header or call.query.after

@@ -122,7 +122,7 @@ class TaskHandlers:
 
 
 def _resolve_agent(call: Call[Any, None], requested: str | None) -> str:
-    """Who claims: the agent named, which a key of one agent must be or have as its sub-agent."""
+    """Returns the agent that claims: the named one, if it is the key's agent or its sub-agent."""
     principal = call.principal
     if requested is None:
         return principal.actor

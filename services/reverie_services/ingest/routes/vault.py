@@ -164,7 +164,10 @@ class VaultHandlers:
     async def _check_secret(
         self, call: Call[VaultPutRequest, VaultQuery], scope: str, key: str
     ) -> bool:
-        """Whether the value is to be sealed. Raises `InvalidInput` where it must be and is not."""
+        """Returns whether the value is to be sealed.
+
+        Raises `InvalidInput` if it must be and is not.
+        """
         body, secret = call.body, call.body.secret
         if secret is None:
             existing = await self._deps.vault.find(call.principal, scope, key)

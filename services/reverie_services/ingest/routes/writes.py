@@ -59,7 +59,7 @@ ScopedKey = tuple[str, str | None]
 """A scope and a key in it."""
 
 WriteResults = Mapping[UUID, WriteResult | ReverieError]
-"""What became of each memory, by its id."""
+"""The outcome of each memory, by its id."""
 
 
 def build_write_routes(deps: WriteDependencies) -> list[Route]:
@@ -160,7 +160,9 @@ class WriteHandlers:
     async def _store(
         self, call: Call[Any, None], prepared: Sequence[PreparedMemory]
     ) -> tuple[Sequence[WriteResult | ReverieError], dict[ScopedKey, str]]:
-        """What became of each memory, and the advice to use the vault for keys written often."""
+        """Stores the memories; returns their outcomes, and advice to use the vault for frequent
+        keys.
+        """
         principal, headers = call.principal, inject_headers()
         results = await self._deps.memories.remember(
             principal,
@@ -226,7 +228,7 @@ class WriteHandlers:
         load_briefing = partial(
             self._load_briefing, replace(principal, agent=agent), fields["user"]
         )
-        # What is told is read beside what is written: neither needs the other.
+        # The briefing is read while the session is written: neither depends on the other.
         briefing_task = asyncio.create_task(load_briefing(scope))
         try:
             await self._deps.scope_names.save(principal, names)
@@ -245,7 +247,7 @@ class WriteHandlers:
     async def _load_briefing(
         self, session_principal: Principal, user: str | None, scope: str
     ) -> ContextInput:
-        """What a session in that scope is told."""
+        """Loads the briefing of a session in that scope."""
         scopes = session_principal.narrow_to_readable(
             default_read_scopes(scope, session_principal.agent, user)
         )
@@ -327,7 +329,7 @@ def _prepare_item(
     session_agent: str | ReverieError | None,
     field_path: str,
 ) -> PreparedMemory | ReverieError:
-    """What is to be written, or what is wrong with it, named below `field_path`."""
+    """Returns the memory to be written, or its problem, named below `field_path`."""
     if isinstance(session_agent, ReverieError):
         return session_agent
     try:

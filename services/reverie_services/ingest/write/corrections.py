@@ -31,10 +31,10 @@ from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.store.sessions.sessions import SessionRecord
 
 CORRECTABLE_KINDS = (Kind.PREFERENCE, Kind.CONVENTION, Kind.DECISION)
-"""Kinds of memories that say how things are to be done, and so can be taken back."""
+"""Kinds of memories that contain instructions, and so can be revoked."""
 
 MAX_CORRECTED = 3
-"""Memories that one correction takes back at most; where more fit, it is about none of them."""
+"""The most memories that one correction revokes; if more match, it applies to none."""
 
 MAX_SHOWN = 24
 MAX_SEARCH_CHARS = 2_000
@@ -44,7 +44,9 @@ MIN_CONFIDENCE = 0.9
 
 @dataclass(frozen=True)
 class CorrectionChange:
-    """A memory to be written in the place of another, or beside all; what was said; by what."""
+    """A memory that replaces `old` or is new, the user's statement, and the rule or model that
+    found it.
+    """
 
     old: Memory | None
     content: str
@@ -61,7 +63,7 @@ class _CorrectionAnswer(BaseModel):
 
 
 class CorrectionsAnswer(BaseModel):
-    """What a model says was corrected."""
+    """The corrections that a model found."""
 
     corrections: list[_CorrectionAnswer] = Field(max_length=10)
 
@@ -75,7 +77,9 @@ def may_correct_memories(texts: Sequence[str], model: LanguageModel | None) -> b
 
 
 def build_search_words(texts: Sequence[str], model: LanguageModel | None) -> str:
-    """The words that memories are looked for by: what is out, and for a model all that was said."""
+    """Builds the search words: those of the rejected items, and for a model those of the whole
+    text.
+    """
     outdated = [correction.old for text in texts for correction in find_corrections(text)]
     return index_text(" ".join([*outdated, *(texts if model else ())])[:MAX_SEARCH_CHARS])
 
@@ -83,8 +87,10 @@ def build_search_words(texts: Sequence[str], model: LanguageModel | None) -> str
 def find_changes_by_rules(
     texts: Sequence[str], memories: Sequence[Memory]
 ) -> list[CorrectionChange]:
-    """The changes that rules find. What is out and stands nowhere is a new preference only where
-    it is meant to last."""
+    """Finds changes by rules.
+
+    A correction that matches no memory becomes a new preference only if it is meant to last.
+    """
     changes: list[CorrectionChange] = []
     for correction in [item for text in texts for item in find_corrections(text)]:
         matches = [memory for memory in memories if correction_applies(correction, memory.content)]
@@ -107,7 +113,10 @@ async def find_changes_by_model(
     texts: Sequence[str],
     memories: Sequence[Memory],
 ) -> list[CorrectionChange]:
-    """The changes that a model finds, held against what was said. Raises `LanguageModelError`."""
+    """Finds changes with the model and checks them against the text.
+
+    Raises `LanguageModelError`.
+    """
     joined_texts = "\n".join(texts)
     # The surest comes first among equals.
     candidates = sorted(
@@ -127,7 +136,7 @@ async def find_changes_by_model(
 def _build_change(
     answer: _CorrectionAnswer, texts: Sequence[str], candidates: Sequence[Memory], produced_by: str
 ) -> CorrectionChange | None:
-    """The change, where its sentence was said and it names what it takes back."""
+    """Builds the change, if the text contains its sentence and it names what it revokes."""
     index = (answer.memory or 0) - len(texts) - 1
     if not 1 <= answer.said <= len(texts) or (
         answer.memory is not None and not 0 <= index < len(candidates)
@@ -159,7 +168,10 @@ def _dedupe_changes(changes: Sequence[CorrectionChange]) -> list[CorrectionChang
 def merge_changes(
     model_changes: Sequence[CorrectionChange], rule_changes: Sequence[CorrectionChange]
 ) -> list[CorrectionChange]:
-    """What a model found, and what rules found of other memories, or where it found nothing."""
+    """Merges the changes; the rules add those of other memories.
+
+    New preferences of the rules count only if the model found nothing.
+    """
     return _dedupe_changes(
         [*model_changes, *(change for change in rule_changes if change.old or not model_changes)]
     )

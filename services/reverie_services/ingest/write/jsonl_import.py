@@ -27,7 +27,7 @@ NumberedRecord = tuple[int, ImportRecord]
 
 @dataclass(frozen=True)
 class ImportContext:
-    """Where the records of a file land, what is counted of them, and by what they are judged."""
+    """The target session, tally, limits and redactor of an import."""
 
     session: ImportSession
     tally: ImportTally
@@ -38,7 +38,7 @@ class ImportContext:
 
 @dataclass
 class ImportTally:
-    """What became of the lines so far."""
+    """The outcomes of the lines so far."""
 
     result: ImportResponse
     replaced_ids: dict[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class ImportTally:
                 self.replaced_ids[old_id] = str(outcome.id)
 
     def remap_ids(self, row: ImportRecord) -> ImportRecord | None:
-        """The record with the ids that its memories got; None where one of them stayed out."""
+        """Returns the record with the new ids of its memories; None if one was not imported."""
         fields = dict(row.fields)
         for name in ("src", "dst", "memory", "node"):
             old_id = fields.get(name)
@@ -84,9 +84,9 @@ class ImportTally:
 
 
 async def import_lines(file: BinaryIO, principal: Principal, context: ImportContext) -> None:
-    """Reads the file to its end. Raises `MalformedInput` on a header that is not understood.
+    """Imports the whole file. Raises `MalformedInput` if the header is unknown.
 
-    A secret that enters the vault meanwhile is known from the next batch on.
+    A secret that is added to the vault during the import applies from the next batch.
     """
     lines = read_numbered_lines(file)
     _, header_line = next(lines, (1, b""))

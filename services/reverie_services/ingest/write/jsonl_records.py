@@ -46,7 +46,7 @@ _DERIVED_COLUMNS = (
     "text",
     "words",
 )
-"""What a line cannot say: columns that follow from the rest."""
+"""Columns that a line cannot set, because they are derived from the others."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ImportRecord:
 
 
 def check_header(text: bytes) -> None:
-    """Raises `MalformedInput` where the first line is not the header of a form that is known."""
+    """Raises `MalformedInput` if the first line is not the header of a known format."""
     try:
         parse_value(ExportHeader, _parse_json(text))
     except ReverieError as error:
@@ -124,7 +124,7 @@ def _check_permissions(line: ExportRecord, principal: Principal, settings: Inges
 
 
 def _derive_columns(line: ExportRecord, value: dict[str, Any]) -> dict[str, Any]:
-    """What is not carried, because it follows from the rest, and names in their one form."""
+    """Derives the columns that are not exported, and normalizes names."""
     match line:
         case ExportedMemory():
             return _derive_memory_columns(line)

@@ -36,7 +36,7 @@ TextIdentity = tuple[str, str | None]
 
 
 class ScopeSnapshot:
-    """The active memories of a scope; and, for a dry run, what would stand as it goes on."""
+    """The active memories of a scope; in a dry run, with the changes so far."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         self._by_id = {build_segment(item).id: item for item in memories}
@@ -56,11 +56,11 @@ class ScopeSnapshot:
         return by_id or by_text or (None if segment.key else self._by_hash.get(text_hash))
 
     def contains(self, text: TextIdentity) -> bool:
-        """Whether a memory would say just this."""
+        """Returns whether a memory has exactly this text."""
         return text in self._id_by_text
 
     def put(self, memory_id: UUID, text: TextIdentity) -> None:
-        """The memory would say this. Raises `Conflict` where another one has its text or key."""
+        """Sets the memory's content. Raises `Conflict` if another memory has its text or key."""
         key = text[1]
         holder = self._id_by_text.get(text) or self._id_by_key.get(key or "")
         if holder not in {None, memory_id}:
@@ -102,7 +102,7 @@ class MarkdownImport:
 
 
 async def import_markdown(job: MarkdownImport, text: str) -> None:
-    """Applies a file to its scope. Raises `Forbidden` where the key may not write it."""
+    """Applies a file to its scope. Raises `Forbidden` if the key may not write it."""
     job.principal.check_write(job.scope)
     parsed = parse_memory_file(text)
     memories, summary = await job.deps.scope_notes.load_scope(job.principal, job.scope)
@@ -139,7 +139,7 @@ async def _import_segment(
     existing: ScopeSnapshot,
     forgotten_ids: set[str],
 ) -> str:
-    """What became of a segment. Raises `ReverieError` where it is refused: nothing is stored."""
+    """Imports a segment and returns its outcome. Raises `ReverieError` if it is refused."""
     if is_blank(segment.text):
         raise InvalidInput("content", "the segment is empty")
     check_size("content", segment.text, job.deps.settings.content_limit, "content_limit")
@@ -210,9 +210,9 @@ async def _update_memory(
 def _find_differences(
     segment: MemorySegment, memory: Memory, past_texts: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The columns that the file says otherwise than what stands;
+    """Finds the columns in which the file differs from the stored memory.
 
-    `past_texts`: what its text was.
+    `past_texts`: earlier texts of the memory.
     """
     rendered, fields = build_segment(memory), dict[str, Any]()
     if segment.text != rendered.text:
@@ -248,7 +248,7 @@ async def _apply_change(
 
 
 async def _import_summary(job: MarkdownImport, parsed: MemoryFile, existing: str | None) -> None:
-    """The file's summary, where it says another than stands."""
+    """Imports the file's summary, if it differs from the stored one."""
     text = parsed.summary
     if not text or text == (existing or "").strip() or (existing and job.strategy == "skip"):
         return

@@ -59,9 +59,10 @@ def prepare_memory(
     settings: IngestSettings,
     session_agent: str | None = None,
 ) -> PreparedMemory:
-    """`session_agent` is the agent of the session named, whose memory it is where the key has none.
+    """Validates and completes a memory.
 
-    Raises `InvalidInput`, `PayloadTooLarge` or `Forbidden`, naming the field.
+    `session_agent`: the agent of the named session, to which the memory belongs if the key has
+    none. Raises `InvalidInput`, `PayloadTooLarge` or `Forbidden`, naming the field.
     """
     full_content = render_steps(body.content, body.steps) if body.steps else body.content
     check_size("content", full_content, settings.content_limit, "content_limit")
@@ -113,8 +114,9 @@ def prepare_memory(
 
 
 def _default_scope(principal: Principal, git: GitLocation | None, redactor: Redactor) -> str:
-    """Where a memory goes that names no scope: to its branch in the key's project, if the key may
-    write there."""
+    """Returns the scope of a memory that names none: its branch in the key's project, if the key
+    may write there.
+    """
     default_scope = principal.default_scope()
     if (
         git is None
@@ -129,14 +131,14 @@ def _default_scope(principal: Principal, git: GitLocation | None, redactor: Reda
 
 
 def check_size(field: str, text: str, limit: int, setting: str) -> None:
-    """Raises `PayloadTooLarge` where the text holds more bytes than the setting allows."""
+    """Raises `PayloadTooLarge` if the text has more bytes than the setting allows."""
     size = len(text.encode())
     if size > limit:
         raise PayloadTooLarge(field, size, limit, setting)
 
 
 def check_validity(start: datetime | None, stop: datetime | None) -> None:
-    """Raises `InvalidInput` where a time of validity ends before it begins."""
+    """Raises `InvalidInput` if a validity period ends before it begins."""
     if start and stop and stop < start:
         raise InvalidInput("valid_to", "lies before valid_from")
 
@@ -191,7 +193,9 @@ def _redact_body(body: RememberRequest, redactor: Redactor) -> tuple[RememberReq
 
 
 def _rebuild_git(git: dict[str, Any] | None, original: GitLocation | None) -> GitLocation | None:
-    """Not validated again: a mark that stands for a secret is no commit and no short path."""
+    """Rebuilds the git data without validation: a secret's placeholder is no commit and no short
+    path.
+    """
     if git is None or original is None:
         return None
     lines = {path: [tuple(span) for span in spans] for path, spans in git["lines"].items()}
@@ -212,7 +216,7 @@ def _rebuild_git(git: dict[str, Any] | None, original: GitLocation | None) -> Gi
 
 
 def _merge_steps(body: RememberRequest, kind: Kind) -> RememberRequest:
-    """A skill with its steps in its content, so that they are found, and beside it in order."""
+    """Merges a skill's steps into its content, so that they are found; keeps the ordered list."""
     if kind is not Kind.SKILL:
         raise InvalidInput("steps", f"only a skill has steps, not a {kind.value}")
     metadata = {**body.metadata, "steps": body.steps}
@@ -275,11 +279,11 @@ def prepare_turn(
 def _derive_external_id(
     idempotency_key: str | None, index: int, turn: TurnBody, content: str
 ) -> str | None:
-    """An external id for a turn without one, the same whenever the same request is sent again.
+    """Derives an external id for a turn without one; a repeated request gives the same id.
 
-    A process that dies after its commit leaves the idempotency key without an answer; once that
-    claim has run out the request is carried out again, and finds what it stored. What is sent is
-    part of the id, so that a key used again much later hides nothing new.
+    A process that dies after its commit leaves the idempotency key without an answer. When that
+    claim has expired, the request is executed again and finds what it stored. The id includes the
+    request's content, so that a key reused much later hides nothing new.
     """
     if idempotency_key is None:
         return None
