@@ -30,7 +30,7 @@ TraceBuilder = Callable[[Redactor], RecallTraceRecord]
 
 
 class TraceWriter:
-    """Takes what recalls tell and writes it by the batch, without the secrets of the vault."""
+    """Writes recall traces in batches, without the secrets of the vault."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TraceWriter:
         max_traces: int,
         registry: CollectorRegistry,
     ) -> None:
-        """`max_traces`: traces of a tenant that are kept; 0 keeps none."""
+        """`max_traces`: the most traces kept per tenant; 0 keeps none."""
         self._traces, self._load_redactor, self._max_traces = traces, load_redactor, max_traces
         self._writer = BatchWriter(self._write_all, MAX_PENDING_TRACES)
         self.run, self.flush = self._writer.run, self._writer.flush

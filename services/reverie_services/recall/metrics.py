@@ -11,7 +11,7 @@ from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.observability.metrics import LATENCY_BUCKETS, exemplar
 
 _COMPONENTS = ("words", "meaning", "sparse", "turns", "graph", "store", "session")
-"""Those that every read may lack; named from the start, so that a rate is told from the first."""
+"""Parts that every read may lack; created at start, so that a rate is known from the first."""
 
 
 class RecallMetrics:
@@ -74,7 +74,7 @@ class RecallMetrics:
     def observe_read(self, kind: str, missing: Collection[str]) -> None:
         """Counts one read, and what it lacked."""
         self._reads(kind).inc()
-        # Made with the first read, so that a rate of it can be told from the first lack on.
+        # Created with the first read, so that a rate is known from the first occurrence.
         self._degraded(kind).inc(1 if missing else 0)
         for component in missing:
             self._missing(component).inc()

@@ -20,7 +20,7 @@ from reverie.inference.llm_prompts import fence_items, get_prompt
 MAX_REPHRASINGS = 3
 MAX_QUESTION_LENGTH = 300
 MAX_CACHED_ANSWERS = 1_000
-"""Answers that a process keeps, so that a question asked again costs nothing and finds the same."""
+"""The number of cached answers, so that a repeated question costs nothing and finds the same."""
 
 _AnswerKind = Literal[
     "decision", "convention", "preference", "bug", "lesson", "spec", "task", "skill", "context"
@@ -51,7 +51,7 @@ class QueryExpander:
         self._cache: LRUCache[tuple[int, str], ExpandedQuery] = LRUCache(MAX_CACHED_ANSWERS)
 
     async def expand(self, principal: Principal, text: str) -> ExpandedQuery:
-        """The other ways. Raises `Unavailable` where the model gives no answer."""
+        """Returns rephrasings. Raises `Unavailable` if the model gives no answer."""
         tenant, question = cache_key = principal.tenant, text[:MAX_PARSED_CHARS]
         if cache_key in self._cache:
             return self._cache[cache_key]

@@ -17,9 +17,9 @@ _MAX_KEYS = 10_000
 
 
 class WritePositions:
-    """Where each key wrote last through this gateway; other gateways are told by a header.
+    """The position of each key's last write through this gateway; a header informs other gateways.
 
-    `lifetime`: the seconds that a replica may lag, after which every read sees the write.
+    `lifetime`: the longest lag of a replica in seconds, after which every read sees the write.
     """
 
     def __init__(self, lifetime: float) -> None:
@@ -32,9 +32,9 @@ class WritePositions:
             self._positions[hash(key)] = parsed
 
     def read_barrier(self, headers: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Reads within see what the headers name, and what their key wrote here.
+        """Makes reads in the block see the writes that the headers name and those of their key.
 
-        Raises `InvalidInput` where they name a position that is none.
+        Raises `InvalidInput` if a named position is malformed.
         """
         header = headers.get(POSITION_HEADER)
         required = 0 if header is None else parse_lsn(header)

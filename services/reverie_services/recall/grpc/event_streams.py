@@ -36,7 +36,10 @@ _MEMORY_EVENT_FIELDS = frozenset(pb.MemoryEvent.DESCRIPTOR.fields_by_name) - {"d
 
 @dataclass(frozen=True)
 class _StreamEnd:
-    """Why there are no more events. `status` replaces the gRPC status of the problem's code."""
+    """Ends an event stream, with the reason.
+
+    `status` replaces the gRPC status of the problem's code.
+    """
 
     problem: Problem
     status: str | None = None
@@ -86,7 +89,7 @@ class EventStreamServicer:
     async def _iterate_buffered(
         self, fields: FieldValues, context: Any
     ) -> AsyncGenerator[ServerSentEvent, None]:
-        """The events in order. A task reads ahead, as far as the backlog goes."""
+        """Yields the events in order. A task reads ahead, up to the backlog limit."""
         queue: asyncio.Queue[ServerSentEvent | _StreamEnd] = asyncio.Queue(self.backlog + 1)
         read_task = asyncio.create_task(
             self._fill_queue(fields, forwarded_headers(context), queue), name=READER_TASK_NAME

@@ -164,7 +164,7 @@ def _build_handler(method: Any, name: str, create: Any) -> Any:
 
 
 class GatewayHealthServicer(health.aio.HealthServicer):  # type: ignore[misc]
-    """Reports what `/ready` says, also as the standard service grpc.health.v1."""
+    """Reports the state of `/ready`, also as the standard service grpc.health.v1."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class GatewayHealthServicer(health.aio.HealthServicer):  # type: ignore[misc]
         return encode_message(pb.HealthResponse, fields)
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The status of a service, or of the server if none is named."""
+        """Returns the status of a service, or of the server if the request names no service."""
         await self._update_status()
         return await super().Check(request, context)
 

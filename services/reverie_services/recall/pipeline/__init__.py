@@ -1,1 +1,1 @@
-"""How a recall is answered: retrieve, expand, score, rerank, select."""
+"""Recall pipeline: retrieve, expand, score, rerank, select."""

@@ -51,11 +51,11 @@ OPEN_FILE_SCORE = 0.5
 MIN_SCORE_SHARE = 0.25
 """Hits with less than this share of the best hit's score are left out."""
 MAX_PER_KIND = 10
-"""How many recent memories of each kind may enter the set, the newest."""
+"""The most recent memories of each kind that may enter the set."""
 RECALL_GRACE_SECONDS = 0.5
 """A recall has a deadline of its own; after this much more it is given up."""
 MAX_UPDATE_ATTEMPTS = 5
-"""How often a set is stored again when other turns of its session were faster."""
+"""The number of retries if concurrent turns of the session stored their set first."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class PreflowTurn:
 
 @dataclass(frozen=True)
 class PreflowResult:
-    """The rendered block, the selection it was made of, and how the question was read."""
+    """The rendered block, its selection, and the analysis of the question."""
 
     rendered: RenderedActiveSet
     selection: ActiveSetSelection

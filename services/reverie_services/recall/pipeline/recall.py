@@ -59,7 +59,7 @@ MAX_RERANKED = 20
 FIRST_LOAD_FACTOR = 4
 """Of what the arms found, this many times the pool of the answer is loaded first."""
 MIN_VOCABULARY_SHARE = 0.05
-"""The least share that vectors count: a guess is better than nothing where words find nothing."""
+"""The smallest weight of vectors: a guess is better than nothing if words find nothing."""
 
 EXPANSION_SHARE, RETRIEVAL_SHARE, RESCORING_SHARE, GRAPH_SHARE, LOADING_SHARE = (
     0.25,
@@ -76,7 +76,7 @@ async def recall(
 ) -> RecallResult:
     """Answers a question. A stage that fails or is late is named in `degraded`.
 
-    Raises `Overloaded` where too many recalls are running.
+    Raises `Overloaded` if too many recalls are running.
     """
     arrived = monotonic()
     try:
@@ -108,7 +108,7 @@ def start_recall(question: RecallQuestion, deadline: Deadline) -> RecallState:
 async def expand_query(
     state: RecallState, deps: RecallPipelineDependencies, principal: Principal
 ) -> RecallState:
-    """Adds rephrasings and likely kinds from a language model, where one is set."""
+    """Adds rephrasings and likely kinds from a language model, if one is set."""
     max_seconds = deps.settings.query_expansion_timeout
     if deps.query_expander is None or not max_seconds:
         return state
@@ -302,9 +302,9 @@ def score(state: RecallState) -> RecallState:
 
 
 async def rerank(state: RecallState, deps: RecallPipelineDependencies) -> RecallState:
-    """Puts the first memories into the order of a cross-encoder, where one is set.
+    """Reorders the first memories with a cross-encoder, if one is set.
 
-    They share out the scores that they had, so that they stay above the rest.
+    They keep the same set of scores, so that they stay above the rest.
     """
     first = state.ranked[:MAX_RERANKED]
     if deps.reranker is None or len(first) < 2:

@@ -24,7 +24,7 @@ from reverie_services.recall.pipeline.recall import recall
 from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult, RecallState
 
 MAX_LISTED_CANDIDATES = 60
-"""How many candidates a trace lists, the best first."""
+"""The number of candidates that a trace lists, the best first."""
 MAX_KEYWORDS = 100
 QUERY_CHARS = 2_000
 REJECTED_BY_LIMIT = Rejection("limit")

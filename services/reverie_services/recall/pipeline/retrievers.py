@@ -35,7 +35,7 @@ def merge_by_best_score(hit_lists: Sequence[Sequence[SearchHit]]) -> list[Search
 
 @dataclass(frozen=True)
 class Retriever:
-    """Reads what one recall may see, as it is now. An arm that is off answers None."""
+    """Reads what one recall may see, as it is now. A disabled arm returns None."""
 
     deps: RecallPipelineDependencies
     principal: Principal

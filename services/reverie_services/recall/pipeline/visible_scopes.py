@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 async def or_none_if_unavailable(work: Awaitable[T], timeout_seconds: float) -> T | None:
-    """Like `run_with_timeout`, but None where the store does not answer or is late."""
+    """Works like `run_with_timeout`, but returns None if the store is unavailable or late."""
     try:
         return await run_with_timeout(work, timeout_seconds)
     except (TimeoutError, Unavailable) as error:

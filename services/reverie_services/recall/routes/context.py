@@ -98,7 +98,7 @@ async def get_context(deps: ContextDependencies, call: Call[None, ContextQuery])
 
 
 def _parse_requested_scopes(principal: Principal, query: ContextQuery) -> list[str] | None:
-    """The scopes that the parameters name; None where they name none or a session."""
+    """Returns the scopes that the parameters name; None if they name none, or a session."""
     given_parameters = [name for name in ("project", "scope", "session") if getattr(query, name)]
     if len(given_parameters) > 1:
         raise InvalidInput(

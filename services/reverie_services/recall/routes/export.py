@@ -64,7 +64,7 @@ async def stream_tar(
 
 
 class _TarBuffer(BytesIO):
-    """Where the archive writes; drained as it goes."""
+    """The write buffer of the archive, drained during the export."""
 
     @property
     def size(self) -> int:
@@ -130,9 +130,9 @@ class ExportHandler:
         )
 
     async def _limit_concurrency(self, chunks: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        """The pieces. Raises `Overloaded` before the first where too many are being sent.
+        """Yields the pieces. Raises `Overloaded` before the first if too many exports are running.
 
-        As long as somebody takes them, however slowly, a connection is kept.
+        A connection is kept while its client reads, however slowly.
         """
         if self._active_exports >= self._deps.max_concurrent:
             raise Overloaded("exports", self._active_exports, 0)

@@ -41,7 +41,7 @@ from reverie_services.recall.dependencies import GraphDependencies
 
 MAX_DEPTH = 5
 MAX_RANKED = 10_000
-"""How far a ranking is told."""
+"""The length of a ranking."""
 
 
 class SubgraphQuery(QueryParams):
@@ -77,7 +77,7 @@ class ImpactCursor(CursorPosition):
 
     @property
     def ranking_cursor(self) -> RankingCursor:
-        """Where it stands."""
+        """The cursor of the ranking position."""
         last = None if self.score is None or self.id is None else (self.score, self.id)
         return RankingCursor(self.skip, last)
 

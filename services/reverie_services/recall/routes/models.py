@@ -45,7 +45,7 @@ async def list_models(deps: ModelDependencies, call: Call[None, None]) -> ModelL
 async def _build_embedding_body(
     deps: ModelDependencies, principal: Principal, model: TenantModel, active: bool
 ) -> ModelBody:
-    """An embedding model of the tenant; of one beside the active one, how far it is filled."""
+    """Builds the body of an embedding model; an inactive one includes its progress."""
     manager, catalogue_entry = deps.model_manager, MODELS.get(model.name)
     vector_count, chunk_count = (
         (None, None)

@@ -19,7 +19,7 @@ PAGE = """<!doctype html>
 <body style="margin:0"><redoc spec-url="/openapi.json"></redoc>
 <script src="/docs/redoc.js"></script></body></html>
 """
-# Redoc puts its styles into the page, and its search runs in a worker made of a blob.
+# Redoc adds its styles to the page, and its search runs in a worker created from a blob.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; "

@@ -108,7 +108,7 @@ def _build_question(
 
 
 def _parse_requested_scopes(principal: Principal, body: RecallRequest) -> list[str] | None:
-    """The scopes of the body or of its project; None where it names neither."""
+    """Returns the scopes of the body or of its project; None if it names neither."""
     if body.project is None:
         return None if body.scopes is None else _parse_each("scopes", parse_scope, body.scopes)
     if body.scopes is not None or body.session is not None:
@@ -126,7 +126,10 @@ def _parse_each(field: str, parse: Callable[[str], str], values: Sequence[str]) 
 
 
 def _determine_search_mode(degraded: list[str], is_current: bool) -> str:
-    """Which arms answered: hybrid, words, meaning or none. Only words can search the past."""
+    """Returns the arms that answered: hybrid, words, meaning or none.
+
+    Only words can search the past.
+    """
     expected = ("words", "meaning") if is_current else ("words",)
     available = [arm for arm in expected if arm not in degraded and "store" not in degraded]
     return "hybrid" if len(available) == 2 else (available[0] if available else "none")

@@ -83,9 +83,9 @@ def build_memory_detail(
     task_status: TaskStatus | None = None,
     at: datetime | None = None,
 ) -> MemoryDetail:
-    """A memory with its neighbours, and where it stands if it is a task.
+    """Builds a memory with its neighbours, and its state if it is a task.
 
-    It is as sure as half-lives in days leave it, `at` that moment or now.
+    Its confidence is computed from half-lives in days, for the time `at` or now.
     """
     neighbour_bodies = [
         NeighbourBody.model_validate(

@@ -76,7 +76,7 @@ async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDet
 async def _filter_readable(
     deps: TraceDependencies, principal: Principal, candidates: list[TraceCandidate]
 ) -> list[TraceCandidate]:
-    """The candidates that may be read, and what they say of others that may be."""
+    """Keeps the readable candidates, and their references to other readable memories."""
     ids = {candidate.id for candidate in candidates} | {
         hop.source for candidate in candidates for hop in candidate.hops
     }
