@@ -16,7 +16,7 @@ RULES = "rules"
 
 @dataclass(frozen=True)
 class ExtractionContext:
-    """Whose conversation a slice is of. Scope and trust come from here, never from the text."""
+    """The conversation of a slice. Scope and trust come from here, never from the text."""
 
     lease: DreamLease
     session: DreamSession
@@ -24,11 +24,10 @@ class ExtractionContext:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The segments of a slice. `produced_by`: the rules, or the prompt and its version that made
-    them.
+    """The segments of a slice.
 
-    `degraded` says why the rules stood in for a model that was to be asked; `llm_calls` and
-    `llm_tokens` are what was spent, also in vain.
+    `produced_by`: the rules, or the prompt and its version. `degraded`: why the rules replaced a
+    configured model. `llm_calls` and `llm_tokens` include failed calls.
     """
 
     memories: Sequence[ExtractedMemory]

@@ -38,12 +38,12 @@ class DreamMetrics:
         self._seconds.labels(outcome).observe(seconds, exemplar())
 
     def count_digested(self, turns: int, kinds: Iterable[str]) -> None:
-        """Counts digested turns, and the segments that were made of them by kind."""
+        """Counts digested turns, and the segments built from them by kind."""
         self._turns.inc(turns)
         for kind in kinds:
             self._segments.labels(kind).inc()
 
     def count_llm_usage(self, calls: int, tokens: int) -> None:
-        """Counts what language models were asked."""
+        """Counts language model calls and tokens."""
         self._calls.inc(calls)
         self._tokens.inc(tokens)

@@ -22,15 +22,16 @@ _VERDICT_NAMES: dict[DuplicateVerdict, Literal["same", "refined", "contradicting
     DuplicateVerdict.REFINED: "refined",
     DuplicateVerdict.CONTRADICTING: "contradicting",
 }
-"""Verdicts on a known memory, the strongest first; `same` also where it says more."""
+"""Verdicts on an existing memory, strongest first; `same` includes one with more detail."""
 
 
 async def compare_with_existing(
     deps: DigestDependencies, lease: DreamLease, items: Sequence[NewMemory]
 ) -> dict[UUID, ExistingMatch]:
-    """How new memories stand to what is known, by id; what is not in it is new.
+    """Compares new memories with existing ones; returns the matches by id of the new memory.
 
-    What has a key is left out: its key says what it takes the place of.
+    A memory that matches nothing is not in the result. Memories with a key are not compared: the
+    key names what they replace.
     """
     matches: dict[UUID, ExistingMatch] = {}
     matched_ids: set[UUID] = set()
@@ -45,8 +46,10 @@ async def compare_with_existing(
 async def _find_match(
     deps: DigestDependencies, lease: DreamLease, item: NewMemory, matched_ids: set[UUID]
 ) -> ExistingMatch | None:
-    """The first that says the same, else that says less, else that speaks against it: of those that
-    give another value the last that was said."""
+    """Finds the existing memory with the strongest verdict, in the order of `_VERDICT_NAMES`.
+
+    Of several that differ by value, the newest is returned.
+    """
     compared = ComparedMemory(
         content=item.content,
         kind=item.kind,

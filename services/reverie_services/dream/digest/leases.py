@@ -1,4 +1,4 @@
-"""Keeps a lease renewed beside the work it is for, and publishes progress."""
+"""Renews a lease while its work runs, and publishes progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LeaseLost(Exception):
 
 
 def ensure_lease_held(is_held: bool) -> None:
-    """Raises `LeaseLost` where a write found that another has the scope."""
+    """Raises `LeaseLost` if another worker holds the scope."""
     if not is_held:
         raise LeaseLost
 
@@ -29,7 +29,7 @@ def ensure_lease_held(is_held: bool) -> None:
 async def run_with_heartbeat(
     heartbeat: Coroutine[Any, Any, NoReturn], work: Coroutine[Any, Any, Made]
 ) -> Made:
-    """The outcome of the work; what keeps a lease beside it ends it early by raising."""
+    """Returns the result of `work`; cancels it and raises if the heartbeat fails."""
     work_task, heartbeat_task = asyncio.create_task(work), asyncio.create_task(heartbeat)
     try:
         done, _ = await asyncio.wait(
@@ -52,7 +52,7 @@ async def renew_lease(deps: DigestDependencies, lease: DreamLease, run: UUID) ->
         progress = await deps.dreams.load_progress(lease, run)
         if progress and progress != previous:
             subject = memory_subject(lease.tenant_name, "digesting")
-            # It is published again soon, so one that is lost is no loss.
+            # Progress is published again soon, so a lost message does no harm.
             with suppress(ReverieError):
                 await deps.publisher.bus.publish(
                     build_outgoing_event(lease.tenant, subject, progress, {})

@@ -31,7 +31,7 @@ MIN_CHARS = 200
 TURN_CHARS = 4_000
 MIN_CONTENT_LENGTH = 15
 MAX_TOOL_PRIORITY = 0.4
-"""The most that a memory may matter which tools alone say."""
+"""The highest importance of a memory that only tool output supports."""
 
 _USER_ONLY_KINDS = frozenset({Kind.CONVENTION, Kind.PREFERENCE})
 
@@ -41,7 +41,7 @@ ExtractableKind = Literal[
 
 
 class ExtractedMemoryAnswer(BaseModel):
-    """One memory as the model words it, and the numbers of the turns that say so."""
+    """A memory in the model's words, and the numbers of the turns that support it."""
 
     kind: ExtractableKind
     content: str = Field(max_length=4_000)
@@ -52,7 +52,7 @@ class ExtractedMemoryAnswer(BaseModel):
 
 
 class ExtractedMemoriesAnswer(BaseModel):
-    """What is worth knowing later."""
+    """The memories that the model extracted."""
 
     memories: list[ExtractedMemoryAnswer] = Field(max_length=60)
 
@@ -69,7 +69,7 @@ class LlmExtractor:
         self._model, self._load_redactor, self._rules = model, load_redactor, rules
 
     async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        """As the port says. Short slices are left to the rules."""
+        """Implements `Extractor.extract`; short slices are left to the rules."""
         if sum(len(turn.content) for turn in part.turns) < MIN_CHARS:
             return await self._rules.extract(part, context)
         tally = UsageTally()
@@ -99,7 +99,7 @@ class LlmExtractor:
 def validate_memories(
     answers: Sequence[ExtractedMemoryAnswer], turns: Sequence[TurnText], produced_by: str = ""
 ) -> list[ExtractedMemory]:
-    """The segments that hold against the turns they cite; the others are told in the log."""
+    """Keeps the segments that the cited turns support; logs the others."""
     memories: list[ExtractedMemory] = []
     reasons: list[str] = []
     for answer in answers:
@@ -116,7 +116,10 @@ def validate_memories(
 def validate_memory(
     answer: ExtractedMemoryAnswer, turns: Sequence[TurnText]
 ) -> ExtractedMemory | str:
-    """The memory, or why it is none. What it may be is said by who said it, not by the text."""
+    """Returns the memory, or the reason for its rejection.
+
+    The author of the cited turns decides what kind it may be, not the text.
+    """
     if not answer.turns:
         return "it cites nothing"
     if not all(1 <= n <= len(turns) for n in answer.turns):

@@ -45,7 +45,7 @@ class DigestAttemptsExhausted(Exception):
 
 
 class SessionDigestFailed(Exception):
-    """A session that could not be digested; the text says which, and what went wrong by class."""
+    """A session that could not be digested; the text names the session and the error class."""
 
 
 async def run_dream(deps: DigestDependencies, lease: DreamLease) -> str:
@@ -61,7 +61,7 @@ async def run_dream(deps: DigestDependencies, lease: DreamLease) -> str:
         except SessionDigestFailed as error:
             state = await _release_failed(deps, lease, run, str(error), settings.max_attempts)
         except Unavailable as error:
-            # What is away is no fault of the scope, and comes back.
+            # An unavailable dependency is not a fault of the scope, and recovers.
             log.warning("dream_postponed", run=str(run), reason=str(error))
             state = await _release_failed(deps, lease, run, type(error).__name__, None)
         except Exception as error:

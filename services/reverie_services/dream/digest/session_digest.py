@@ -90,7 +90,7 @@ async def digest_session(
 async def _extract_topic(
     deps: DigestDependencies, topic: TopicSegment, context: ExtractionContext, record: DreamRunLog
 ) -> Extraction:
-    """What a slice gave, with what it cost noted."""
+    """Extracts the memories of a slice, and records the cost."""
     extraction = drop_uncited(topic, await deps.extractor.extract(topic, context))
     record.add_llm_usage(
         extraction.llm_calls,
@@ -148,7 +148,7 @@ async def _embed_windows(
 def _build_session_overview(
     first_turns: Sequence[TurnText], closed_topics: Sequence[TopicSegment]
 ) -> ExtractedMemory | None:
-    """What the session was asked, from its beginning, and what came of it in the end."""
+    """Builds the overview of a session: its first request and its outcome."""
     first = closed_topics[0].turns[0].ordinal
     earlier_topics = segment_turns([turn for turn in first_turns if turn.ordinal < first])
     return build_session_memory([*earlier_topics, *closed_topics])
@@ -204,7 +204,7 @@ def _build_memories(
     session_overview: ExtractedMemory | None,
     redactor: Redactor,
 ) -> list[NewMemory]:
-    """What the new turns gave, and the memory of the session as it stands with them."""
+    """Builds the memories of the new turns, and the updated memory of the session."""
     memories = [_build_memory(scope, session, item) for item in extracted_memories]
     if session_overview is not None:
         key = f"session:{session.id}"

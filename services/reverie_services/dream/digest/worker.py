@@ -49,7 +49,7 @@ class DreamWorker:
             raise
 
     async def _release(self, lease: DreamLease) -> None:
-        """A worker that is told to stop leaves its scope to the next at once."""
+        """Releases the scope at once for the next worker, if this one is stopped."""
         deps = self.deps
         try:
             ticket = await deps.dreams.release(lease, {})

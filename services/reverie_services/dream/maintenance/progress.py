@@ -9,12 +9,12 @@ from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
 from reverie.store.memories.maintenance import MaintenanceScope
 
 MAX_RECORDED_DECISIONS = 500
-"""Decisions of one run that are told one by one; all are counted."""
+"""The most decisions of one run that are recorded one by one; all are counted."""
 
 
 @dataclass
 class MaintenanceProgress:
-    """What is tended and what came of it: counts by outcome beside the record of the run."""
+    """The scope of a maintenance run, its counts by outcome, and its record."""
 
     scope: MaintenanceScope
     record: DreamRunLog = field(default_factory=DreamRunLog)
@@ -34,7 +34,7 @@ class MaintenanceProgress:
 
 @dataclass(frozen=True)
 class MaintenancePage:
-    """How many memories were looked at, and the last of them; None: there are no more."""
+    """The number of memories examined, and the last of them; None: there are no more."""
 
     examined: int
     last_id: UUID | None

@@ -28,18 +28,18 @@ MAX_SHOWN = 60
 PAGE_SIZE = 500
 MAX_CONTENT_LENGTH = 600
 INSIGHT_CONFIDENCE = 0.6
-"""How sure an insight is: less than what was said."""
+"""The confidence of an insight: lower than that of a statement."""
 
 
 class Insight(BaseModel):
-    """What several memories show, by their numbers."""
+    """A conclusion from several memories, given by their numbers."""
 
     content: str = Field(max_length=4_000)
     memories: list[int] = Field(max_length=MAX_SHOWN)
 
 
 class Insights(BaseModel):
-    """What was seen, the clearest first."""
+    """The insights that the model found, the clearest first."""
 
     insights: list[Insight] = Field(max_length=20)
 
@@ -113,7 +113,9 @@ async def _derive_insights(
 def _build_lesson(
     insight: Insight, inputs: Sequence[ReflectionInput], scope: str, task: TaskPrompt, model: str
 ) -> NewMemory | None:
-    """The lesson, marked as derived, with its evidence; None where the evidence does not hold."""
+    """Builds the lesson, marked as derived, with its evidence; None if the evidence is
+    insufficient.
+    """
     numbers = sorted(set(insight.memories))
     if len(numbers) < 2 or not all(1 <= n <= len(inputs) for n in numbers):
         return None

@@ -30,7 +30,7 @@ MAX_CONTENT_LENGTH, MAX_REASON_LENGTH = 2_000, 400
 
 
 class ReviewAnswer(BaseModel):
-    """What the changes did to a memory; `content` is how it should read, where it changed."""
+    """The effect of the changes on a memory; `content` is its new text, if that changed."""
 
     verdict: Literal["holds", "changed", "gone", "unsure"]
     content: str | None = Field(None, max_length=4_000)
@@ -56,7 +56,7 @@ async def review_stale_memories(
             "reviewed", candidate.id, f"{verdict.verdict}: {verdict.reason}", candidate.kind
         )
         if deps.settings.review_mode == "apply" and verdict.verdict != "unsure":
-            # Who changed the memory meanwhile was first: it is looked over anew.
+            # The memory was changed concurrently: it is reviewed again.
             with suppress(Conflict, PreconditionFailed):
                 scope, patterns = progress.scope, tuple(progress.scope.scopes)
                 reviewer = Principal(
@@ -113,7 +113,7 @@ def _check_answer(
     generated_by: str,
     redactor: Redactor,
 ) -> ReviewVerdict:
-    """The verdict, without secrets; unsure where its new text says what nothing shows."""
+    """Returns the verdict without secrets; `unsure` if nothing supports its new text."""
     content = redactor.redact(" ".join((answer.content or "").split())).text
     explanation = (
         redactor.redact(" ".join(answer.why.split())).text[:MAX_REASON_LENGTH]

@@ -56,10 +56,10 @@ async def run_maintenance_loop(deps: MaintenanceDependencies) -> None:
 
 
 async def run_due_maintenance(deps: MaintenanceDependencies, pause: float) -> bool:
-    """Tends a tenant that is due; False where none is. Each is given to one worker at a time.
+    """Maintains one tenant that is due; returns False if none is.
 
-    What was not finished goes on after a pause, what failed or was left by a worker that died when
-    its lease has run out, here or elsewhere.
+    Each tenant is given to one worker at a time. Unfinished work continues after a pause. Failed or
+    abandoned work continues when its lease has expired, here or in another process.
     """
     settings = deps.settings
     lease = await deps.maintenance.claim_due(settings.maintenance_interval, settings.lease_seconds)
@@ -71,7 +71,7 @@ async def run_due_maintenance(deps: MaintenanceDependencies, pause: float) -> bo
         await asyncio.shield(_release_lease(deps, lease, 0.0))
         raise
     except Unavailable:
-        # What is away is no fault of the tenant, and comes back.
+        # An unavailable dependency is not a fault of the tenant, and recovers.
         await _release_lease(deps, lease, pause)
         raise
     await deps.maintenance.release(lease, pause if progress.unfinished else None)
@@ -102,7 +102,7 @@ async def _renew_lease(deps: MaintenanceDependencies, lease: MaintenanceLease) -
 async def _release_lease(
     deps: MaintenanceDependencies, lease: MaintenanceLease, pause: float
 ) -> None:
-    """Leaves a tenant to the next after a pause: a worker that is told to stop does so at once."""
+    """Releases a tenant for the next worker after a pause, or at once if this one is stopped."""
     try:
         await deps.maintenance.release(lease, pause)
     except ReverieError as error:
@@ -115,11 +115,12 @@ async def run_maintenance(
     step_names: Collection[str] = (),
     epoch: int = 0,
 ) -> MaintenanceProgress:
-    """Runs the steps over the scopes and keeps a record. Safe to run beside another.
+    """Runs the steps over the scopes and keeps a record. Safe to run concurrently.
 
-    `step_names`: these steps alone; without any, all. `epoch`: of the lease that it is done under.
+    `step_names`: only these steps; all if it is empty. `epoch`: the epoch of the lease.
 
-    A whole tenant goes on from where its last worker ended, a part of it from the beginning.
+    A whole tenant continues where its last worker ended; a part of a tenant starts from the
+    beginning.
     """
     progress, run = MaintenanceProgress(scope), MaintenanceRun(scope, deps.settings.worker, epoch)
     with span("maintenance", tenant=scope.tenant_name):
@@ -181,7 +182,7 @@ async def _record_end(
     run: MaintenanceRun,
     error: str | None,
 ) -> None:
-    """Ends the record of what was done, where there was anything to look at."""
+    """Completes the record of the run, if there was anything to examine."""
     log.info("maintenance_finished", **progress.counts, unfinished=progress.unfinished)
     if progress.counts.get("examined") or error:
         status: Literal["done", "failed"] = "failed" if error else "done"

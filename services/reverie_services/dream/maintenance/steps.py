@@ -89,7 +89,7 @@ async def collect_unused_anchors(
 async def merge_duplicates(
     deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
-    """Merges near-duplicates and links contradictions that the slow path did not meet."""
+    """Merges near-duplicates and links contradictions that enrichment did not find."""
     scope = progress.scope
     ids = await deps.maintenance.list_memories(scope, after_id, SMALL_PAGE_SIZE)
     for memory_id in ids:
@@ -125,7 +125,7 @@ async def update_topics(
 async def update_ranks(
     deps: MaintenanceDependencies, progress: MaintenanceProgress, _: UUID
 ) -> MaintenancePage:
-    """Computes anew how much the graph leans on each memory, where edges changed since."""
+    """Recomputes the graph rank of memories whose edges changed."""
     graph = await deps.ranks.load_edges(progress.scope.tenant)
     if graph.changes:
         ranks = await asyncio.to_thread(rank_nodes, graph.edges)
@@ -167,7 +167,7 @@ def _build_page(ids: list[UUID], page_size: int) -> MaintenancePage:
 async def preview_maintenance(
     deps: MaintenanceDependencies, scope: MaintenanceScope
 ) -> dict[str, int]:
-    """How many memories may fade and have faded, and how many anchors nothing touches."""
+    """Counts the memories that may be archived or were archived, and the unused anchors."""
     examined, archived = await _count_faded(deps, scope)
     nodes, collected = await _count_idle_anchors(deps, scope)
     return {"examined": examined + nodes, "archived": archived, "collected": collected}
