@@ -43,7 +43,7 @@ async def store_change(
 
 
 def _check_consistency(change: GitChange) -> None:
-    """Raises `InvalidInput` where the parts of a change do not fit together."""
+    """Raises `InvalidInput` if the parts of a change are inconsistent."""
     if change.deleted != (change.after is None):
         raise InvalidInput("after", "is missing (or zeros) where, and only where, deleted is true")
     if change.files and change.deleted:
@@ -58,7 +58,7 @@ def _check_consistency(change: GitChange) -> None:
 
 
 def _redact_change(change: GitChange, redactor: Redactor) -> GitChange:
-    """The change with no secret in any text. Its texts repeat a lot, so each is looked at once."""
+    """Removes secrets from every text of the change; repeated texts are examined once."""
     redacted_by_text: dict[str, str] = {}
 
     def cleaned(value: Any) -> Any:

@@ -28,8 +28,10 @@ SWEEP_AGE = 30.0
 
 
 async def handle_change(deps: StalenessDependencies, message: Message) -> None:
-    """`git.<tenant>.<project>.changed`: applies a change that is stored, once in effect; stores one
-    that a publisher tells whole, whose own event then follows."""
+    """Handles `git.<tenant>.<project>.changed`: applies a stored change, with effect once.
+
+    If a publisher sends a whole change, stores it; the stored change has an event of its own.
+    """
     body = _parse_object(message.data)
     if "after" in body or "files" in body:
         await _store_published_change(deps, message.subject, body)
@@ -50,7 +52,10 @@ async def handle_change(deps: StalenessDependencies, message: Message) -> None:
 async def _store_published_change(
     deps: StalenessDependencies, subject: str, body: dict[str, Any]
 ) -> None:
-    """The subject says whose it is, for who may publish there is the server's to say."""
+    """Stores a published change.
+
+    The subject names the owner: the server checks who may publish on it.
+    """
     _, name, project, _ = subject.split(".")
     if body.setdefault("project", project) != project or "tenant" in body:
         raise Reject("its body speaks of another project or of a tenant: the subject says it")

@@ -40,12 +40,12 @@ log = structlog.get_logger("reverie.staleness")
 
 ARCHIVE_BATCH = 200
 FILE_BATCH = 250
-"""How many names of changed files are worked out at once, under one lock."""
+"""The number of changed file names that are processed at once, under one lock."""
 MAX_RENAMES = 50
-"""How many names of one file are followed."""
+"""The most names of one file that are followed."""
 MAX_EDGES_PER_MEMORY = 20
 PUBLISH_BATCH = 50
-"""How many events are published one after the other."""
+"""The number of events that are published one after the other."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ async def apply_change(
 async def update_branch_memories(
     deps: StalenessDependencies, tenant: tuple[int, str], stored: StoredGitChange
 ) -> None:
-    """Carries out what a change says of branches. Safe to repeat."""
+    """Applies the branch updates of a change. Safe to repeat."""
     body = stored.body
     if not is_on_main_branch(body):
         has_more = body.deleted
         while has_more:
-            # Some at a time: a branch may hold many, and the lock is held meanwhile.
+            # In batches: a branch may have many memories, and the lock is held for each batch.
             async with deps.stale_marks.lock_project(tenant, stored.project) as project:
                 archived = await project.archive_branch(
                     slugify(body.branch), ARCHIVE_BATCH, inject_headers()
@@ -127,7 +127,7 @@ async def recompute_marks(
 async def _publish_events(
     deps: StalenessDependencies, tenant: int, events: Sequence[OutgoingEvent]
 ) -> None:
-    """Some at a time beside one another: each waits for the bus to have it."""
+    """Publishes batches concurrently; each event waits for the acknowledgement of the bus."""
     batches = (
         events[start : start + PUBLISH_BATCH] for start in range(0, len(events), PUBLISH_BATCH)
     )
@@ -165,7 +165,10 @@ async def _recompute_marks(
     redactor: Redactor,
     memory_id: UUID | None = None,
 ) -> list[OutgoingEvent]:
-    """The marks of the memories, or of one, that touch these files; answers who to tell of it."""
+    """Recomputes the marks of the memories, or of one, that touch these files.
+
+    Returns the memories to publish an event for.
+    """
     touching = await project.load_memories_of_files(list(nodes), memory_id) if nodes else []
     if not touching:
         return []
@@ -190,7 +193,7 @@ async def _recompute_marks(
 async def _track_anchors(
     project: LockedProject, touching: Sequence[TouchingMemory], nodes: Mapping[UUID, str]
 ) -> list[TrackedAnchor]:
-    """What became of each anchor. Names that a file got on the way are read until none is new."""
+    """Computes the state of each anchor. Intermediate file names are read until none is new."""
     anchors = [parse_anchor(item, nodes[item.node]) for item in touching]
     since = min((item.written_at or item.known_at for item in anchors), default=datetime.now(UTC))
     steps: list[FileHistoryStep] = []
@@ -200,7 +203,7 @@ async def _track_anchors(
         if not names:
             break
         known_names |= names
-        # All anew: a step's place among the others counts.
+        # All are recomputed: the position of a step among the others matters.
         steps = await project.load_file_steps(sorted(known_names), since)
         names = {
             _get_file_name(step.facts["path"])
@@ -297,13 +300,14 @@ async def _move_anchors(
 
 
 def _collect_intermediate_paths(moving: Iterable[TrackedAnchor]) -> list[str]:
-    """The names that files had on the way to the one that they have: what happened to them under
-    one of these may be told late."""
+    """Collects the names that files had before the current one; changes under these may arrive
+    late.
+    """
     return sorted({path for item in moving for path in item.trail.previous_paths[1:]})
 
 
 def _build_edge_metadata(anchor: FileAnchor, from_path: str) -> dict[str, Any]:
-    """What the edge to a file says into which code has moved."""
+    """Builds the metadata of the edge to a file into which code has moved."""
     located = [part for part in anchor.ranges if part.has_lines]
     return {
         "path": anchor.path,

@@ -29,9 +29,9 @@ _MOMENT: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
 
 
 def parse_anchor(touching: TouchingMemory, path: str) -> FileAnchor:
-    """The anchor of a memory in the file that is at `path` now, as the memory knew it.
+    """Parses the anchor of a memory in the file that is now at `path`.
 
-    What an edge says may be odd, for any writer may have sent it: that much is not known then.
+    Edge metadata may be malformed, because any writer may send it; malformed parts are ignored.
     """
     meta = touching.meta
     stored_path = meta.get("named") or meta.get("path")

@@ -87,7 +87,7 @@ class StalenessHandlers:
 
 
 def _resolve_scopes(principal: Principal, query: StaleQuery) -> list[str]:
-    """What to look through: a scope, a project with what lies in it, or all that may be read."""
+    """Resolves the scopes to search: one scope, a project with all below it, or all readable."""
     project = slugify(query.project) if query.project else None
     if query.scope:
         scope = parse_scope(query.scope)

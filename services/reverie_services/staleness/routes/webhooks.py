@@ -214,9 +214,9 @@ class ForgeWebhookHandlers:
         return WebhookDeliveryResponse(event=stored, duplicate=duplicate, hints=hints)
 
     async def _authenticate(self, call: Call[None, None]) -> Principal:
-        """Who a delivery speaks for.
+        """Authenticates a delivery and returns its principal.
 
-        Raises `UnsignedDelivery` for a wrong place and secret alike.
+        Raises `UnsignedDelivery` for an unknown address and a wrong secret alike.
         """
         project = slugify(call.path["project"])
         match = await self._deps.webhooks.find(call.path["tenant"], project, self._kind)
@@ -231,7 +231,7 @@ class ForgeWebhookHandlers:
 
 
 def _parse_delivery(call: Call[None, None]) -> GitChange | IgnoredDelivery:
-    """The change that a delivery tells of, by the event that its headers name."""
+    """Parses the change of a delivery, by the event that its headers name."""
     event = call.headers.get("X-GitHub-Event") or call.headers.get("X-Gitlab-Event") or "push"
     body, project = _extract_json(call), slugify(call.path["project"])
     match event:

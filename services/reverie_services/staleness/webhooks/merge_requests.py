@@ -57,7 +57,7 @@ class MergeRequestPayload(WebhookPayload):
 
 
 def parse_pull_request(payload: PullRequestPayload, project: str) -> GitChange | IgnoredDelivery:
-    """What a merged pull request brought in."""
+    """Parses the change of a merged pull request."""
     pull = payload.pull_request
     if not pull.merged:
         return IgnoredDelivery("the request was not merged")
@@ -69,7 +69,7 @@ def parse_pull_request(payload: PullRequestPayload, project: str) -> GitChange |
 
 
 def parse_merge_request(payload: MergeRequestPayload, project: str) -> GitChange | IgnoredDelivery:
-    """What a merged merge request brought in."""
+    """Parses the change of a merged merge request."""
     attributes = payload.object_attributes
     if attributes.action != "merge":
         return IgnoredDelivery("the request was not merged")

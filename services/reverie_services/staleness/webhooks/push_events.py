@@ -28,7 +28,7 @@ _MAX_SUBJECT_LENGTH: Final = 2000
 
 
 class WebhookPayload(BaseModel):
-    """What a forge sends: of its many fields those that are read."""
+    """The fields of a forge's payload that are read."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -53,7 +53,7 @@ class RepositoryPayload(WebhookPayload):
 
 
 class PushPayload(WebhookPayload):
-    """A push as GitHub tells it; GitLab's is read as the same."""
+    """A push in GitHub's format; GitLab's is converted to it."""
 
     ref: str
     before: OptionalSha = None
@@ -73,7 +73,7 @@ class PushPayload(WebhookPayload):
 
 
 class RequestHeaders(Protocol):
-    """What was sent beside a body; names in any case."""
+    """The headers of a delivery; names are case-insensitive."""
 
     def get(self, name: str, default: str, /) -> str: ...
 
@@ -105,7 +105,7 @@ def is_signed_by_gitlab(secret: str, body: bytes, headers: RequestHeaders, now: 
 
 
 def _signing_key(secret: str) -> bytes | None:
-    """The key that a signing token stands for."""
+    """Decodes the key of a signing token."""
     if not secret.startswith("whsec_"):
         return None
     try:
@@ -115,7 +115,7 @@ def _signing_key(secret: str) -> bytes | None:
 
 
 def _compare_constant_time(expected: str, actual: str) -> bool:
-    """In a time that tells nothing of where they differ."""
+    """Compares in constant time."""
     return hmac.compare_digest(expected.encode(), actual.encode(errors="replace"))
 
 
@@ -191,10 +191,10 @@ class RenameCandidates:
                 self._paths_by_trait[(*trait, path.parent.name)].append(added_path)
 
     def find_likely(self, path: str) -> str | None:
-        """Which of them a removed file may be now: the one most alike by name, then by folder.
+        """Finds the added file that a removed file most likely became, by name, then by folder.
 
-        None where nothing was added. Of very many of one name, those are looked at whose folder
-        has the name of its own.
+        None if nothing was added. If very many files have the same name, only those whose folder
+        has the same name are compared.
         """
         removed = PurePosixPath(path)
         folders = set(removed.parent.parts)
