@@ -15,7 +15,7 @@ SERVICES = ("ingest", "dream", "staleness", "recall")
 ALL = "all"
 """The four services in one process, for one machine."""
 DERIVE = "derive"
-"""What no request waits for: all that the models do with memories and sessions."""
+"""The services that no request waits for: all model work on memories and sessions."""
 IDLE_MODEL_SECONDS = 120.0
 """Seconds without work after which `derive` frees its models; to load them again takes one."""
 
@@ -37,7 +37,7 @@ def _factory(name: str) -> Callable[..., AbstractAsyncContextManager[Service]]:
 
 
 def _launch_all(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
-    """Ingest and dream answer here; `derive` does the rest, unless `ingest_role` says `both`."""
+    """Launches all services; `derive` does the model work, unless `ingest_role` is `both`."""
     settings = {name: settings_for(name) for name in SERVICES}
     factories = {name: _factory(name) for name in SERVICES}
     if settings["ingest"].ingest_role != "both":
@@ -50,7 +50,7 @@ def _launch_all(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
 
 
 def _launch_derivation(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
-    """The slow path of ingest and the dream worker, with one copy of the models."""
+    """Launches the enrichment of ingest and the dream worker, with one copy of the models."""
     ingest = settings_for("ingest").model_copy(update={"ingest_role": DERIVE})
     models = build_model_manager(ingest, ingest.recall_sparse)
     models.release_after = IDLE_MODEL_SECONDS

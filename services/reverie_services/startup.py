@@ -1,4 +1,4 @@
-"""What the services share at their start: connections, models, and the base of a `Service`."""
+"""Shared start-up of the services: connections, models, and the base of a `Service`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reverie.store.sessions.dreams import DreamStore
 
 @dataclass(frozen=True)
 class ServiceResources:
-    """What a service that writes has open while it runs."""
+    """The open resources of a service that writes."""
 
     name: str
     settings: Settings
@@ -47,13 +47,13 @@ class ServiceResources:
 
     @property
     def llm_usage(self) -> LlmUsageStore:
-        """What tenants may ask of a language model by the settings."""
+        """The language model limits of tenants, from the settings."""
         return LlmUsageStore(
             self.database, self.settings.llm_daily_calls, self.settings.llm_daily_tokens
         )
 
     def open_language_model(self) -> AbstractAsyncContextManager[LanguageModel | None]:
-        """The language model that the settings name; None where they name none."""
+        """Opens the configured language model; None if none is configured."""
         endpoint = build_language_endpoint(self.settings)
         return open_language_model(endpoint, self.llm_usage, self.registry)
 
@@ -107,7 +107,7 @@ def build_model_manager(
     sparse_mode: SparseMode = "off",
     metrics: ModelMetrics = UNREGISTERED_METRICS,
 ) -> ModelManager:
-    """The models that the settings name; none is loaded yet."""
+    """Builds the manager of the configured models; none is loaded yet."""
     return ModelManager(
         settings.embedding_model,
         settings.home,
