@@ -1,1 +1,1 @@
-"""What every service runs on: settings, HTTP, authentication, telemetry."""
+"""Service runtime: settings, HTTP, authentication, telemetry."""

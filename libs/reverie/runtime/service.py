@@ -75,13 +75,12 @@ DISPATCHER = web.AppKey("DISPATCHER", Dispatcher)
 
 @dataclass(frozen=True)
 class Service:
-    """Everything that the runtime must know of a service.
+    """The parts of a service that the runtime needs.
 
-    `background` tasks run from start to shutdown and are started anew after a crash.
-    `extra_servers` are open while the service listens.
-    `registry` takes the service's own metrics beside those of the requests. `quotas`: what keys
-    and tenants use of their limits; without them nothing is limited. `find_tenant`: tenants by
-    their names, for tokens that name one.
+    `background` tasks run from start to shutdown and are restarted after a crash. `extra_servers`
+    are open while the service listens. `registry` contains the service's own metrics and those of
+    the requests. `quotas`: the usage of limits by keys and tenants; without it nothing is limited.
+    `find_tenant`: finds tenants by name, for tokens that name one.
     """
 
     name: str
@@ -275,11 +274,11 @@ class ServiceLaunch:
 
 
 def serve(launches: Sequence[ServiceLaunch], process: str, redact: Redact | None = None) -> int:
-    """Runs services on one event loop until the process is told to stop; its exit code.
+    """Runs services on one event loop until the process is stopped; returns the exit code.
 
-    When one of them fails, all of them end. 0 after a stop, 78 where a setting is wrong, 69 where
-    something a service needs does not answer, 1 where something broke. What went wrong is one log
-    line; never a bare stack trace.
+    If one of them fails, all of them end. The code is 0 after a stop, 78 if a setting is wrong, 69
+    if a dependency does not answer, and 1 after another error. An error is logged as one line,
+    never as a bare stack trace.
     """
     system_resources.tune_malloc()
     settings = launches[0].settings

@@ -18,23 +18,29 @@ _MAX_KEY_LENGTH = 8192
 
 
 class KeyFinder(Protocol):
-    """Who holds a key, by its SHA-256; None for an unknown, revoked or expired one.
+    """Finds the principal of a key by its SHA-256; None if the key is unknown, revoked or expired.
 
-    Raises `Unavailable` where the store does not answer.
+    Raises `Unavailable` if the store does not answer.
     """
 
     async def find(self, key_hash: bytes) -> Principal | None: ...
 
 
 Authenticator = Callable[[Mapping[str, str]], Awaitable[Principal]]
-"""Who holds the key in the headers of a call. Raises `Unauthenticated`, `Unavailable`."""
+"""Returns the principal of the key in the call's headers.
+
+Raises `Unauthenticated`, `Unavailable`.
+"""
 
 TenantLookup = Callable[[str], Awaitable[int | None]]
 """The number of a tenant by its name."""
 
 
 class TokenVerifier(Protocol):
-    """Who holds a token of an identity provider. Raises `Unauthenticated`, `Unavailable`."""
+    """Returns the principal of an identity provider's token.
+
+    Raises `Unauthenticated`, `Unavailable`.
+    """
 
     async def verify(self, token: str) -> Principal: ...
 

@@ -22,20 +22,20 @@ log = structlog.get_logger()
 _T = TypeVar("_T")
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
-"""Signatures by a key of the provider alone: none that a shared secret, or nobody, could make."""
+"""Signature algorithms with a private key: no `none`, and none with a shared secret."""
 _LEEWAY = 30.0
 _REFRESH_SECONDS = 600
 _TRUSTED_SECONDS = 3600.0
-"""Keys are fetched anew after the first, and used for as long as the second while that fails."""
+"""Keys are fetched again after the first period, and used up to the second if that fails."""
 _FETCH_SECONDS = 5
 _RETRY_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class OidcProvider:
-    """Whose tokens are taken, and how their claims are read.
+    """An identity provider whose tokens are accepted, and the mapping of their claims.
 
-    `scopes`: what a token may read and write that names no scopes itself.
+    `scopes`: the read and write scopes of a token that names none.
     """
 
     issuer: str
@@ -65,7 +65,10 @@ class OidcTokenVerifier:
         self._fetch_lock = asyncio.Lock()
 
     async def verify(self, token: str) -> Principal:
-        """Who holds the token. Raises `Unauthenticated`, and `Unavailable` without the keys."""
+        """Returns the token's principal.
+
+        Raises `Unauthenticated`, or `Unavailable` without the keys.
+        """
         try:
             key = await self._signing_key(jwt.get_unverified_header(token).get("kid") or "")
             claims = await asyncio.to_thread(self._claims, token, key)
@@ -89,9 +92,9 @@ class OidcTokenVerifier:
         return claims
 
     async def _signing_key(self, kid: str) -> jwt.PyJWK:
-        """The key of that name; the provider is asked again for one that is not known, but rarely.
+        """Returns the key of that name; fetches the keys for an unknown name, but rarely.
 
-        Anybody may name a key that is none.
+        Any client may send the name of a key that does not exist.
         """
         key = self._find_cached_key(kid)
         if key is None or (self._is_outdated() and not self._fetch_lock.locked()):
@@ -113,7 +116,9 @@ class OidcTokenVerifier:
         return time.monotonic() - self._fetched_at > _REFRESH_SECONDS
 
     async def _refresh_keys(self, kid: str) -> None:
-        """Fetches the keys, unless another did meanwhile or they were asked for just now."""
+        """Fetches the keys, unless another call did so concurrently or they were requested just
+        now.
+        """
         is_needed = self._is_outdated() or self._find_cached_key(kid) is None
         if not is_needed or time.monotonic() - self._requested_at < _RETRY_SECONDS:
             return
@@ -152,7 +157,7 @@ class OidcTokenVerifier:
 
 
 def _read_claim(claims: Mapping[str, Any], path: str, parse: Callable[[Any], _T]) -> _T:
-    """What a claim says. Raises `InvalidInput`, which names the claim and not what it holds."""
+    """Reads a claim. Raises `InvalidInput` with the claim's name, never its value."""
     try:
         return parse(_find_claim(claims, path))
     except (InvalidInput, TypeError, ValueError):

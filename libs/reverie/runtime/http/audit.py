@@ -29,7 +29,7 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class AuditLog(Protocol):
-    """Where the notes are kept."""
+    """Stores audit entries."""
 
     async def add(self, tenant: int, notes: Sequence[AuditEntry]) -> None:
         """Keeps notes on one tenant. Raises `Unavailable`."""
@@ -86,7 +86,7 @@ class Auditor:
     async def _write(self, tenant: int, entries: Sequence[AuditEntry]) -> None:
         try:
             await self._audit_log.add(tenant, entries)
-        # The change has happened: to refuse it now would say what is not so.
+        # The change has happened: an error response would be wrong.
         except Exception as error:
             self._lost_counter.inc(len(entries))
             actions = sorted({entry.action for entry in entries})
@@ -101,7 +101,7 @@ class Auditor:
 def create_auditor(
     settings: Settings, service: str, audit_log: AuditLog, registry: CollectorRegistry
 ) -> Auditor | None:
-    """The auditor that the settings want; None where nothing is noted."""
+    """Creates the configured auditor; None if auditing is off."""
     return (
         None
         if settings.audit_mode == "off"

@@ -1,4 +1,4 @@
-"""What a route handler receives (`Call`) and returns (`Reply`)."""
+"""Input (`Call`) and output (`Reply`) of a route handler."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Call(Generic[Body, Params]):
 
     @property
     def principal(self) -> Principal:
-        """Who asks. Raises `Unauthenticated` on an open route."""
+        """The caller. Raises `Unauthenticated` on an open route."""
         if self.caller is None:
             raise Unauthenticated
         return self.caller

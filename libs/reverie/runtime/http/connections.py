@@ -27,9 +27,9 @@ _GZIP_WBITS = 16 + zlib.MAX_WBITS
 def serve_connections(
     dispatcher: Dispatcher, check_headers: HeaderCheck, write_timeout: float
 ) -> Middleware:
-    """A middleware that answers every request of an application through the dispatcher.
+    """Builds a middleware that passes every request of an application to the dispatcher.
 
-    A client that takes no chunk of a stream for `write_timeout` seconds is disconnected.
+    A client that reads no chunk of a stream for `write_timeout` seconds is disconnected.
     """
 
     @web.middleware

@@ -55,7 +55,7 @@ class Dispatcher:
         self._endpoints: defaultdict[str, list[_Endpoint]] = defaultdict(list)
 
     def add_route(self, method: str, path: str, handler: RequestHandler) -> None:
-        """Adds a route. `path` has its variables in braces; a GET route answers HEAD too."""
+        """Adds a route. `path` has its variables in braces; a GET route also serves HEAD."""
         pattern = re.compile(_path_pattern(path))
         fixed = path.partition("{")[0].rpartition("/")[0] if "{" in path else path
         self._endpoints[fixed or "/"].append(_Endpoint(method, path, pattern, handler))

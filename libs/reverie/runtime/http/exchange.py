@@ -22,7 +22,7 @@ AfterReplyJob = Callable[[], Awaitable[None]]
 
 
 class AuditedRoute(Protocol):
-    """What the audit log must know of a route."""
+    """The properties of a route that the audit log needs."""
 
     @property
     def name(self) -> str: ...

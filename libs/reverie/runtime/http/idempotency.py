@@ -28,14 +28,16 @@ RENEW_SECONDS = 4.0
 
 
 class IdempotencyStore(Protocol):
-    """Remembers answers by (tenant, key) for a day or so.
+    """Stores answers by (tenant, key) for about a day.
 
-    `begin` claims the key in one atomic step. It gives the stored answer where the same
-    request (route and body hash) was answered; `KEY_REUSED` where the key stands for another one;
-    `IN_PROGRESS` where another call holds it; else `ACQUIRED`, and the caller must `finish` or
-    `abandon`. A claim whose holder died is given away after a lease that is longer than a request
-    may take, or that its holder may `renew`. Without a body hash the body is yet to come: the
-    reply that `finish` gets has it, and so has a stored answer (`request_hash`).
+    `begin` claims the key in one atomic step. It returns the stored answer if the same request
+    (route and body hash) was answered. It returns `KEY_REUSED` if the key belongs to another
+    request, and `IN_PROGRESS` if another call holds it. Otherwise it returns `ACQUIRED`, and the
+    caller must `finish` or `abandon`.
+
+    A claim expires after a lease that is longer than a request may take; its holder may `renew` it.
+    Without a body hash, the body is not read yet: the reply passed to `finish` contains the hash,
+    and so does a stored answer (`request_hash`).
     """
 
     async def begin(
@@ -66,7 +68,7 @@ def request_idempotency_key(headers: Mapping[str, str], principal: Principal | N
 
 
 def principal_key(principal: Principal, name: str) -> str:
-    """What a holder named a request, apart from the names of others; raises `InvalidInput`."""
+    """Builds the key of a request, unique to its principal; raises `InvalidInput`."""
     if not (0 < len(name) <= _MAX_KEY_LENGTH and name.isascii() and name.isprintable()):
         raise InvalidInput(
             IDEMPOTENCY_HEADER, f"must be 1 to {_MAX_KEY_LENGTH} printable ASCII characters"
@@ -129,7 +131,7 @@ async def run_once_streaming(
 
 
 def _replayed_reply(key: str, found: StoredReply | IdempotencyClaim) -> StoredReply | None:
-    """The answer to send again; None where the caller is to make it."""
+    """Returns the stored answer to repeat; None if the caller must produce it."""
     if isinstance(found, StoredReply):
         return replace(found, headers={**found.headers, REPLAYED_HEADER: "true"})
     if found is IdempotencyClaim.ACQUIRED:
@@ -177,7 +179,7 @@ async def _log_failure(step: Awaitable[None]) -> None:
 
 
 STORE_TIMEOUT = 1.0
-"""How long the store is waited for, before a read and after it."""
+"""Seconds to wait for the store, before a read and after it."""
 
 
 class BestEffortIdempotency:
@@ -190,7 +192,7 @@ class BestEffortIdempotency:
     async def begin(
         self, tenant: int, key: str, route: str, body_hash: bytes | None
     ) -> StoredReply | IdempotencyClaim:
-        """What the store says in time; else that nobody has answered the request."""
+        """Returns the store's result if it arrives in time; else that the request is unanswered."""
         try:
             found = await run_with_timeout(
                 self._store.begin(tenant, key, route, body_hash), STORE_TIMEOUT
@@ -207,7 +209,7 @@ class BestEffortIdempotency:
             await run_with_timeout(self._store.finish(tenant, key, reply), STORE_TIMEOUT)
 
     async def renew(self, tenant: int, key: str) -> None:
-        """Lets a claim stand longer."""
+        """Extends a claim."""
         if self._claimed:
             await self._store.renew(tenant, key)
 

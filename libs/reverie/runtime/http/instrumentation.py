@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 TRACE_HEADER = "X-Trace-Id"
 TENANT_HEADER = "Reverie-Tenant"
-"""By which a gateway asks whose call it passed on was, for its own log, and is told."""
+"""The header by which a gateway requests the tenant of a forwarded call, for its own log."""
 TENANT_REQUESTED = "?"
 _KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 PROBE_PATHS = frozenset({"/health", "/ready", "/metrics"})

@@ -27,7 +27,7 @@ _TRACE = {"X-Trace-Id": {"$ref": "#/components/headers/TraceId"}}
 
 
 def build_openapi(routes: Iterable[Route], version: str) -> Json:
-    """The whole document. Routes of all services may be given: the gateway answers for them."""
+    """Builds the whole document. Routes of all services may be given: the gateway serves them."""
     table = sorted(routes, key=lambda entry: (entry.path, entry.method))
     schemas, definitions = _schemas(table)
     paths: dict[str, Json] = {}
@@ -177,7 +177,7 @@ def _query_parameters(route: Route, schemas: Schemas, defs: Json) -> Iterator[Js
 
 
 def _without_null(schema: Json) -> Json:
-    """What a parameter may be that is given: null cannot be sent in an address."""
+    """Removes null from a parameter's schema: null cannot be sent in a URL."""
     kinds = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     rest = {key: value for key, value in schema.items() if key not in ("anyOf", "title")}
     if rest.get("default", 0) is None:

@@ -54,9 +54,9 @@ class ScopedQuery(PageQuery):
     scope: NonBlankStr | None = None
 
     def readable_scope(self, principal: Principal) -> str | None:
-        """The scope, None for all.
+        """The scope; None for all.
 
-        Raises `InvalidInput`, or `Forbidden` where it may not be read.
+        Raises `InvalidInput`, or `Forbidden` if it may not be read.
         """
         if self.scope is None:
             return None
@@ -71,7 +71,7 @@ def encode_cursor(position: CursorPosition) -> str:
 
 
 def decode_cursor(cursor: str | None, position_type: type[PositionT]) -> PositionT | None:
-    """The position in a cursor, None without one; raises `InvalidInput` where it is not ours."""
+    """The position in a cursor, None without one; raises `InvalidInput` if it is malformed."""
     if cursor is None:
         return None
     try:

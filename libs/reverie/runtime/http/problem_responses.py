@@ -21,7 +21,7 @@ _MAX_PATH_LENGTH = 200
 
 
 class UnmatchedRequest(Exception):
-    """No route has the path of a request, or none has its method too."""
+    """A request whose path matches no route, or whose method the matching routes lack."""
 
     def __init__(self, allowed_methods: frozenset[str]) -> None:
         super().__init__()

@@ -22,12 +22,11 @@ PositionRecorder = Callable[[Mapping[str, str], str], None]
 
 @dataclass(frozen=True)
 class PositionHooks:
-    """What a service does with positions where reads may go to a replica.
+    """The hooks of a service whose reads may go to a replica.
 
-    `current_position`: where the log ends now. `read_barrier`: around a read, given the headers
-    of its request; raises
-    `Invalid` where they name a position that is none. `record_position`: takes the headers of a
-    write that was passed on, and the position that it was answered with.
+    `current_position`: returns the end of the log. `read_barrier`: wraps a read, given the headers
+    of its request; raises `Invalid` if they name a malformed position. `record_position`: receives
+    the headers of a forwarded write, and the position in its answer.
     """
 
     current_position: PositionReader | None = None
@@ -35,13 +34,13 @@ class PositionHooks:
     record_position: PositionRecorder | None = None
 
     async def response_headers(self, method: str, status: int) -> dict[str, str]:
-        """Those of the answer to a write that was carried out."""
+        """Returns the headers for the answer to a completed write."""
         if self.current_position is None or method == "GET" or status >= 400:
             return {}
         try:
             return {POSITION_HEADER: await self.current_position()}
         except ReverieError as error:
-            # The write stands, whatever becomes of the next question.
+            # The write is committed, even if the position cannot be read.
             log.warning("log_position_unknown", reason=str(error))
             return {}
 
@@ -52,6 +51,6 @@ class PositionHooks:
     def record_proxied(
         self, request_headers: Mapping[str, str], reply_headers: Mapping[str, str]
     ) -> None:
-        """Takes note of what the answer to a call that was passed on tells."""
+        """Records the position in the answer to a forwarded call."""
         if self.record_position is not None and POSITION_HEADER in reply_headers:
             self.record_position(request_headers, reply_headers[POSITION_HEADER])

@@ -49,7 +49,7 @@ _LARGE_BODY_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class RouteDependencies:
-    """What every route of a service needs: keys, idempotency, limits."""
+    """The dependencies of every route of a service: keys, idempotency, limits."""
 
     authenticate: Authenticator
     idempotency: IdempotencyStore | None
@@ -124,7 +124,7 @@ class RouteExecutor:
             )
 
     async def _authenticate(self, request: IncomingRequest) -> Principal:
-        """The holder of the key, who has sent no more requests than the key may."""
+        """Returns the principal of the key, and checks its rate limit."""
         principal = await self.deps.authenticate(request.headers)
         request.authenticated = (self.route, principal)
         if self.deps.rates is not None and not self.route.delegates:

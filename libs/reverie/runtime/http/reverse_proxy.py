@@ -87,11 +87,11 @@ _RESPONSE_HEADERS = (
 
 @dataclass(frozen=True)
 class ProxyRoute:
-    """All calls at or below `prefix` that the gateway does not answer itself go to `url`.
+    """Forwards to `url` all calls at or below `prefix` that the gateway does not serve itself.
 
-    With a `stream_limit` (bytes) a body is passed on as it comes, and `timeout` is how long the
-    call may take. The answers of an `endless` one never end by themselves. `body_limit`: bytes of a
-    whole body, where they are not those of all calls, and the setting they are.
+    With a `stream_limit` (bytes), a body is streamed, and `timeout` is the limit of the whole call.
+    The answers of an `endless` route never end by themselves. `body_limit`: the maximum bytes of a
+    whole body, if it differs from the general limit, and its setting.
     """
 
     prefix: str

@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 STOPPING = web.AppKey("STOPPING", asyncio.Event)
 POLL_SECONDS = 1.0
-"""How soon it is noticed that a client is gone."""
+"""Seconds between checks for a disconnected client."""
 
 
 def register_shutdown_signal(app: web.Application) -> None:
-    """Makes the app tell its endless answers when it is shut down."""
+    """Makes the app signal its endless answers when it is shut down."""
     app[STOPPING] = asyncio.Event()
     app.on_shutdown.append(_signal_shutdown)
 
@@ -46,7 +46,7 @@ async def stream_until_stopped(
 async def iterate_with_ticks(
     source: AsyncIterator[T], seconds: float, wake_event: asyncio.Event | None = None
 ) -> AsyncGenerator[T | None, None]:
-    """What comes from `source`, and None each time nothing came for `seconds` or at the alarm."""
+    """Yields the items of `source`; and None after `seconds` without one or at the alarm."""
     wake_task = asyncio.create_task((wake_event or asyncio.Event()).wait())
     next_task: asyncio.Task[T] | None = None
     try:
@@ -94,7 +94,7 @@ class StreamingReply:
 
 
 def check_content_encoding(request: IncomingRequest) -> None:
-    """Raises `MalformedInput` where a body is packed in a way that is not unpacked here."""
+    """Raises `MalformedInput` if the content encoding of a body is not supported."""
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in _CONTENT_ENCODINGS:
         raise MalformedInput(

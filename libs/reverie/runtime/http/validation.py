@@ -36,9 +36,9 @@ class QueryParams(BaseModel):
 
 
 def parse_body(model: type[ModelT], data: bytes) -> ModelT:
-    """The body as `model`; an empty one counts as `{}`.
+    """Parses the body as `model`; an empty body counts as `{}`.
 
-    Raises `MalformedInput` naming line and column where it is no JSON, `InvalidInput` naming the
+    Raises `MalformedInput` with line and column if it is not JSON, and `InvalidInput` with the
     field.
     """
     value = _parse_json(data) if data.strip() else {}
@@ -46,7 +46,7 @@ def parse_body(model: type[ModelT], data: bytes) -> ModelT:
 
 
 def parse_value(model: type[ModelT], value: object, base_path: str = "") -> ModelT:
-    """Decoded JSON as `model`; `base_path` is where it stands in the body, as `items.3`."""
+    """Validates decoded JSON as `model`; `base_path` is its path in the body, such as `items.3`."""
     _check_storable(value, base_path)
     try:
         return model.model_validate_json(json.dumps(value))
@@ -55,7 +55,7 @@ def parse_value(model: type[ModelT], value: object, base_path: str = "") -> Mode
 
 
 def parse_query(model: type[ModelT] | None, query: MultiMapping[str]) -> ModelT | None:
-    """Query parameters as `model`; where the route has none, any parameter is refused."""
+    """Parses query parameters as `model`; if the route has none, rejects any parameter."""
     values = {name: _query_value(model, query.getall(name), name) for name in query}
     _check_storable(values, "")
     if model is None:
@@ -69,7 +69,7 @@ def parse_query(model: type[ModelT] | None, query: MultiMapping[str]) -> ModelT 
 
 
 def check_path(params: Mapping[str, str]) -> None:
-    """Raises `InvalidInput` where a part of the path could not be stored."""
+    """Raises `InvalidInput` if a part of the path could not be stored."""
     _check_storable(dict(params), "")
 
 
@@ -91,7 +91,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _first_clause(error: ValueError) -> str:
-    """Python tells how to lift its limit on digits after a semicolon; that is not for clients."""
+    """Returns the first clause; after a semicolon, Python explains how to lift its digit limit."""
     return str(error).partition(";")[0].partition(":")[0]
 
 

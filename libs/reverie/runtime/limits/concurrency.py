@@ -19,7 +19,7 @@ _WAIT_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 @dataclass(frozen=True)
 class ConcurrencyLimits:
-    """How many requests run at once, how many may wait, and for how many seconds."""
+    """The maximum of running requests, of waiting requests, and of seconds to wait."""
 
     max_concurrent: int
     max_queued: int

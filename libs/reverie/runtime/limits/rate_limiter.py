@@ -33,11 +33,11 @@ _MINUTE, _DAY = 60.0, 86_400.0
 _MAX_PORTION_SHARE = {_MINUTE: 0.1, _DAY: 0.01}
 """The largest portion, as a share of the limit, by the seconds that the limit is for."""
 _PORTION_TTL = 6.0
-"""Seconds after which what is left of a portion is given up."""
+"""Seconds after which the rest of a portion expires."""
 
 
 class GrantedQuota(Protocol):
-    """What was granted, what remains for all, and seconds to wait."""
+    """The granted amount, the amount that remains for all processes, and the seconds to wait."""
 
     @property
     def granted(self) -> float: ...
@@ -57,7 +57,7 @@ class SharedQuotas(Protocol):
 
 @dataclass(frozen=True)
 class RemainingQuota:
-    """What a key has left of its requests a minute, and the seconds until it has all again."""
+    """The remaining requests of a key in this minute, and the seconds until all are back."""
 
     limit: int
     requests: int
@@ -78,7 +78,7 @@ class RemainingQuota:
 
 @dataclass
 class _Portion:
-    """What a process holds of one limit."""
+    """The share of one limit that this process has reserved."""
 
     amount: float = 0.0
     remains: float = 0.0
@@ -89,8 +89,10 @@ class _Portion:
 
 
 class RateLimiter:
-    """The limits of all keys. `keys` and `tenants` are those of the settings, where a key or a
-    tenant has none that is stricter."""
+    """Limits the requests of all keys.
+
+    `keys` and `tenants`: the limits of the settings, used if a key or tenant has no stricter one.
+    """
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class RateLimiter:
         self._portions: LRUCache[tuple[int, UUID, str], _Portion] = LRUCache(_MAX_PORTIONS)
 
     async def count_request(self, principal: Principal) -> RemainingQuota | None:
-        """Counts one request; what is left of those of this minute, where they are limited.
+        """Counts one request; returns the rest of this minute's limit, if there is a limit.
 
         Raises `QuotaExceeded`.
         """
@@ -154,7 +156,7 @@ class RateLimiter:
     async def _fetch(
         self, portion: _Portion, portion_key: tuple[int, UUID, str], limit: int, amount: float
     ) -> None:
-        """Another portion, added to what is left of the last, unless that is too old."""
+        """Fetches another portion, and adds the rest of the last one unless that has expired."""
         tenant, holder, name = portion_key
         now = self._now()
         window = _MINUTE if name.endswith("_per_minute") else _DAY

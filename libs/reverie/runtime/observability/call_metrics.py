@@ -18,7 +18,7 @@ _TRACER = trace.get_tracer("reverie.calls")
 
 @dataclass
 class CallOutcome:
-    """How a call ended: `ok` or the code of what was wrong, and whether that is our fault."""
+    """The outcome of a call: `ok` or the problem code, and whether the server is at fault."""
 
     code: str = "ok"
     failed: bool = False

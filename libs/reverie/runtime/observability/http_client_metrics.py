@@ -13,8 +13,11 @@ from reverie.runtime.observability.metrics import LATENCY_BUCKETS, exemplar
 
 
 class HttpClientMetrics:
-    """Rate, errors and duration of the requests that go out, and how many are under way or wait
-    for a connection. `peer`: the service that is asked."""
+    """Rate, errors and duration of outgoing requests, and the number that run or wait for a
+    connection.
+
+    `peer`: the service called.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
@@ -44,7 +47,9 @@ class HttpClientMetrics:
         )
 
     def trace_config(self) -> TraceConfig:
-        """What a session is made with; requests name their peer by `trace_request_ctx`."""
+        """Builds the trace configuration of a session; requests name their peer by
+        `trace_request_ctx`.
+        """
         config = TraceConfig(_RequestTrace)
         config.on_request_start.append(self._on_start)
         config.on_request_end.append(self._on_end)

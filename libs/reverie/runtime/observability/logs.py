@@ -79,9 +79,9 @@ def configure_logs(
 
 
 def hide_secrets(tenant: int, secrets: SecretMatcher) -> None:
-    """From now on no log line of this process holds these secrets, whoever writes it.
+    """Hides these secrets in every later log line of this process.
 
-    Like the logs' configuration this holds for the process; of the tenants last seen.
+    The setting applies to the whole process, for the tenants seen most recently.
     """
     global _hidden_version
     _hidden_version += 1
@@ -183,14 +183,14 @@ def _route_standard_library(handler: logging.Handler, level: str) -> None:
         root.removeHandler(existing)
     root.addHandler(handler)
     logging.getLogger(_ROOT_LOGGER_NAME).setLevel(level)
-    # Libraries tell each step of theirs, some with all that is sent: memories and questions.
+    # Libraries log each of their steps, some with full payloads: memories and questions.
     root.setLevel(max(logging.getLogger(_ROOT_LOGGER_NAME).level, logging.WARNING))
     logging.getLogger("aiohttp.server").addFilter(_downgrade_protocol_errors)
     logging.captureWarnings(True)
 
 
 def _downgrade_protocol_errors(record: logging.LogRecord) -> bool:
-    """What is no HTTP at all gets a quiet line that quotes nothing of it: it may hold a key."""
+    """Logs malformed HTTP at a lower level without quoting it, because it may contain a key."""
     if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
         record.exc_info = None
         record.levelno, record.levelname = logging.INFO, "INFO"

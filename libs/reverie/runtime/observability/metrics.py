@@ -25,7 +25,7 @@ from prometheus_client.exposition import choose_encoder
 log = structlog.get_logger()
 
 _READ_TIMEOUT = 2.0
-# When each series was made is told by nobody's query, and doubles what is scraped.
+# No query uses the creation time of a series, and it doubles the scraped data.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 LATENCY_BUCKETS = (
     0.001,
@@ -46,7 +46,7 @@ LATENCY_BUCKETS = (
 
 
 def create_registry() -> CollectorRegistry:
-    """A registry of this process, with what Python and the system say of it."""
+    """Creates a registry of this process, with the metrics of Python and the system."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -55,7 +55,7 @@ def create_registry() -> CollectorRegistry:
 
 
 class RequestMetrics:
-    """What is counted of each request. `route` is the pattern, never the path itself."""
+    """The metrics of requests. `route` is the pattern, never the path itself."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = cache(
@@ -96,9 +96,9 @@ class RequestMetrics:
 
 @dataclass(frozen=True)
 class PolledGauge:
-    """A gauge whose value has to be asked for: of the store, or of the bus.
+    """A gauge whose value is read from the store or from the bus.
 
-    Several of one name tell their `labels` apart.
+    Gauges of one name differ by their `labels`.
     """
 
     name: str
@@ -108,9 +108,9 @@ class PolledGauge:
 
 
 class PolledGauges:
-    """Reads its gauges anew at every scrape; one that fails is not a number.
+    """Reads its gauges at every scrape; a gauge that fails becomes NaN.
 
-    How many tasks the event loop has is one of them: what grows without end is left behind.
+    It includes the number of event loop tasks, because a growing number shows a leak.
     """
 
     def __init__(self, registry: CollectorRegistry, specs: Sequence[PolledGauge]) -> None:
@@ -123,7 +123,7 @@ class PolledGauges:
         self._gauges = [(spec, _labelled(gauges[spec.name], spec.labels)) for spec in specs]
 
     async def refresh(self) -> None:
-        """Sets every gauge to what stands now."""
+        """Sets every gauge to its current value."""
         self._tasks.set(len(asyncio.all_tasks()))
         await asyncio.gather(*(self._read_gauge(spec, gauge) for spec, gauge in self._gauges))
 
@@ -132,7 +132,7 @@ class PolledGauges:
             async with asyncio.timeout(_READ_TIMEOUT):
                 gauge.set(await spec.read())
         except Exception as error:
-            # A scrape tells what it can: one reading that fails must not hide the others.
+            # One failed reading must not hide the others.
             log.info("metrics_read_failed", gauge=spec.name, error=type(error).__name__)
             gauge.set(math.nan)
 
@@ -149,9 +149,9 @@ def exemplar() -> dict[str, str] | None:
 
 
 def render_metrics(registry: CollectorRegistry, accept: str = "") -> tuple[bytes, str]:
-    """The registry as whoever asks wants it, and its media type.
+    """Renders the registry in the requested format; returns the text and its media type.
 
-    OpenMetrics, which alone tells exemplars, or the older text format of Prometheus.
+    The format is OpenMetrics, which alone has exemplars, or the older text format of Prometheus.
     """
     encode, media_type = choose_encoder(accept)
     return encode(registry), media_type

@@ -201,7 +201,7 @@ def inject_headers() -> dict[str, str]:
 
 
 def extract_context(headers: Mapping[str, str]) -> Context:
-    """The context that headers carry; an empty one where they carry none or a broken one."""
+    """Extracts the trace context of headers; an empty one if they have none or a malformed one."""
     return _PROPAGATOR.extract(headers, context=Context())
 
 

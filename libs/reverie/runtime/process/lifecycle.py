@@ -76,7 +76,7 @@ def _handle_stdin_closed(stop: asyncio.Event) -> None:
 async def run_in_background(
     jobs: Sequence[BackgroundJob], initial_delay: float = INITIAL_RESTART_DELAY
 ) -> AsyncIterator[None]:
-    """Runs long tasks beside the block and cancels them at its end."""
+    """Runs long tasks concurrently with the block and cancels them at its end."""
     tasks = [asyncio.create_task(supervise(job, initial_delay)) for job in jobs]
     try:
         yield
@@ -90,9 +90,9 @@ async def run_in_background(
 
 
 async def supervise(job: BackgroundJob, initial_delay: float = INITIAL_RESTART_DELAY) -> None:
-    """Runs `job` until it returns. A crash is logged and followed by a new start.
+    """Runs `job` until it returns. A crash is logged, and the job is restarted.
 
-    Pauses double from `initial_delay` to 30 s, and begin anew after a minute without a crash.
+    Pauses double from `initial_delay` to 30 s, and are reset after a minute without a crash.
     """
     name = getattr(job, "__qualname__", None) or type(job).__qualname__
     delay = initial_delay

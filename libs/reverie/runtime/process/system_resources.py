@@ -16,7 +16,7 @@ MEMORY_LIMIT_FILES = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Where version 2 and 1 of control groups say what was given."""
+"""Files in which versions 2 and 1 of control groups state their limits."""
 
 
 def memory_bytes() -> int:
@@ -65,9 +65,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 
 def tune_malloc() -> None:
-    """Tells the allocator what to keep; before threads start. Where it is told by `MALLOC_*`: no.
+    """Configures the allocator, before threads start. `MALLOC_*` variables take precedence.
 
-    Nothing happens where the allocator is not glibc's.
+    Does nothing if the allocator is not glibc's.
     """
     mallopt = _glibc_function("mallopt")
     if mallopt is None or any(name.startswith("MALLOC_") for name in os.environ):
@@ -88,17 +88,17 @@ def trim_memory() -> None:
 
 
 async def trim_memory_periodically() -> None:
-    """From now on, beside the event loop."""
+    """Returns free memory to the system at intervals, in a thread."""
     while True:
         await asyncio.to_thread(trim_memory)
         await asyncio.sleep(TRIM_INTERVAL)
 
 
 def freeze_gc() -> None:
-    """What is there at the start stays: looking through it again and again stops all else for long.
+    """Excludes the objects that exist at start from garbage collection, whose scans stop all else.
 
-    A request makes thousands of values that go by themselves, so the collector may wait for more;
-    but not for long, for what is left in circles counts by the value: 20,000 of them are 8 MB.
+    A request creates thousands of objects that are freed without the collector, so it may run less
+    often. But not too rarely: 20,000 objects in reference cycles take 8 MB.
     """
     gc.collect()
     gc.freeze()
@@ -106,5 +106,5 @@ def freeze_gc() -> None:
 
 
 def _glibc_function(name: str) -> Any:
-    """That function of the C library; None where it has none of the name."""
+    """Returns that function of the C library; None if it does not exist."""
     return getattr(ctypes.CDLL(None), name, None)

@@ -27,7 +27,7 @@ WebUrl = Annotated[str, AfterValidator(_check_web_url)]
 
 
 def check_scheme(url: SecretStr | None, *schemes: str) -> SecretStr | None:
-    """The URL; raises `ValueError` where it begins with none of the schemes."""
+    """Checks the URL and returns it; raises `ValueError` if it begins with none of the schemes."""
     if url is not None and not url.get_secret_value().startswith(schemes):
         raise ValueError(f"must begin with {' or '.join(schemes)}")
     return url
@@ -39,12 +39,12 @@ def is_header_safe(key: str) -> bool:
 
 
 def secret_text(value: SecretStr | None) -> str | None:
-    """The text of a secret setting, None where it is not set."""
+    """Returns the text of a secret setting; None if it is not set."""
     return None if value is None else value.get_secret_value()
 
 
 def require_secret(value: SecretStr | None, name: str) -> str:
-    """The text of a secret setting. Raises `Misconfigured` where it is not set."""
+    """Returns the text of a secret setting. Raises `Misconfigured` if it is not set."""
     if value is None:
         raise Misconfigured(name, "is not set: `reverie up` sets it, or give an address of yours")
     return value.get_secret_value()

@@ -14,7 +14,7 @@ ClaimName = Literal["tenant", "role", "reads", "writes"]
 
 
 class LimitSettings(BaseSettings):
-    """Those of `Settings` that say how much is too much."""
+    """The settings of `Settings` that are limits."""
 
     body_limit: Count = Field(1024 * 1024, description="largest request body, in bytes")
     git_limit: Count = Field(25 * 1024 * 1024, description="largest body of a git change, in bytes")

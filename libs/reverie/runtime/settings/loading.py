@@ -26,7 +26,9 @@ _PATH_SETTINGS = frozenset(key for key in Settings.model_fields if has_type(key,
 
 @dataclass(frozen=True)
 class SettingsLayer:
-    """Values of one source; `name` is what a person is told, `folder` anchors relative paths."""
+    """The values of one source; `name` is shown in messages, `folder` is the base of relative
+    paths.
+    """
 
     name: str
     values: Mapping[str, Any]
@@ -47,7 +49,7 @@ def load_settings(
         SettingsLayer(ENVIRONMENT, _environment()),
         _project_layer(find_project_file(project_dir or Path.cwd())),
     ]
-    # The user file lies in the home folder that the nearer layers name.
+    # The user file is in the home folder that the layers of higher priority name.
     _, home = _merge_layers(upper_layers).get("home", (None, Path.home() / ".reverie"))
     user_layer = _file_layer(Path(str(home)).expanduser() / USER_FILE)
     if "home" in user_layer.values:
@@ -66,7 +68,7 @@ def load_settings(
 
 
 def _environment() -> Mapping[str, Any]:
-    """What the environment sets; a map is written as JSON."""
+    """Reads the settings of the environment; a map is written as JSON."""
     try:
         return EnvSettingsSource(Settings)()
     except SettingsError as error:
@@ -152,7 +154,7 @@ def describe_settings() -> Iterator[SettingDoc]:
 
 
 def find_unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """Variables that look like settings and are none, with the nearest one that is."""
+    """Finds variables that look like settings and are not, with the nearest existing name."""
     known_names = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | INTERNAL_VARIABLES
     variables = os.environ if environ is None else environ
     unknown = [name for name in variables if name.startswith(PREFIX) and name not in known_names]

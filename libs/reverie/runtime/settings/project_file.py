@@ -9,13 +9,16 @@ from reverie.domain.core.errors import Misconfigured
 
 PROJECT_FILE = "reverie.toml"
 USER_ONLY_SETTINGS = frozenset({"ca_file", "gateway_url", "home", "nats_bin", "postgres_bin"})
-"""What it cannot set: which programs run, where data lies, where keys and memories are sent."""
+"""Settings that a project file may not contain: programs, data folders, and targets of keys and
+memories.
+"""
 
 
 def find_project_file(start: Path) -> Path:
-    """The file of the project that a folder lies in; where there is none, where it would be.
+    """Finds the project file of a folder; if there is none, returns the path where it belongs.
 
-    It is looked for upwards, to the top of the clone or, outside of one, in the folder alone.
+    The search goes upwards to the top of the clone; outside of a clone, only the folder is
+    searched.
     """
     folder = start.absolute()
     ancestors = (folder, *folder.parents)
@@ -26,7 +29,7 @@ def find_project_file(start: Path) -> Path:
 
 
 def check_project_file(path: Path, names: Iterable[str]) -> None:
-    """Raises `Misconfigured` where a project's file sets what it cannot."""
+    """Raises `Misconfigured` if a project file contains a setting that it may not."""
     for name in sorted(USER_ONLY_SETTINGS.intersection(names)):
         reason = f"cannot be set by a project, as {path} does: set REVERIE_{name.upper()} instead"
         raise Misconfigured(name, reason)

@@ -266,7 +266,7 @@ class Settings(ServerSettings, LimitSettings):
 
     @property
     def trusted_ca_file(self) -> Path | None:
-        """The file of authorities to trust beside the system's."""
+        """The file of certificate authorities to trust in addition to the system's."""
         return find_ca_file(self.ca_file, self.home)
 
 
