@@ -36,8 +36,8 @@ def _no_wrapper(_: str) -> AbstractContextManager[None]:
 class McpHandlers:
     """The handlers of a profile, full or minimal.
 
-    `get_rest` gives the REST client of a request. `get_project` gives the default project of
-    calls that name none.
+    `get_rest` returns the REST client of a request. `get_project` returns the default project of
+    calls without a project.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class RestClient(Protocol):
 
 @dataclass
 class RestCallError(Exception):
-    """A REST call failed; `problem` says why."""
+    """A failed REST call; `problem` describes the error."""
 
     problem: Problem
 
@@ -103,7 +103,7 @@ def rename_fields(error: RestCallError, names: Mapping[str, str]) -> RestCallErr
 
 
 def parse_rest_problem(status: int, body: Any) -> Problem:
-    """The problem document of an error response; one is made if the body holds none."""
+    """Parses the problem document of an error response; creates one if the body has none."""
     try:
         return Problem.model_validate(body)
     except ValidationError:

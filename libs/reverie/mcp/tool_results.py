@@ -1,7 +1,7 @@
 """Formats tool results and errors: compact JSON, fenced as data.
 
 Structured content starts with the opening tag of the fence and ends with its closing tag. So
-recalled text can be told apart from what people wrote, and can be removed from transcripts.
+recalled text is distinguishable from text that people wrote, and can be removed from transcripts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ADVICE = {
     "conflict": "Read what stands (current), then decide.",
     "unavailable": "Go on without memory and try once more later.",
 }
-"""What a model can do about a problem, by its code."""
+"""Advice for a model on a problem, by the problem's code."""
 
 _DROPPED_FIELDS = frozenset(
     {
