@@ -54,7 +54,7 @@ class ActivityCalls(ClientBase):
     async def end_session(
         self, id: Id, *, summary: str | None = None
     ) -> of_sessions.EndSessionResponse:
-        """Ends a session; what was said in it is digested soon."""
+        """Ends a session; its conversation is digested soon."""
         path = f"/v1/sessions/{quote_segment(id)}/end"
         return await self.request(
             of_sessions.EndSessionResponse, "POST", path, body=drop_none(summary=summary)
@@ -85,7 +85,7 @@ class ActivityCalls(ClientBase):
         messages: Sequence[Mapping[str, Any]] | None = None,
         diff: str | None = None,
     ) -> of_sessions.CorrectSessionResponse:
-        """Corrects memories by what was said, or changed, in the turn that is over."""
+        """Corrects memories by the statements or changes of the completed turn."""
         body = drop_none(messages=messages, diff=diff)
         return await self.request(
             of_sessions.CorrectSessionResponse,
@@ -148,7 +148,7 @@ class ActivityCalls(ClientBase):
         scope: str | None = None,
         session: Id | None = None,
     ) -> of_claims.AddFactResponse:
-        """Stores a fact that was verified on a day; `domains`: hosts of pages that say so."""
+        """Stores a fact that was verified on a day; `domains`: hosts of pages that confirm it."""
         body = drop_none(topic=topic, statement=statement, confidence=confidence, verified=verified)
         body |= drop_none(domains=domains, kind=kind, scope=scope, session=session)
         return await self.request(of_claims.AddFactResponse, "POST", "/v1/facts", body=body)
@@ -169,7 +169,7 @@ class ActivityCalls(ClientBase):
     def list_undigested(
         self, *, scope: str | None = None
     ) -> AsyncIterator[of_dreams.UndigestedScope]:
-        """What waits to be digested, by scope."""
+        """Lists the backlog of undigested turns, by scope."""
         return self.paginate(of_dreams.UndigestedPage, "/v1/dream", drop_none(scope=scope))
 
     def list_dreams(self, *, scope: str | None = None) -> AsyncIterator[of_dreams.DreamRun]:
@@ -177,7 +177,9 @@ class ActivityCalls(ClientBase):
         return self.paginate(of_dreams.DreamPage, "/v1/dreams", drop_none(scope=scope))
 
     async def get_dream(self, id: Id, *, cursor: str | None = None) -> of_dreams.DreamDetail:
-        """What one dream did and why; its decisions by the page, `next` is the cursor of more."""
+        """Returns the actions of one dream with reasons; decisions are paged, `next` is the next
+        cursor.
+        """
         return await self.request(
             of_dreams.DreamDetail,
             "GET",
@@ -186,7 +188,7 @@ class ActivityCalls(ClientBase):
         )
 
     def list_summaries(self, *, scope: str | None = None) -> AsyncIterator[of_dreams.ScopeSummary]:
-        """What stands in each scope, and the memories that it rests on."""
+        """Lists the current summary of each scope, and the memories that it is based on."""
         return self.paginate(of_dreams.SummaryPage, "/v1/dream/summaries", drop_none(scope=scope))
 
     def list_summary_versions(self, scope: str) -> AsyncIterator[of_dreams.ScopeSummary]:
@@ -197,11 +199,11 @@ class ActivityCalls(ClientBase):
     async def run_maintenance(
         self, *, steps: Sequence[str] | None = None, dry_run: bool = False
     ) -> of_tending.MaintenanceResponse:
-        """Tends the graph of the tenant now: archives, promotes, merges, ranks.
+        """Runs maintenance of the tenant's graph now: archives, promotes, merges, ranks.
 
-        `steps`: run these only, as `archive` and `collect`; `dry_run`: counts what would be done by
-        the passes that can tell, and changes nothing. Raises `Refused` with `forbidden` where the
-        key may not.
+        `steps`: only these, such as `archive` and `collect`. `dry_run`: counts the effects of the
+        passes that support it, and changes nothing. Raises `Refused` with `forbidden` if the key
+        may not do this.
         """
         query = {"dry_run": dry_run, **drop_none(steps=steps)}
         return await self.request(
@@ -211,7 +213,7 @@ class ActivityCalls(ClientBase):
     async def announce_git_change(
         self, change: of_git.GitChange | Mapping[str, Any]
     ) -> of_git.GitChangeResponse:
-        """Tells what a push changed; the same change told again is a duplicate."""
+        """Announces the changes of a push; a repeated announcement is a duplicate."""
         return await self.request(of_git.GitChangeResponse, "POST", "/v1/git/changes", body=change)
 
     def list_stale(
@@ -221,11 +223,11 @@ class ActivityCalls(ClientBase):
         return self.paginate(of_git.StalePage, "/v1/stale", drop_none(project=project, scope=scope))
 
     def list_reviews(self, *, state: str | None = None) -> AsyncIterator[of_reviews.ReviewBody]:
-        """What a language model says of memories in doubt; without a `state`, what is open."""
+        """Lists a model's reviews of doubtful memories; without a `state`, the open ones."""
         return self.paginate(of_reviews.ReviewPage, "/v1/reviews", drop_none(state=state))
 
     async def accept_review(self, id: Id) -> of_reviews.ReviewDecisionResponse:
-        """Does to the memory what a review says."""
+        """Applies a review to its memory."""
         return await self.request(
             of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/accept"
         )
@@ -254,5 +256,5 @@ class ActivityCalls(ClientBase):
         return self.paginate(of_traces.TracePage, "/v1/traces", drop_none(session=session))
 
     async def get_trace(self, id: str) -> of_traces.TraceDetail:
-        """How one recall came to its answer."""
+        """Returns the trace of one recall."""
         return await self.request(of_traces.TraceDetail, "GET", f"/v1/traces/{quote_segment(id)}")

@@ -31,9 +31,10 @@ class AdministrationCalls(ClientBase):
     """Calls of those who run it."""
 
     async def get_readiness(self) -> Mapping[str, Any]:
-        """`get_readiness`, and each check with a hint where it fails. Raises `Unavailable` where
-        none
-        answers; not where a check fails."""
+        """Returns the readiness, and each check with a hint if it fails.
+
+        Raises `Unavailable` if no server answers, but not if a check fails.
+        """
         response = await self._transport.call("GET", "/ready")
         return {"ready": response.status == 200, **(response.body or {})}
 
@@ -51,9 +52,11 @@ class AdministrationCalls(ClientBase):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AsyncIterator[of_admin.AuditEntryBody]:
-        """Who read and changed what, newest first: `principal` is an agent or a key's id,
-        `action` words
-        in it, `subject` an id or name that it was about."""
+        """Lists reads and changes, newest first.
+
+        `principal`: an agent or a key's id. `action`: words of the action. `subject`: the id or
+        name affected.
+        """
         query = drop_none(
             actor=principal,
             action=action,
@@ -116,7 +119,7 @@ class AdministrationCalls(ClientBase):
     async def delete_project(
         self, name: str, *, cursor: str | None = None
     ) -> of_admin.DeletionResponse:
-        """Deletes a project for good; not `done`: call again with its `next` as `cursor`."""
+        """Deletes a project permanently; if not `done`, call again with its `next` as `cursor`."""
         path, query = f"/v1/admin/projects/{quote_segment(name)}", drop_none(cursor=cursor)
         return await self.request(of_admin.DeletionResponse, "DELETE", path, query=query)
 
@@ -127,9 +130,9 @@ class AdministrationCalls(ClientBase):
     async def delete_scope(
         self, scope: str, *, include_descendants: bool = False, cursor: str | None = None
     ) -> of_admin.DeletionResponse:
-        """Deletes a scope for good, and with `include_descendants` all scopes below it.
+        """Deletes a scope permanently, and with `include_descendants` all scopes below it.
 
-        Where the answer is not `done`, call again with its `next`.
+        If the answer is not `done`, call again with its `next`.
         """
         query = drop_none(scope=scope, include_descendants=include_descendants, cursor=cursor)
         return await self.request(
@@ -144,7 +147,7 @@ class AdministrationCalls(ClientBase):
         )
 
     async def get_tenant_settings(self) -> of_dreams.TenantSettingsBody:
-        """What holds for all scopes of the tenant."""
+        """Returns the settings that apply to all scopes of the tenant."""
         return await self.request(of_dreams.TenantSettingsBody, "GET", "/v1/admin/settings")
 
     async def update_tenant_settings(
@@ -156,7 +159,7 @@ class AdministrationCalls(ClientBase):
         )
 
     async def get_project_settings(self, name: str) -> of_context.ProjectSettingsBody:
-        """What a project has set."""
+        """Returns the settings of a project."""
         path = f"/v1/projects/{quote_segment(name)}/settings"
         return await self.request(of_context.ProjectSettingsBody, "GET", path)
 
@@ -189,7 +192,10 @@ class AdministrationCalls(ClientBase):
         secret: bool | None = None,
         version: int | None = None,
     ) -> of_vault.VaultWriteResponse:
-        """Puts an entry. `version`: only where that one stands, 0 for none; else `conflict`."""
+        """Puts an entry.
+
+        `version`: the expected current version, 0 for a new entry; else `conflict`.
+        """
         body = {"value": value, **drop_none(secret=secret, version=version)}
         path, query = f"/v1/vault/{quote_segment(key)}", drop_none(scope=scope)
         return await self.request(of_vault.VaultWriteResponse, "PUT", path, query=query, body=body)
@@ -206,7 +212,7 @@ class AdministrationCalls(ClientBase):
         return self.paginate(of_vault.VaultSuggestionPage, "/v1/vault/suggestions")
 
     async def get_redaction_status(self) -> of_vault.RedactionBackfillStatus:
-        """How far older texts were gone through since a secret was put."""
+        """Returns the progress of redacting older texts since a secret was added."""
         return await self.request(
             of_vault.RedactionBackfillStatus, "GET", "/v1/vault/redaction-status"
         )

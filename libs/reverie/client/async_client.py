@@ -53,7 +53,7 @@ class AsyncSession:
         if error is None:
             await self._end()
             return
-        # What went wrong in the block is what its caller should see.
+        # The caller should see the error of the block.
         with suppress(ReverieError):
             await self._end()
 
@@ -67,12 +67,12 @@ class AsyncSession:
 
     @property
     def scope(self) -> str:
-        """Where its memories go."""
+        """The scope of its memories."""
         return self._started_session.scope
 
     @property
     def context(self) -> str:
-        """What to know before starting, as fenced Markdown."""
+        """Returns the context for a start, as fenced Markdown."""
         return self._started_session.context
 
     async def append_turn(
@@ -89,7 +89,7 @@ class AsyncSession:
         return await self._reverie.append_turns(self.id, [turn])
 
     async def preflow(self, query: str, **fields: Any) -> PreflowResponse:
-        """What to know for the next turn, without what was given before."""
+        """Returns the memories for the next turn, without those given before."""
         return await self._reverie.preflow(self.id, query, **fields)
 
     @property

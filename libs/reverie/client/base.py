@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 
 class LazyModule:
-    """Stands for a module until one of its names is asked for."""
+    """A placeholder for a module, which is imported when an attribute is first used."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -32,7 +32,7 @@ Self = TypeVar("Self", bound="ClientBase")
 BodyT = TypeVar("BodyT", bound="BaseModel")
 
 PAGE_SIZE = 100
-"""How many items a list asks for at a time."""
+"""The page size of lists."""
 
 
 class ClientBase:
@@ -130,7 +130,7 @@ def quote_segment(value: object) -> str:
 
 
 def if_match_header(version: int | None) -> dict[str, str]:
-    """The header of an edit that only holds where `version` stands."""
+    """Builds the header of an edit that applies only if `version` is current."""
     return {} if version is None else {"If-Match": f'"{version}"'}
 
 

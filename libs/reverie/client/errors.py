@@ -32,7 +32,7 @@ class ApiError(ReverieError):
 
 
 def parse_problem(status: int, body: object) -> Problem:
-    """The problem document of an answer; what is none (a proxy's page) becomes one."""
+    """Parses the problem document of an answer; converts other content to one."""
     try:
         return Problem.model_validate(body)
     except ValidationError:

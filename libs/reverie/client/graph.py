@@ -79,6 +79,6 @@ class GraphCalls(ClientBase):
     async def get_graph_stats(
         self, *, project: str | None = None, scope: str | None = None
     ) -> of_graph.GraphStats:
-        """The graph in numbers, as far as the key may read."""
+        """Returns counts of the graph that the key may read."""
         query = drop_none(project=project, scope=scope)
         return await self.request(of_graph.GraphStats, "GET", "/v1/graph/stats", query=query)

@@ -60,9 +60,9 @@ class MemoryCalls(ClientBase):
         return await self.request(of_recall.RecallResponse, "POST", "/v1/recall", body=body)
 
     async def recall_as_text(self, query: str, **fields: Unpack[RecallFields]) -> str:
-        """What answers a question, fenced, for a prompt; empty where nothing does.
+        """Returns the recalled memories as fenced text for a prompt; empty if there are none.
 
-        What stands in the fence is labelled as data, and is not taken in include_seen as new.
+        Text inside the fence is labelled as data, and is not ingested again as new.
         """
         from reverie.domain.context.text_rendering import render_memories
 
@@ -79,7 +79,7 @@ class MemoryCalls(ClientBase):
         compacted: bool = False,
         include_seen: bool = False,
     ) -> of_preflow.PreflowResponse:
-        """What a session should know for its next turn, without what it was given before."""
+        """Returns the memories for a session's next turn, without those given before."""
         body = drop_none(session=session, query=query, files=files, budget_tokens=budget_tokens)
         body |= {"compacted": compacted, "include_seen": include_seen}
         return await self.request(of_preflow.PreflowResponse, "POST", "/v1/preflow", body=body)
@@ -93,7 +93,9 @@ class MemoryCalls(ClientBase):
         files: Sequence[str] | None = None,
         budget_tokens: int | None = None,
     ) -> of_context.ContextResponse:
-        """What to know before starting: of a `project`, a `session`, or all the key may read."""
+        """Returns the context for a start: of a `project`, a `session`, or all that the key may
+        read.
+        """
         query = drop_none(
             project=project, session=session, scope=scope, files=files, budget_tokens=budget_tokens
         )
@@ -136,7 +138,7 @@ class MemoryCalls(ClientBase):
     async def edit_memory(
         self, id: Id, changes: Mapping[str, Any], *, version: int | None = None
     ) -> of_edits.MemoryChangeResponse:
-        """Changes fields of a memory. `precondition_failed`: it is not `version` that stands."""
+        """Changes fields of a memory. Raises `precondition_failed` if `version` is not current."""
         path, headers = f"/v1/memories/{quote_segment(id)}", if_match_header(version)
         return await self.request(
             of_edits.MemoryChangeResponse, "PATCH", path, body=changes, headers=headers
@@ -177,7 +179,7 @@ class MemoryCalls(ClientBase):
         )
 
     async def confirm(self, id: Id) -> of_edits.ConfirmMemoryResponse:
-        """Says that a memory holds as the code stands: what made it doubtful is cleared."""
+        """Confirms that a memory agrees with the current code, and clears its doubts."""
         return await self.request(
             of_edits.ConfirmMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/confirm"
         )
@@ -189,7 +191,7 @@ class MemoryCalls(ClientBase):
         )
 
     async def pin(self, id: Id) -> of_edits.MemoryChangeResponse:
-        """Pins a memory: it does not fade, and is told at every start."""
+        """Pins a memory: it does not fade, and is included in every start context."""
         return await self.request(
             of_edits.MemoryChangeResponse, "PUT", f"/v1/memories/{quote_segment(id)}/pin"
         )
@@ -207,7 +209,7 @@ class MemoryCalls(ClientBase):
         )
 
     async def get_provenance(self, id: Id) -> of_edits.MemoryProvenanceResponse:
-        """Where a memory came from: session, turns, commit, what it replaced."""
+        """Returns the origin of a memory: session, turns, commit, and the memories it replaced."""
         return await self.request(
             of_edits.MemoryProvenanceResponse, "GET", f"/v1/memories/{quote_segment(id)}/provenance"
         )

@@ -22,7 +22,7 @@ class BlockingPortal:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """What it gives, or raises; it is cancelled where the wait is broken off."""
+        """Runs it and returns its result, or raises; cancels it if the wait is interrupted."""
         if self.is_closed:
             coroutine.close()
             raise RuntimeError("the client is closed")
@@ -34,7 +34,7 @@ class BlockingPortal:
             raise
 
     def iterate(self, items: AsyncIterator[Result]) -> Iterator[Result]:
-        """The items, one at a time, as they are taken; what is left is given up."""
+        """Yields the items one at a time, as they are consumed; the rest is discarded."""
         try:
             while (item := self.run(_next(items))) is not _END:
                 yield item

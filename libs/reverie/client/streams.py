@@ -22,9 +22,9 @@ _MAX_RECONNECT_DELAY = 5.0
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """Something happened; `cursor` is where to resume from.
+    """An event; `cursor` is the position to resume from.
 
-    The event `reset` says that events are lost for good: what is known should be read anew.
+    The event `reset` means that events are lost permanently: read the state again.
     """
 
     event: str
@@ -43,10 +43,10 @@ class StreamCalls(ClientBase):
         event: Sequence[str] | None = None,
         after: str | None = None,
     ) -> AsyncIterator[StreamEvent]:
-        """What happens to memories, from now on or from the place `after`, without an end.
+        """Yields events of memories without end, from now on or from the position `after`.
 
-        A connection that breaks is made anew and goes on where it was. Raises `Unavailable` once
-        as many tries as the client has failed in a row.
+        A broken connection is reopened and resumes. Raises `Unavailable` once as many attempts as
+        the client allows have failed in a row.
         """
         from reverie.contracts.event_stream import read_server_sent_events
 
@@ -71,9 +71,9 @@ class StreamCalls(ClientBase):
         format: Literal["jsonl", "markdown", "obsidian"] = "jsonl",
         scope: Sequence[str] | None = None,
     ) -> AsyncIterator[bytes]:
-        """All that the key may read, in pieces: JSON lines, or a tar of Markdown files.
+        """Exports all that the key may read, in pieces: JSON lines, or a tar of Markdown files.
 
-        Raises `Unavailable` where it breaks off: what came is not whole then.
+        Raises `Unavailable` if the export breaks off: the received data is incomplete then.
         """
         query = drop_none(format=format, scope=scope)
         async with self._transport.stream("GET", "/v1/export", query) as stream:

@@ -74,7 +74,7 @@ class Session(_BlockingClient):
     append_turn = blocking(AsyncSession.append_turn)
 
     def preflow(self, query: str, **fields: Any) -> PreflowResponse:
-        """What to know for the next turn, without what was given before."""
+        """Returns the memories for the next turn, without those given before."""
         return self._portal.run(self._inner.preflow(query, **fields))
 
     @property
@@ -89,7 +89,7 @@ class Session(_BlockingClient):
 
     @property
     def context(self) -> str:
-        """What to know before starting, as fenced Markdown."""
+        """Returns the context for a start, as fenced Markdown."""
         return self._inner.context
 
     @property

@@ -38,17 +38,17 @@ _UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 _CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 """Before the answer came, or in the midst of it."""
 _POSITION_HEADER = "Reverie-Position"
-"""Where a write stands, which reads name so that they see it, whichever server answers them."""
+"""The position of a write, which reads send so that they see it, whichever server answers."""
 _MAX_RETRY_AFTER = 10.0
 _CONNECT_TIMEOUT = 5.0
 _STREAM_READ_TIMEOUT = 60.0
-"""A stream that is alive says so more often."""
+"""Seconds without data after which a stream counts as dead; a live one sends more often."""
 _JITTER = wait_random_exponential(multiplier=0.1, max=2.0)
 
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """What came back. `body` is decoded JSON, or text where it is none."""
+    """A response. `body` is decoded JSON, or text if it is not JSON."""
 
     status: int
     body: Any
@@ -62,11 +62,10 @@ class _ResponseLost(Exception):
 class HttpTransport:
     """Calls one gateway.
 
-    `timeout`: seconds for one try. `max_attempts`: how often at most a call is made. A call is
-    made again where the gateway does not answer: what changes something carries an
-    `Idempotency-Key`, so that its effects happen once. What is too many (429) is asked again
-    where there is room within ten seconds. `ca`: a PEM file with authorities to trust beside the
-    system's.
+    `timeout`: seconds for one attempt. `max_attempts`: the most attempts of a call. A call is
+    repeated if the gateway does not answer; calls that change something send an `Idempotency-Key`,
+    so that effects happen once. After a 429, the call is repeated if there is capacity within ten
+    seconds. `ca`: a PEM file of authorities to trust in addition to the system's.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class HttpTransport:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> ApiResponse:
-        """The gateway's answer, a refusal too. Raises `Unavailable` where there is none."""
+        """Returns the gateway's answer, even a refusal. Raises `Unavailable` if there is none."""
         is_read = method in _READ_METHODS or path in _READ_PATHS
         request_headers = dict(headers or {})
         if not is_read:
@@ -142,7 +141,10 @@ class HttpTransport:
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """A good answer, read as it comes. Raises `Refused`, and `Unavailable` where it breaks."""
+        """Streams a successful answer.
+
+        Raises `Refused`, or `Unavailable` if the connection breaks.
+        """
         timeout = aiohttp.ClientTimeout(
             sock_connect=_CONNECT_TIMEOUT, sock_read=_STREAM_READ_TIMEOUT
         )
@@ -220,7 +222,7 @@ class HttpTransport:
 
 
 def _encode_query(query: Query | None) -> str:
-    """The parameters as they stand in the address; what is None is left out, lists repeat."""
+    """Encodes the query parameters of the URL; None is left out, lists repeat the name."""
     pairs = [
         (name, _to_text(item))
         for name, value in (query or {}).items()
@@ -258,7 +260,7 @@ def _retry_after(response: ApiResponse) -> float:
 
 
 def _retry_delay(state: RetryCallState) -> float:
-    """What the gateway asks for (`Retry-After`, seconds), and never all clients at once."""
+    """Returns the delay from `Retry-After` in seconds, with jitter."""
     outcome = state.outcome
     requested = 0.0
     if outcome is not None and not outcome.failed:
