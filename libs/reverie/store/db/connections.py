@@ -57,7 +57,10 @@ OUTAGE_ERRORS = (
 
 
 IDLE_CONNECTION_SECONDS = 30
-"""A connection that nobody used so long is closed: its server process takes 3 to 15 MB."""
+"""Idle connections close after this time: a server process takes 3 to 28 MB.
+
+The next recall opens them again and takes about 0.13 s longer.
+"""
 PLAN_CACHE_SECONDS = 60
 """A plan is made anew then: what was planned for a small table must not stay when it has grown."""
 
