@@ -39,9 +39,10 @@ _NORM = "LayerNormalization <axis = -1, epsilon = 1e-12>"
 
 
 def encoder_nodes(layers: int, heads: int, width: int, words: str, linear: Linear) -> str:
-    """A BERT encoder; the last hidden states are `hidden_<layers>`. `words`: the lookup of words.
+    """Returns the nodes of a BERT encoder; the last hidden states are `hidden_<layers>`.
 
-    All tokens are of the first type: `positions` holds that type's embedding too.
+    `words`: the lookup of words. All tokens are of the first type: `positions` includes the
+    embedding of that type.
     """
     start = f"""
     zero = Constant <value_ints = [0]> ()
@@ -184,7 +185,7 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
 
 
 def build_e5(data: bytes) -> tuple[onnx.ModelProto, str]:
-    """The graph of multilingual-e5-small, whose matrices stay in 4 bits, and its tokenizer."""
+    """Builds the graph of multilingual-e5-small, with 4-bit matrices, and its tokenizer."""
     weights = read_e5_weights(data)
     constants = to_constants(weights.arrays)
     for name, matrix in weights.matrices.items():

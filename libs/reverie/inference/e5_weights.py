@@ -50,7 +50,7 @@ class BlockMatrix:
 
 @dataclass(frozen=True)
 class E5Weights:
-    """What the file holds; arrays and matrices go by BERT's names, `.` written `_`."""
+    """The contents of the file; arrays and matrices have BERT's names, with `.` written `_`."""
 
     width: int
     layers: int
@@ -62,7 +62,10 @@ class E5Weights:
 
 
 def read_e5_weights(data: bytes) -> E5Weights:
-    """What the file holds. Its hash was checked: another file fails in any way."""
+    """Reads the weights from a file whose hash was checked.
+
+    Any other file gives undefined errors.
+    """
     file = io.BytesIO(data)
 
     def read(struct_format: str) -> tuple[Any, ...]:
@@ -88,7 +91,7 @@ def read_e5_weights(data: bytes) -> E5Weights:
             continue
         blocks = np.frombuffer(data, _BLOCK_DTYPE, count // BLOCK_SIZE, start)
         values = np.concatenate([blocks["pairs"] & 15, blocks["pairs"] >> 4], axis=1)
-        # Only the way back from the wide layer has wider rows.
+        # Only the feed-forward output matrix has 4 * width columns.
         columns = 4 * width if name.endswith("_output_dense") and "attention" not in name else width
         matrices[name] = BlockMatrix(
             values.reshape(-1, columns),

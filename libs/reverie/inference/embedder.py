@@ -48,9 +48,9 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """float32 (len(texts), dims), rows of length 1, in the order of the texts.
+        """Returns float32 (len(texts), dims), rows of length 1, in the order of the texts.
 
-        Raises `Unavailable` where the model cannot take the texts now.
+        Raises `Unavailable` if the model cannot process the texts now.
         """
         ...
 
@@ -66,7 +66,7 @@ class OnnxEmbedder(OnnxModel):
     def from_spec(
         cls, model: ModelSpec, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING_CALLS
     ) -> OnnxEmbedder:
-        """A known model, whose files are in a folder."""
+        """Creates the embedder of a known model from its folder."""
         graph = folder / model.graph_file
         runner = OnnxRunner(model.name, graph, model.max_tokens, threads, max_waiting, NO_BATCHING)
         return cls(model.name, runner, model.dims, model.pooling)
@@ -88,7 +88,7 @@ class OnnxEmbedder(OnnxModel):
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
         rows = await self._runner.run(texts)
-        # The first token ([CLS]) stands for the text in the BGE models.
+        # In the BGE models, the first token ([CLS]) represents the text.
         return normalize_rows(
             np.stack([row[0] if self._pooling == "cls" else row.mean(0) for row in rows])
         )
@@ -103,7 +103,7 @@ def load_embedder(
     *,
     download: bool = True,
 ) -> OnnxEmbedder:
-    """The embedder of that name, its files fetched where they must be. Blocks while loading.
+    """Returns the embedder of that name; downloads its files if needed. Blocks while loading.
 
     Raises as `resolve_model` does.
     """

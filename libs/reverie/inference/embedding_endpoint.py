@@ -38,7 +38,7 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class EmbeddingEndpoint:
-    """Where a model answers: the address before `/embeddings`, its vectors' length, a key."""
+    """An embedding endpoint: the address before `/embeddings`, the length of its vectors, a key."""
 
     url: str
     dims: int
@@ -48,7 +48,7 @@ class EmbeddingEndpoint:
 def build_embedding_endpoint(
     url: str | None, dims: int | None, key: SecretStr | None
 ) -> EmbeddingEndpoint | None:
-    """The endpoint of the settings; None where they name none. Raises `Misconfigured`."""
+    """Returns the endpoint of the settings; None if not configured. Raises `Misconfigured`."""
     if url is None:
         return None
     if dims is None:
@@ -57,11 +57,11 @@ def build_embedding_endpoint(
 
 
 class _RetryableEndpointError(Exception):
-    """Worth another try: busy, or not reached."""
+    """A temporary error: the endpoint is busy or was not reached."""
 
 
 class EndpointEmbedder:
-    """Sends texts in batches, several at once; tries again what is worth it; scales to length 1."""
+    """Sends batches concurrently, retries temporary errors, normalizes vectors."""
 
     def __init__(self, name: str, endpoint: EmbeddingEndpoint) -> None:
         self.name = name
@@ -77,9 +77,9 @@ class EndpointEmbedder:
         self._metrics = metrics
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """float32 (len(texts), dims), rows of length 1.
+        """Returns float32 (len(texts), dims), rows of length 1.
 
-        Raises `Unavailable` where the endpoint does not answer, or with something else.
+        Raises `Unavailable` if the endpoint does not respond or the response is invalid.
         """
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)

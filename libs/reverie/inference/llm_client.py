@@ -40,7 +40,7 @@ class CircuitBreaker:
         self._open_until = 0.0
 
     def is_open(self) -> bool:
-        """Whether a call is to be spared. After the rest the first that asks may try."""
+        """Whether calls are rejected. After the pause, the first caller may try again."""
         if self._failures < self._limit:
             return False
         if self._clock() < self._open_until:
@@ -88,7 +88,7 @@ class LanguageMetrics:
         )
 
     def observe_call(self, task: str, outcome: str, call_usage: CallUsage, seconds: float) -> None:
-        """Counts one call, what it cost and how long it took."""
+        """Records one call, its cost and its duration."""
         self._seconds.labels(task, outcome).observe(seconds, _current_exemplar())
         self._calls.labels(task, outcome).inc()
         self._tokens.labels(task, "sent").inc(call_usage.input_tokens)
@@ -96,7 +96,7 @@ class LanguageMetrics:
 
 
 def _current_exemplar() -> dict[str, str] | None:
-    """The trace that a call is part of, where its spans are kept."""
+    """The trace that a call is part of, if its spans are recorded."""
     context = trace.get_current_span().get_span_context()
     sampled = context.is_valid and context.trace_flags.sampled
     return {"trace_id": format(context.trace_id, "032x")} if sampled else None
@@ -131,7 +131,7 @@ class LanguageModel:
 
     @property
     def name(self) -> str:
-        """The model's name, as it is recorded beside what it made."""
+        """The model's name, as recorded with its results."""
         return self.endpoint.model
 
     async def ask(
@@ -143,10 +143,10 @@ class LanguageModel:
         usage: UsageTally | None = None,
         time_limit: float | None = None,
     ) -> OutputT:
-        """The answer to a prompt about a text that is fenced already. Raises `LanguageModelError`.
+        """Returns the model's output for a prompt about a text that is already fenced.
 
-        Each try takes one call of the tenant's budget, also one that fails. `time_limit`: seconds
-        for all tries together.
+        Raises `LanguageModelError`. Each try uses one call of the tenant's budget, even if it
+        fails. `time_limit`: seconds for all tries together.
         """
         usage = usage or UsageTally()
         retrying = AsyncRetrying(
@@ -193,7 +193,7 @@ class LanguageModel:
         failed = 1
         try:
             async with self._semaphore:
-                # What it waits for its turn is not the model's.
+                # The time in the queue is not the model's.
                 started = perf_counter()
                 try:
                     answer = await transport.ask(
@@ -225,7 +225,7 @@ class LanguageModel:
             )
 
     async def _get_transport(self) -> LanguageModelTransport:
-        """The wire, opened in a thread, for the import takes seconds."""
+        """Returns the transport. It is opened in a thread, because its import takes seconds."""
         async with self._transport_lock:
             if self._transport is None:
                 self._transport = await asyncio.to_thread(_create_transport, self.endpoint)
@@ -236,7 +236,8 @@ class LanguageModel:
 async def open_language_model(
     endpoint: LanguageEndpoint | None, budget: LanguageBudget, registry: CollectorRegistry
 ) -> AsyncIterator[LanguageModel | None]:
-    """The model behind an endpoint, None where there is none. It connects at the first question."""
+    """Returns the model behind an endpoint, None if there is none. It connects at the first
+    question."""
     metrics = LanguageMetrics(registry)
     model = LanguageModel(endpoint, budget, metrics=metrics) if endpoint else None
     try:
@@ -254,7 +255,7 @@ def _create_transport(endpoint: LanguageEndpoint) -> LanguageModelTransport:
 
 
 def _retry_delay(first_delay: float, state: RetryCallState) -> float:
-    """What the endpoint asked for, else longer after each try; seconds."""
+    """Seconds before the next try: as the endpoint requested, else longer after each try."""
     error = state.outcome.exception() if state.outcome else None
     requested_delay = error.retry_after if isinstance(error, RetryableLanguageModelError) else None
     backoff_delay = backing_off(multiplier=first_delay, max=8.0)(state)

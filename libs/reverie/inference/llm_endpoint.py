@@ -24,11 +24,12 @@ DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api
 
 @dataclass(frozen=True)
 class LanguageEndpoint:
-    """Where a language model answers, and how it is asked.
+    """Address and call parameters of a language model.
 
-    `output_mode`: the answer comes as a call of a tool, by a JSON schema, or as JSON in the text.
-    `timeout` for one call; `attempts` of them where the first is refused as too many or fails,
-    `retry_delay` seconds before the second at most, more before the next.
+    `output_mode`: the output is a tool call, follows a JSON schema, or is JSON in the text.
+    `timeout`: seconds for one call. `attempts`: the number of calls if the first fails or is
+    rate-limited. `retry_delay`: the maximum seconds before the second call; longer before the next
+    ones.
     """
 
     provider: LanguageProvider
@@ -43,7 +44,7 @@ class LanguageEndpoint:
 
 
 class LanguageSettings(Protocol):
-    """What the settings say of a language model."""
+    """The settings of a language model."""
 
     @property
     def llm_provider(self) -> LanguageProvider: ...
@@ -60,7 +61,10 @@ class LanguageSettings(Protocol):
 
 
 def build_language_endpoint(settings: LanguageSettings) -> LanguageEndpoint | None:
-    """The endpoint of the settings; None where they name no provider. Raises `Misconfigured`."""
+    """Returns the endpoint of the settings; None if they name no provider.
+
+    Raises `Misconfigured`.
+    """
     provider, model = settings.llm_provider, settings.llm_model.strip()
     if provider == "none":
         return None
@@ -73,11 +77,11 @@ def build_language_endpoint(settings: LanguageSettings) -> LanguageEndpoint | No
 
 
 class LanguageModelError(Exception):
-    """The model gave no answer that can be used; the text is a reason without any content."""
+    """The model returned no usable output; the text is a reason without any content."""
 
 
 class RetryableLanguageModelError(LanguageModelError):
-    """Not answered, and worth another try, `retry_after` seconds if the endpoint said so."""
+    """A failed call that can be retried, after `retry_after` seconds if the endpoint set them."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
@@ -85,14 +89,14 @@ class RetryableLanguageModelError(LanguageModelError):
 
 
 class LanguageCallRejected(LanguageModelError):
-    """The budget is spent, or the model rests after failures: nothing was sent."""
+    """The budget is spent, or the circuit breaker is open: nothing was sent."""
 
 
 class LanguageBudget(Protocol):
-    """Counts what each tenant asks in a day."""
+    """Counts the calls of each tenant in a day."""
 
     async def reserve_call(self, tenant: int, principal: Principal | None) -> bool:
-        """Whether one more call fits the day's budget; it is counted then, come what may."""
+        """Whether one more call fits the day's budget. The call is counted even if it fails."""
         ...
 
     async def record_usage(
@@ -110,7 +114,7 @@ class LanguageBudget(Protocol):
 
 @dataclass
 class CallUsage:
-    """What one question cost: requests sent, tokens sent and received."""
+    """The cost of one question: requests sent, tokens sent and received."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -119,9 +123,9 @@ class CallUsage:
 
 @dataclass
 class UsageTally:
-    """What one piece of work has asked: calls, those in vain, tokens, and why it made do.
+    """The usage of one task: calls, failed calls, tokens, and why it fell back to rules.
 
-    `principal`: the holder of the key that asks, whose own budget counts too; None for background
+    `principal`: the holder of the calling key, whose own budget counts too; None for background
     work.
     """
 
@@ -149,7 +153,7 @@ PROBE_TIMEOUT = 5.0
 
 
 def find_endpoint_problem(endpoint: LanguageEndpoint) -> str | None:
-    """What is wrong with the endpoint, None where it answers: it is asked for its models."""
+    """Returns the problem of an endpoint, or None if it responds. Requests its list of models."""
     path = "/v1/models" if endpoint.provider == "anthropic" else "/models"
     request = urllib.request.Request(  # noqa: S310 (the setting admits http and https only)
         endpoint.url + path, headers=_probe_headers(endpoint)

@@ -37,13 +37,13 @@ class TaskPrompt:
 
     @property
     def label(self) -> str:
-        """As it is recorded beside what it made: `distil/1`."""
+        """The label recorded with the results: `distil/1`."""
         return f"{self.name}/{self.version}"
 
 
 @cache
 def load_prompts() -> dict[str, TaskPrompt]:
-    """All prompts by name. Raises `ValueError` where a name has two versions."""
+    """Loads all prompts by name. Raises `ValueError` if a name has two versions."""
     loaded: dict[str, TaskPrompt] = {}
     for file in (files("reverie.inference") / "prompts").iterdir():
         name, version, kind = file.name.split(".")

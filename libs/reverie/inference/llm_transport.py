@@ -35,7 +35,7 @@ from reverie.inference.llm_endpoint import (
 )
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
-"""Bytes of an answer; a longer one is no answer."""
+"""Maximum bytes of a response; a longer one is rejected."""
 
 PLACEHOLDER_KEY = "none"
 
@@ -60,9 +60,9 @@ class LanguageModelTransport:
         name: str,
         call_usage: CallUsage,
     ) -> OutputT:
-        """One answer of a shape;
+        """Requests one output of the given type; retries once if the output does not match.
 
-        one that has it not is sent back once. Raises `LanguageModelError`.
+        Raises `LanguageModelError`.
         """
         output = _build_output_spec(self._endpoint, output_type, name)
         agent: Agent[object, OutputT] = Agent(
@@ -146,7 +146,7 @@ def _to_language_model_error(error: Exception) -> LanguageModelError:
 
 
 async def _limit_response(response: httpx2.Response) -> None:
-    """Lets no more be read of an answer than `MAX_RESPONSE_BYTES`."""
+    """Limits the bytes read from a response to `MAX_RESPONSE_BYTES`."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _LimitedStream(response.stream)
 

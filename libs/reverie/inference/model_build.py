@@ -1,4 +1,4 @@
-"""Has a model's graph made of its weights, once, and checks what was made by its hash."""
+"""Builds a model's graph from its weights, once, and verifies the result by its hash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONVERT = (sys.executable, "-P", "-m", "reverie.inference.convert_model")
 
 
 def find_build_problem(model: ModelSpec, folder: Path) -> str | None:
-    """What is wrong with the converted files in a folder; None where they are whole."""
+    """Returns the problem of the converted files in a folder; None if they are complete."""
     if not model.built_files:
         return None
     try:
@@ -32,9 +32,9 @@ def find_build_problem(model: ModelSpec, folder: Path) -> str | None:
 
 
 def ensure_built(model: ModelSpec, folder: Path) -> None:
-    """Converts the weights where that was not done yet, in a process of its own (2 to 10 s).
+    """Converts the weights if not done yet, in a separate process (2 to 10 s).
 
-    Raises `Unavailable` where that fails, as in a folder that cannot be written to.
+    Raises `Unavailable` if that fails, as in a folder without write permission.
     """
     if find_build_problem(model, folder) is None:
         return

@@ -1,4 +1,4 @@
-"""The known models: their files, sizes, SHA-256 hashes, dimensions and where each file is found."""
+"""The known models: their files, sizes, SHA-256 hashes, dimensions and download locations."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model: its shape, its vector table, its licence, and the places that carry its files.
+    """A model: its shape, its vector table, its licence, and the sources of its files.
 
-    `built_files`: what `convert_model` makes of the first file, the graph first; empty where that
-    is a graph. `is_sparse`: it weighs the `dims` words of its vocabulary; the others give a dense
-    vector of length `dims`.
+    `built_files`: the output of `convert_model` for the first file, the graph first; empty if that
+    file is a graph. `is_sparse`: it weights the `dims` words of its vocabulary; the others return a
+    dense vector of length `dims`.
     """
 
     name: str

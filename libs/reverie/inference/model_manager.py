@@ -40,10 +40,10 @@ _ESTIMATE = EstimatingTokenCounter()
 
 
 class ModelManager:
-    """Holds the models of a process. While they are missing, services search by words alone.
+    """The models of a process. While they are missing, services search by words alone.
 
-    `release_after`: seconds without a call after which a model leaves memory until the next call;
-    its graph is not loaded before the first call either.
+    `release_after`: seconds without a call after which a model is unloaded until the next call. Its
+    graph is not loaded before the first call either.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ModelManager:
         self._metrics = metrics
         self._cached_texts = cached_texts
         self.release_after: float | None = None
-        # None: wanted, and not loaded yet.
+        # None: requested, and not loaded yet.
         self._embedders: dict[str, Embedder | None] = {name: None}
         self._counters: dict[str, TokenCounter] = {}
         self._verified: set[str] = set()
@@ -82,7 +82,7 @@ class ModelManager:
         self._metrics = metrics
 
     async def run(self) -> None:
-        """Loads the wanted models, and tries again later where that fails. A background task."""
+        """Loads the requested models and retries later on failure. A background task."""
         while True:
             for name in [name for name, embedder in self._embedders.items() if embedder is None]:
                 with self._log_failure(name):
@@ -117,7 +117,7 @@ class ModelManager:
             self._first_attempt_done.set()
 
     async def load(self, name: str) -> Embedder:
-        """The embedder of that name, loaded now where it is not yet. Raises as loading does."""
+        """Returns the embedder of that name; loads it now if needed. Raises loading errors."""
         async with self._load_lock:
             embedder = self._embedders.get(name)
             if embedder is None:
@@ -128,17 +128,17 @@ class ModelManager:
         return embedder
 
     def request_loading(self, name: str) -> None:
-        """Has the embedder of that name loaded in the background, where it is not loaded."""
+        """Requests that the embedder of that name is loaded in the background, if not loaded."""
         if name not in self._embedders:
             self._embedders[name] = None
             self._load_requested.set()
 
     async def get_embedder(self, name: str = "", probe: Sequence[float] = ()) -> Embedder:
-        """The loaded embedder of that name, or of the configured name.
+        """Returns the loaded embedder of that name, or of the configured name.
 
         `probe`: the vector of `PROBE_TEXT` that is stored with the embedder's vectors; compared
-        once. Raises `Unavailable` where the embedder is not loaded, which is then requested, or
-        gives the probe another vector.
+        once. Raises `Unavailable` if the embedder is not loaded, and requests it. Also raises
+        `Unavailable` if its vector of the probe differs.
         """
         name = name or self._name
         embedder = self._embedders.get(name)
@@ -158,19 +158,19 @@ class ModelManager:
         return embedder
 
     def get_sparse_encoder(self) -> OnnxSparseEncoder:
-        """The sparse model. Raises `Unavailable` where it is not loaded."""
+        """Returns the sparse model. Raises `Unavailable` if it is not loaded."""
         if self.sparse_encoder is None:
             raise Unavailable(f"model {SPARSE_MODEL}", "`reverie models pull` fetches it")
         return self.sparse_encoder
 
     @property
     def uses_sparse(self) -> bool:
-        """Whether texts are to be encoded by the sparse model: it is loaded, or it should be."""
+        """Whether texts should be encoded by the sparse model: it is loaded, or it should be."""
         return self.sparse_encoder is not None or self._is_sparse_missing
 
     @property
     def counter(self) -> TokenCounter:
-        """The token counter of the configured model; an estimate where it has none."""
+        """The token counter of the configured model; an estimate if it has no counter."""
         return self._counters.get(self._name, _ESTIMATE)
 
     def get_counter(self, name: str) -> TokenCounter:
@@ -179,7 +179,7 @@ class ModelManager:
 
     @property
     def sparse_counter(self) -> TokenCounter:
-        """The token counter of the sparse model; an estimate where it is not loaded."""
+        """The token counter of the sparse model; an estimate if it is not loaded."""
         return self.sparse_encoder.counter if self.sparse_encoder else _ESTIMATE
 
     @property
@@ -217,7 +217,7 @@ class ModelManager:
             return
         except ReverieError as error:
             log.warning("model_missing", model=name, reason=str(error))
-        except Exception:  # a custom folder may hold anything
+        except Exception:  # a custom folder may contain any file
             log.exception("model_load_failed", model=name)
         if name != SPARSE_MODEL or self._is_sparse_missing:
             self._metrics.set_loaded(name, False)

