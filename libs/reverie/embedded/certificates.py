@@ -26,7 +26,7 @@ from reverie.embedded.home import write_private_file
 CA_DAYS: Final = 3650
 CERTIFICATE_DAYS: Final = 90
 RENEWAL_DAYS: Final = 30
-"""Days before its end in which a certificate is made anew; of an authority a year."""
+"""Days before expiry in which a certificate is renewed; for an authority a year."""
 CA_RENEWAL_DAYS: Final = 365
 _CLOCK_SKEW: Final = timedelta(hours=1)
 """For clocks that go slow."""
@@ -34,7 +34,7 @@ _CLOCK_SKEW: Final = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class CertificateFiles:
-    """Where the authority, the certificate and its key lie."""
+    """Paths of the authority, the certificate and its key."""
 
     ca: Path
     cert: Path
@@ -59,10 +59,10 @@ def collect_host_names(host: str, allowed_hosts: str = "") -> list[str]:
 
 
 def ensure_certificate(folder: Path, names: Iterable[str]) -> CertificateFiles:
-    """A certificate for these names stands in the folder, and holds for some time to come.
+    """Ensures that the folder has a valid certificate for these names.
 
-    Whatever is missing, ends soon or names others is made anew; keys are readable by their owner
-    alone. Calling it again is how it is renewed.
+    Creates a new one if it is missing, expires soon or has other names. Keys are readable by their
+    owner alone. Call it again to renew.
     """
     files, host_names = locate_files(folder), list(names)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -187,7 +187,7 @@ def _list_local_addresses() -> list[str]:
 
 
 def _load_or_create_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """The key in a file, made where there is none that can be read."""
+    """Returns the key in a file; creates it if there is no readable one."""
     try:
         existing = serialization.load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError):

@@ -34,7 +34,7 @@ class Home:
 
     @property
     def run(self) -> Path:
-        """What is running now: ports, process ids, the lock."""
+        """The folder of runtime state: ports, process ids, the lock."""
         return self.root / "run"
 
     @property
@@ -44,14 +44,14 @@ class Home:
 
     @property
     def bin(self) -> Path:
-        """A copy of the Postgres binaries, where the installed ones are unreadable."""
+        """The folder for a copy of the Postgres binaries, if the installed ones are unreadable."""
         return self.root / "bin"
 
 
 def open_home(root: Path) -> Home:
-    """The folder tree, created where missing; existing folders keep their modes.
+    """Opens the folder tree and creates missing folders; existing folders keep their modes.
 
-    Raises `Misconfigured` when the folder cannot be written.
+    Raises `Misconfigured` if the folder cannot be written.
     """
     home = Home(root.expanduser().resolve())
     try:
@@ -64,7 +64,7 @@ def open_home(root: Path) -> Home:
 
 
 def existing_home(root: Path) -> Home | None:
-    """The folder tree where there is one; nothing is created."""
+    """Returns the folder tree if it exists; creates nothing."""
     home = Home(root.expanduser().resolve())
     return home if home.run.is_dir() else None
 
@@ -95,7 +95,7 @@ def get_or_create_secret(home: Home, name: str) -> str:
 
 
 def read_secret(home: Home, name: str) -> str | None:
-    """The secret kept in `secrets/NAME`, or None."""
+    """Returns the secret in `secrets/NAME`, or None."""
     try:
         return (home.secrets / name).read_text().strip() or None
     except FileNotFoundError:
@@ -133,5 +133,5 @@ def read_run_file(home: Home, name: str) -> dict[str, Any]:
 
 
 def delete_run_file(home: Home, name: str) -> None:
-    """Forget the note in `run/NAME.json`."""
+    """Deletes the file `run/NAME.json`."""
     (home.run / f"{name}.json").unlink(missing_ok=True)

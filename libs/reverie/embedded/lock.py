@@ -13,7 +13,7 @@ from reverie.embedded.home import Home, read_run_file
 
 @contextmanager
 def hold_home_lock(home: Home) -> Iterator[None]:
-    """Hold the home folder. Raises `Conflict`, naming who runs, where another does."""
+    """Locks the home folder. Raises `Conflict`, naming the owner, if it is already locked."""
     fd = _open_lock_file(home)
     try:
         _acquire(fd, home)
@@ -44,7 +44,7 @@ def _acquire(fd: int, home: Home) -> None:
     # Not at the top: who only looks waits for nothing that it does not need.
     from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-    # Who only looks (`is_home_locked`) holds it for an instant, so one refusal is not believed.
+    # A check (`is_home_locked`) holds the lock for an instant, so one refusal is not final.
     retrying = Retrying(
         retry=retry_if_exception_type(BlockingIOError),
         stop=stop_after_delay(0.5),

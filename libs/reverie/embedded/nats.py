@@ -64,7 +64,10 @@ class NatsInstance:
         return f"nats://{ADMIN_USER}:{self.password}@{self.host}:{self.port}"
 
     def url_for(self, home: Home, service: str) -> str | None:
-        """The URL for a service, as the user that may do what it needs; None for one without."""
+        """The URL for a service, with the user of its permissions.
+
+        None for a service without one.
+        """
         if service not in PUBLISH_PERMISSIONS:
             return None
         password = get_or_create_secret(home, _secret_name(service))
@@ -72,9 +75,9 @@ class NatsInstance:
 
 
 def start(spec: NatsSpec) -> NatsInstance:
-    """Adopt the server that runs on this store, or start one. Answers when it takes clients.
+    """Adopts the server that runs on this store, or starts one. Returns when it accepts clients.
 
-    Raises `Misconfigured` (binary) and `Unavailable` (it does not come up).
+    Raises `Misconfigured` (binary) and `Unavailable` (it does not start).
     """
     existing = find(spec.home)
     if existing is not None:
@@ -108,13 +111,13 @@ def stop(server: NatsInstance) -> None:
 
 
 def is_running(server: NatsInstance) -> bool:
-    """Whether the server's process is there."""
+    """Whether the server's process is running."""
     child = server.child
     return child.poll() is None if child else processes.is_alive(server.pid)
 
 
 def is_healthy(server: NatsInstance) -> bool:
-    """Whether it takes our password and runs JetStream."""
+    """Whether it accepts our password and runs JetStream."""
     return _accepts_login(server, ADMIN_USER, server.password)
 
 
@@ -127,7 +130,7 @@ def _accepts_login(server: NatsInstance, user: str, password: str) -> bool:
 
 
 def _has_service_users(server: NatsInstance, home: Home) -> bool:
-    """Whether it was started with a user for each service; one of an older release was not."""
+    """Whether it was started with a user for each service; older releases had none."""
     return all(
         _accepts_login(server, user, get_or_create_secret(home, _secret_name(user)))
         for user in PUBLISH_PERMISSIONS
@@ -157,7 +160,7 @@ def _start_new(spec: NatsSpec) -> NatsInstance:
 
 
 def _move_streams_into_account(store: Path) -> None:
-    """Streams of a release that had no accounts lie in the one that a server has by itself."""
+    """Moves streams of a release without accounts out of the server's default account."""
     old_folder, new_folder = (store / "jetstream" / name for name in ("$G", ACCOUNT))
     if old_folder.is_dir() and not new_folder.exists():
         old_folder.rename(new_folder)

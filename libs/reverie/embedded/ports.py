@@ -17,7 +17,7 @@ RANDOM_ATTEMPTS = 64
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Whether a server could listen there now."""
+    """Whether a server could listen on the port now."""
     with socket.socket(_address_family(host)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -28,10 +28,10 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def find_free_port(host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
-    """A port that nobody listens on now.
+    """Returns a port that is free now.
 
-    One that the system gives to nobody by itself, where there is any: between the look and the
-    listening it stays free, unless somebody asks for that very port.
+    Prefers a port outside the range that the system assigns by itself. It then stays free until
+    used, unless a program requests that very port.
     """
     taken = set(avoid)
     for port in random.sample(UNASSIGNED_PORTS, RANDOM_ATTEMPTS):
@@ -46,7 +46,7 @@ def find_free_port(host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
 
 
 def choose_port(preferred: int, host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
-    """The preferred port, or any free one where it is taken or 0."""
+    """Returns the preferred port, or any free one if it is in use or 0."""
     taken = set(avoid)
     if preferred and preferred not in taken and is_free(preferred, host):
         return preferred
@@ -54,10 +54,10 @@ def choose_port(preferred: int, host: str = LOOPBACK, avoid: Iterable[int] = ())
 
 
 def choose_same_port(preferred: int, previous: int, host: str = LOOPBACK) -> int:
-    """The port of last time where that is what is wanted; else as `choose_port`.
+    """Returns the previous port if that is the preferred one; else as `choose_port`.
 
-    A killed server's children may hold its port for a moment, and its clients know that port,
-    so it is waited for.
+    A killed server's children may hold its port for a moment, and its clients know that port, so
+    this waits until it is free.
     """
     requested = preferred or previous
     if requested and requested == previous:

@@ -34,7 +34,7 @@ INITDB = (
 )
 DEFAULT_OPTIONS = {
     "max_connections": "100",
-    # Rows of many tenants lie among each other: those of one are found faster by an index.
+    # Rows of many tenants are mixed in the tables: an index finds those of one faster.
     "random_page_cost": "1.1",
     # A store that fills fast is planned badly until its statistics are taken.
     "autovacuum_naptime": "10s",
@@ -96,17 +96,17 @@ class PostgresInstance:
 
 
 def start(spec: PostgresSpec) -> PostgresInstance:
-    """Adopt the server that runs on this data, or start one. Answers when it takes queries.
+    """Adopts the server that runs on this data, or starts one. Returns when it accepts queries.
 
-    Raises `Misconfigured` (binaries, privileges) and `Unavailable` (it does not come up).
+    Raises `Misconfigured` (binaries, privileges) and `Unavailable` (it does not start).
     """
     existing = find(spec.home)
     if existing is not None:
         if server_admin.is_reachable(existing.admin_url("postgres")):
             return existing
         stop(existing)
-    # Right after kill -9 the old server's children may hold its shared memory for a moment,
-    # and a port that was free may be gone: both pass.
+    # Right after kill -9 the old server's children may hold its shared memory for a moment, and a
+    # port that was free may be in use: a retry solves both.
     retrying = Retrying(
         retry=retry_if_exception_type(Unavailable),
         stop=stop_after_delay(15),
@@ -131,13 +131,13 @@ def stop(server: PostgresInstance) -> None:
 
 
 def is_running(server: PostgresInstance) -> bool:
-    """Whether the server's process is there."""
+    """Whether the server's process is running."""
     child = server.child
     return child.poll() is None if child else processes.is_alive(server.pid)
 
 
 def create_service_logins(server: PostgresInstance, database: str = DATABASE) -> None:
-    """Make the roles that services log in as. The migrations must have made whom they belong to."""
+    """Creates the login roles of services. The migrations must have created their group roles."""
     url = server.admin_url(database)
     server_admin.ensure_login(url, SERVICE, server.service_password, APP_ROLE)
     server_admin.ensure_login(url, READER, server.reader_password, READ_ROLE)
@@ -172,7 +172,7 @@ def _start_new(spec: PostgresSpec) -> PostgresInstance:
 
 
 def _ensure_runnable(folder: Path, home: Home, account: privileges.RunAccount) -> Path:
-    """The folder of binaries, or a copy of it where the child could not run them."""
+    """Returns the folder of binaries, or a copy of it if the child could not run them."""
     if account.uid is None or account.gid is None:
         return folder
     is_reachable = account.passes_closed_folders or privileges.is_reachable(
@@ -184,7 +184,7 @@ def _ensure_runnable(folder: Path, home: Home, account: privileges.RunAccount) -
 
 
 def _initialize_data(folder: Path, home: Home, account: privileges.RunAccount) -> None:
-    # Beside the final place, then renamed: a crash leaves no half-made data folder.
+    # Created next to the final path, then renamed: a crash leaves no incomplete data folder.
     new_folder, password_file = home.root / "postgres.new", home.run / "initdb-password"
     shutil.rmtree(new_folder, ignore_errors=True)
     new_folder.mkdir(mode=0o700)
@@ -245,9 +245,9 @@ def _child_environment() -> dict[str, str]:
 
 
 def _shared_buffers(home: Home) -> str:
-    """Room for half of what is stored now, at most a sixteenth of the memory.
+    """Returns the buffer size: half of the stored data, at most a sixteenth of the memory.
 
-    Pages that do not fit come from the file cache of the system.
+    Other pages come from the file cache of the system.
     """
     stored = sum(file.stat().st_size for file in (home.postgres / "base").glob("*/*"))
     minimum, maximum = SHARED_BUFFERS_MB
@@ -296,8 +296,8 @@ def _read_postmaster_file(home: Home) -> list[str]:
 
 
 def _remove_stale_pid_file(home: Home) -> None:
-    # Postgres takes any process of that number for itself: another program after a reboot, or
-    # its own zombie below an init that does not reap.
+    # Postgres treats any process with that number as itself: another program after a reboot, or its
+    # own zombie below an init that does not wait for children.
     lines = _read_postmaster_file(home)
     if not lines or not processes.is_pid_taken(int(lines[0])):
         return

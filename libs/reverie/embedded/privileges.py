@@ -1,8 +1,7 @@
 """Chooses the user account that Postgres runs as when the supervisor runs as root.
 
-Postgres refuses to run as root, so root runs it as `nobody`. Where a folder above the data is
-closed to that user (`/root` usually is), the child keeps only the
-capability to pass through folders.
+Postgres refuses to run as root, so root runs it as `nobody`. If a folder above the data is closed
+to that user (`/root` usually is), the child keeps only the capability to pass through folders.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ CAPABILITIES = (READ_SEARCH, OVERRIDE)
 
 @dataclass(frozen=True)
 class RunAccount:
-    """How to start a child: as whom, and through which command in front."""
+    """The user and the command prefix of a child process."""
 
     uid: int | None = None
     gid: int | None = None
@@ -49,9 +48,9 @@ class RunAccount:
 
 
 def choose_account(data: Path) -> RunAccount:
-    """As whom to run a server whose data lies at `data`.
+    """Chooses the user for a server with its data at `data`.
 
-    Raises `Misconfigured` for root where no other user can reach the data.
+    Raises `Misconfigured` for root if no other user can reach the data.
     """
     if os.geteuid() != 0:
         return RunAccount()
@@ -104,12 +103,12 @@ def _setpriv_prefix(data: Path, uid: int, gid: int) -> tuple[str, ...]:
         f"--{name}={change}" for name in ("inh-caps", "ambient-caps", "bounding-set")
     )
     # Without this bit access(2), by which initdb looks for its siblings, ignores capabilities.
-    # What the bit would leave permitted is gone with the next exec.
+    # The next exec drops what this bit would still permit.
     return (setpriv, *identity, *capability_flags, "--securebits=+no_setuid_fixup")
 
 
 def permitted_capabilities() -> int:
-    """The capabilities this process may use, as a bit set; none where there are no such."""
+    """The capabilities this process may use, as a bit set; empty if the system has none."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

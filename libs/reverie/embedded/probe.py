@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 
 def fetch_nats_info(host: str, port: int, login: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The server's own description (`version`, `jetstream`, `max_payload`, ...).
+    """Returns the server's own description (`version`, `jetstream`, `max_payload`, ...).
 
-    With `login` it also has to accept that. Raises `OSError` where it does not.
+    With `login` the server must also accept the login. Raises `OSError` if it does not.
     """
     with (
         socket.create_connection((host, port), timeout=2) as connection,
@@ -35,7 +35,7 @@ def fetch_nats_info(host: str, port: int, login: dict[str, Any] | None = None) -
 
 @dataclass(frozen=True)
 class ServiceHealth:
-    """What `/ready` said: `status` is None where nobody answered."""
+    """The response of `/ready`: `status` is None if there was no response."""
 
     status: int | None
     body: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class ServiceHealth:
 
     @property
     def problem(self) -> str:
-        """One line on what is missing; empty where nothing is."""
+        """One line on missing parts; empty if nothing is missing."""
         if self.is_ready:
             return ""
         if self.status is None:
@@ -62,11 +62,10 @@ class ServiceHealth:
 
 
 def fetch_health(url: str, timeout: float = 3.0, own_only: bool = False) -> ServiceHealth:
-    """`GET /ready` of a service at its base URL; never raises.
+    """Sends `GET /ready` to a service at its base URL; never raises.
 
-    `own_only`: what all replicas share, as Postgres, is left out.
-
-    Whoever answers is believed, whatever its certificate: nothing secret is sent.
+    `own_only`: omits what all replicas share, such as Postgres. Any certificate is accepted:
+    nothing secret is sent.
     """
     try:
         status, content = fetch(url, "/ready?own=true" if own_only else "/ready", timeout)
@@ -108,7 +107,7 @@ def _create_unverified_context() -> ssl.SSLContext:
 
 
 def is_service_ready(port: int, own_only: bool = False) -> bool:
-    """Whether the service at a port of this machine is ready, be it by HTTPS or by HTTP."""
+    """Whether the service at a port of this machine is ready, by HTTPS or by HTTP."""
     urls = (f"{scheme}://127.0.0.1:{port}" for scheme in ("http", "https"))
     return any(fetch_health(url, own_only=own_only).is_ready for url in urls)
 

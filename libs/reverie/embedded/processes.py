@@ -62,7 +62,7 @@ def spawn(
 
 
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], name: str, log: Path) -> None:
-    """Wait until `ready()`; at most a minute. Raises `Unavailable` where that never comes."""
+    """Waits until `ready()`; at most a minute. Raises `Unavailable` on timeout."""
 
     def settled() -> bool:
         return child.poll() is not None or is_ready()
@@ -90,12 +90,12 @@ def is_alive(pid: int) -> bool:
 
 
 def is_pid_taken(pid: int) -> bool:
-    """Whether the number is taken, be it by a zombie."""
+    """Whether the process id is in use, even by a zombie."""
     return bool(psutil.pid_exists(pid))
 
 
 def is_running(pid: int, *fragments: str) -> bool:
-    """Whether the process runs and its command line holds all these words."""
+    """Whether the process runs and its command line contains all these words."""
     try:
         command = psutil.Process(pid).cmdline()
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
@@ -106,7 +106,7 @@ def is_running(pid: int, *fragments: str) -> bool:
 
 
 def stop(pid: int, steps: StopSteps, child: Waitable | None = None) -> None:
-    """Send each signal in turn until the process is gone. `child` is its handle, if ours."""
+    """Sends each signal in turn until the process has ended. `child` is its handle, if ours."""
     for signal_number, seconds in steps:
         if _signal_and_wait(pid, signal_number, seconds):
             break

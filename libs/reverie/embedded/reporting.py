@@ -13,16 +13,16 @@ ALL = "all"
 DERIVE = "derive"
 """The process that derives and dreams, and what of ingest it runs."""
 DREAM_WORKER = "dream-worker"
-"""What of dream that process runs."""
+"""Parts of dream that the process runs."""
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """URLs for people and programs; none holds a password but for `api_key` itself.
+    """URLs for people and programs; none contains a password except `api_key` itself.
 
-    `grpc`: host and port of the gateway's other door. `api_key` is the key of this laptop, kept
-    in `key_file`; None where only others know it.
-    `new_key` is true when it was made just now.
+    `grpc`: host and port of the gateway's gRPC server. `api_key` is the key of this laptop, stored
+    in `key_file`; None if it is unknown on this machine. `new_key` is true if it was created just
+    now.
     """
 
     home: Path
@@ -49,7 +49,7 @@ class ProgressReporter(Protocol):
     """Called from the event loop, `migrating` and `progress` also from another thread."""
 
     def step(self, text: str) -> None:
-        """What is being done now."""
+        """Reports the current step."""
 
     def migrating(self, name: str, number: int, of: int) -> None:
         """A migration of the schema that begins."""
@@ -61,7 +61,7 @@ class ProgressReporter(Protocol):
         """Something a person should know."""
 
     def failed(self, name: str, log: Path, lines: str) -> None:
-        """A part that did not come up, and the end of its log."""
+        """Reports a part that did not start, and the end of its log."""
 
     def up(self, addresses: Addresses) -> None:
         """All parts are ready."""

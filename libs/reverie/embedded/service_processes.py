@@ -1,7 +1,7 @@
 """Starts the service processes as children that end when the supervisor dies.
 
-Their stdin is a pipe whose other end only the supervisor holds: when it dies, in whatever way, they
-read end of file and shut down.
+Their stdin is a pipe whose other end belongs to the supervisor alone. However the supervisor dies,
+they read end of file and shut down.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ WITHHELD_SETTINGS = {
 }
 """Settings that no service needs, or that `ServerUrls` gives."""
 WORKER_PORTS = {DERIVE: "ingest", DREAM_WORKER: "dream"}
-"""What listens in the process that derives, and the service that it belongs to."""
+"""Listeners in the process of background work, and the service of each."""
 
 
 @dataclass(frozen=True)
 class ServerUrls:
-    """Where the services find Postgres and NATS."""
+    """The addresses of Postgres and NATS for the services."""
 
     database: str = field(repr=False)
     readonly_database: str | None = field(repr=False)
@@ -63,7 +63,7 @@ class ServiceProcess:
         write_run_file(self._home, "services", pids | {self.name: self._child.pid})
 
     def is_running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         return self._child is not None and self._child.poll() is None
 
     def stop(self) -> None:
@@ -86,21 +86,21 @@ def stop_leftovers(home: Home) -> None:
 
 
 def process_names(settings: Settings) -> tuple[str, ...]:
-    """The processes to start; with `ingest_role` set, nothing derives beside the services."""
+    """The processes to start; if `ingest_role` is set, no derivation runs with the services."""
     return (ALL,) if settings.ingest_role else (ALL, DERIVE)
 
 
 def listener_names(settings: Settings, process: str | None = None) -> tuple[str, ...]:
-    """What listens for HTTP, in all processes or in one of them."""
+    """The HTTP listeners, in all processes or in one of them."""
     listeners = {ALL: SERVICES, DERIVE: tuple(WORKER_PORTS)}
     names = [process] if process else process_names(settings)
     return tuple(listener for name in names for listener in listeners[name])
 
 
 def choose_ports(settings: Settings) -> dict[str, int]:
-    """A port for each listener: the one that is set, or a free one where that is taken or 0.
+    """Chooses a port for each listener: the configured one, or a free one if it is in use or 0.
 
-    Raises `Misconfigured` where the host is none of this machine's.
+    Raises `Misconfigured` if the host is no address of this machine.
     """
     chosen: dict[str, int] = {}
     for name in (*listener_names(settings), GRPC):
@@ -110,7 +110,7 @@ def choose_ports(settings: Settings) -> dict[str, int]:
 
 
 def check_host(settings: Settings) -> None:
-    """Raises `Misconfigured` where the host is none of this machine's."""
+    """Raises `Misconfigured` if the host is no address of this machine."""
     _choose_port(0, settings.host, set())
 
 
@@ -135,7 +135,7 @@ def _configured_port(settings: Settings, name: str) -> int:
 def build_environment(
     process: str, settings: Settings, chosen: Mapping[str, int], servers: ServerUrls
 ) -> dict[str, str]:
-    """The environment of a service process: the settings that were given, and where servers are."""
+    """Builds the environment of a service process: the settings and the server addresses."""
     ports_by_service = {name: port for name, port in chosen.items() if name not in WORKER_PORTS}
     if process == DERIVE:
         ports_by_service |= {service: chosen[name] for name, service in WORKER_PORTS.items()}

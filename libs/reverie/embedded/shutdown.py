@@ -18,10 +18,10 @@ POLL_SECONDS = 0.1
 
 
 def stop_supervisor(root: Path, timeout: float) -> int | None:
-    """Tells the supervisor of a home folder to stop, and waits until no process of it is left.
+    """Stops the supervisor of a home folder and waits until all its processes have ended.
 
-    Answers its process id, or None where none runs. Raises `Unavailable` where it is still there
-    after `timeout`, or belongs to another user.
+    Returns its process id, or None if none runs. Raises `Unavailable` if it still runs after
+    `timeout`, or belongs to another user.
     """
     home = existing_home(root)
     if home is None or not is_home_locked(home):
@@ -40,11 +40,12 @@ def stop_supervisor(root: Path, timeout: float) -> int | None:
 
 
 def _has_stopped(home: Home, signalled: list[int]) -> bool:
-    """Whether nobody holds the folder, nor who did is left. That one is told once, when known."""
+    """Whether the folder is unlocked and its last owner has ended. Signals that owner once, when
+    known."""
     if not is_home_locked(home):
         return not any(map(is_alive, signalled))
     pid = read_run_file(home, "up").get("pid")
-    # Where one was killed, its note names it until the next one has written its own.
+    # After a kill, the file names the killed process until the next one has written its own.
     if isinstance(pid, int) and not signalled and is_running(pid, "reverie"):
         signalled.append(pid)
         _send_stop_signal(pid)

@@ -27,15 +27,15 @@ class SupervisedPostgres:
     def start(self) -> None:
         """Adopt or start it."""
         self._server = postgres.start(self._spec)
-        # Services know this port: a restart must come back on it.
+        # Services know this port: a restart must use it again.
         self._spec = replace(self._spec, port=self._server.port)
 
     def is_running(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process is running."""
         return self._server is not None and postgres.is_running(self._server)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Shuts it down cleanly."""
         if self._server is not None:
             postgres.stop(self._server)
 
@@ -61,10 +61,10 @@ class SupervisedNats:
         self._spec = replace(self._spec, port=self._server.port)
 
     def is_running(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process is running."""
         return self._server is not None and nats.is_running(self._server)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Shuts it down cleanly."""
         if self._server is not None:
             nats.stop(self._server)

@@ -53,18 +53,18 @@ from reverie.runtime.settings.settings import Settings, base_url
 
 VAULT_KEY_SECRET = "vault_key"  # noqa: S105
 READY_SECONDS = 60.0
-"""How long all services together may take until they are ready."""
+"""The maximum time until all services together are ready."""
 
 AfterReady = Callable[[Addresses], Awaitable[None]]
 
 
 class _StopRequested(Exception):
-    """The order to stop came while things were still starting."""
+    """The stop signal arrived while parts were still starting."""
 
 
 @dataclass
 class _Stack:
-    """What runs now."""
+    """The running parts."""
 
     database: PostgresBackend
     bus: NatsBackend
@@ -77,18 +77,18 @@ class _Stack:
 
     @property
     def server_processes(self) -> list[SupervisedProcess]:
-        """What services need, in the order of starting."""
+        """The servers that services need, in start order."""
         return [*self.database.processes, *self.bus.processes]
 
 
 async def run_supervisor(
     settings: Settings, after_ready: AfterReady | None, reporter: ProgressReporter
 ) -> None:
-    """Run everything until SIGINT, SIGTERM or SIGHUP; answers when no process is left.
+    """Runs everything until SIGINT, SIGTERM or SIGHUP; returns when no process is left.
 
-    `after_ready` runs beside the services once all are ready; when it raises, all is taken
-    down and its error is raised. Raises `Conflict` where another supervisor holds the home
-    folder, and `Misconfigured` or `Unavailable` where a part does not come up.
+    `after_ready` runs alongside the services once all are ready; if it raises, everything is
+    stopped and its error is raised. Raises `Conflict` if another supervisor locks the home folder,
+    and `Misconfigured` or `Unavailable` if a part does not start.
     """
     system_resources.tune_malloc()
     home = open_home(settings.home)
@@ -139,7 +139,7 @@ async def _run_stack(
         await _wait_until_ready(settings, addresses, stack.services, stop, home, reporter)
         write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
         reporter.up(addresses)
-        # What the start took is not needed again.
+        # The memory used for the start is not needed again.
         gc.collect()
         system_resources.trim_memory()
         await _supervise(stack, addresses, stop, after_ready, reporter)
@@ -163,9 +163,9 @@ async def _prepare(
 
 
 def _fetch_model(settings: Settings, home: Home, reporter: ProgressReporter) -> None:
-    """Fetches the model that is set; where that is one of another kind, the one it takes over from.
+    """Downloads the configured model; for one of another kind, also the model that it replaces.
 
-    Tenants are on that until they are moved.
+    Tenants use the replaced model until they are migrated.
     """
     is_external = is_external_model(
         settings.embedding_model, home.root, settings.embedding_model_dir, settings.embedding_url
@@ -308,7 +308,7 @@ def _raise_if_stopped(stop: asyncio.Event) -> None:
 
 
 async def _stop_all(stack: _Stack, home: Home) -> None:
-    """Services, NATS, then Postgres; one that will not end holds up no other."""
+    """Stops services, NATS, then Postgres; one that does not end delays no other."""
     stops = [asyncio.to_thread(service.stop) for service in stack.services]
     results = await asyncio.gather(*stops, return_exceptions=True)
     for process in reversed(stack.server_processes):

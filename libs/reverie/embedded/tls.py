@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reverie.embedded.certificates import CertificateFiles
 
 RENEWAL_CHECK_SECONDS = 6 * 3600.0
-"""How often it is looked whether the certificate ends soon."""
+"""How often the expiry of the certificate is checked."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TlsSetup:
         )
 
     async def renew_periodically(self, stop: asyncio.Event, reporter: ProgressReporter) -> None:
-        """Makes the certificate anew before it ends, until `stop`; services take it up."""
+        """Renews the certificate before it expires, until `stop`; services reload it."""
         from reverie.embedded.certificates import ensure_certificate
 
         while not stop.is_set():
@@ -56,9 +56,9 @@ class TlsSetup:
 
 
 def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:
-    """The machine's own certificate, made where it is missing; None without TLS.
+    """Returns the machine's own certificate, created if missing; None without TLS.
 
-    Raises `Misconfigured` where a file that is set lacks its other half.
+    Raises `Misconfigured` if only one of certificate and key is set.
     """
     if settings.tls_source == "files" and settings.tls_cert is None:
         if settings.tls_key is not None:

@@ -22,15 +22,15 @@ STABLE_SECONDS = 10.0
 
 
 class SupervisedProcess(Protocol):
-    """A process that can be started, looked at and stopped. Calls may block for seconds."""
+    """A process that can be started, checked and stopped. Calls may block for seconds."""
 
     name: str
 
     def start(self) -> None:
-        """Start it, or adopt it where it runs."""
+        """Starts it, or adopts it if it runs."""
 
     def is_running(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process is running."""
         ...
 
     def stop(self) -> None:
