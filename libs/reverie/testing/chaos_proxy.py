@@ -13,10 +13,10 @@ CHUNK_BYTES: Final = 64 * 1024
 
 
 class ChaosProxy:
-    """Stands between a client and a server on 127.0.0.1.
+    """A proxy between a client and a server on 127.0.0.1.
 
-    `async with ChaosProxy(host, port) as proxy:` clients connect to `proxy.port`. Faults hold
-    for open and new connections alike until `restore()`; leaving the block ends every connection.
+    `async with ChaosProxy(host, port) as proxy:` clients connect to `proxy.port`. Faults apply to
+    open and new connections alike until `restore()`; leaving the block ends every connection.
     """
 
     def __init__(self, target_host: str, target_port: int):
@@ -64,7 +64,7 @@ class ChaosProxy:
         self._passing.set()
 
     def delay(self, seconds: float) -> None:
-        """Hold every piece of data back for `seconds`, either way."""
+        """Delays every piece of data by `seconds`, in both directions."""
         self._delay = seconds
 
     def throttle(self, bytes_per_s: int) -> None:
@@ -72,11 +72,14 @@ class ChaosProxy:
         self._rate = bytes_per_s
 
     def blackhole(self) -> None:
-        """Keep connections open and pass nothing on; what came meanwhile flows on `restore()`."""
+        """Keeps connections open and forwards nothing.
+
+        Data received so far is sent on `restore()`.
+        """
         self._passing.clear()
 
     def half_close(self) -> None:
-        """Tell every client that the server has ended its side, and go on taking its data."""
+        """Signals end of stream to every client, and continues to read its data."""
         for to_client, _ in self._pairs():
             self._half_closed.add(to_client)
             with suppress(OSError):
@@ -118,7 +121,7 @@ class ChaosProxy:
                 group.create_task(self._pump(reader, far_writer))
                 group.create_task(self._pump(far_reader, writer))
         except* OSError:
-            pass  # one end is gone: the caller resets the other
+            pass  # one end is closed: the caller resets the other
 
     async def _pump(self, reader: StreamReader, writer: StreamWriter) -> None:
         while data := await reader.read(self._rate // 10 + 1 if self._rate else CHUNK_BYTES):

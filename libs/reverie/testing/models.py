@@ -54,13 +54,12 @@ _LOADING_LOCK = threading.Lock()
 
 
 def model_home(*names: str) -> Path:
-    """A home folder whose `models/<name>` hold verified models, fetched where they must be.
+    """Returns a home folder whose `models/<name>` contain verified models, downloaded if needed.
 
-    `names`: which; the default model and the sparse one where none is named.
-
+    `names`: which models; by default the default model and the sparse one. The folder is
     `REVERIE_TEST_MODELS`, else `reverie-test-models` in the system's folder for temporary files.
-    Hand `model_home() / "models"` to a service as its models folder. Raises `Unavailable` where
-    no place gives the files.
+    Pass `model_home() / "models"` to a service as its models folder. Raises `Unavailable` if no
+    source delivers the files.
     """
     default = Path(tempfile.gettempdir()) / "reverie-test-models"
     home = Path(os.environ.get("REVERIE_TEST_MODELS") or default)

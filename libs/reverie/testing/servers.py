@@ -55,7 +55,7 @@ class TestRun:
 
     @property
     def postgres_home(self) -> Path:
-        """Home of the run's one Postgres: in memory where there is room, 20 times as fast."""
+        """Home of the run's one Postgres: in memory if there is room, 20 times as fast."""
         has_room = (
             SHM.is_dir()
             and shutil.disk_usage(SHM).total >= MIN_SHM_BYTES
@@ -78,7 +78,7 @@ def create_run() -> TestRun:
 
 
 def join_run(run: TestRun) -> int:
-    """Take part in the run until the answered descriptor is closed."""
+    """Joins the run until the returned descriptor is closed."""
     fd = os.open(run.folder / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
@@ -221,7 +221,7 @@ def own_nats(run: TestRun) -> Iterator[NatsServer]:
     try:
         yield server
     finally:
-        # An end in order takes seven times as long, for a store that is thrown away.
+        # A clean shutdown takes seven times as long, for a store that is discarded.
         server.kill()
         shutil.rmtree(folder, ignore_errors=True)
 
