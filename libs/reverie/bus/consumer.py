@@ -40,7 +40,7 @@ class RedeliveryVerdict:
 
 @dataclass(frozen=True)
 class DeadLetterVerdict:
-    """Bury, with the reason."""
+    """Send to the dead letters, with the reason."""
 
     reason: str
 
@@ -52,12 +52,10 @@ async def consume(
     concurrency: int = 1,
     prefetch: int = 1,
 ) -> None:
-    """Handle the consumer's messages for ever, `concurrency` at a time; cancel it to stop.
+    """Handles the consumer's messages until cancelled, `concurrency` at a time.
 
-    However many that are, they are begun in the order in which they come, and sent for `prefetch`
-    at a time: what is handled quickly need not be asked for one by one. A handler must bear a
-    second delivery. On cancellation what is in work is handed back, so that another worker gets
-    it at once.
+    Messages start in arrival order. `prefetch` messages are requested at a time. The handler must
+    be idempotent. On cancellation, messages in progress are returned to the queue.
     """
     fetch_lock = asyncio.Lock()
     async with aclosing(bus.deliveries(spec, prefetch)) as deliveries, asyncio.TaskGroup() as group:
@@ -101,7 +99,7 @@ async def _process(
 
 
 def _log_context(spec: ConsumerSpec, message: Message) -> dict[str, str]:
-    """What the log lines of a message's handling tell: its tenant is in the subject."""
+    """Returns the log context of a message; the tenant is in the subject."""
     stream, _, rest = message.subject.partition(".")
     tenant = rest.partition(".")[0]
     return {"consumer": spec.name} | (
@@ -110,7 +108,7 @@ def _log_context(spec: ConsumerSpec, message: Message) -> dict[str, str]:
 
 
 def _is_shutdown(error: BaseException) -> bool:
-    """Whether the worker is asked to stop; a cancellation from inside the handler is a failure."""
+    """Whether the worker was asked to stop. A cancellation from inside the handler is a failure."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is None or task.cancelling() > 0
@@ -119,7 +117,7 @@ def _is_shutdown(error: BaseException) -> bool:
 
 @contextmanager
 def _send_heartbeats(delivery: Delivery, interval: float) -> Iterator[None]:
-    """Most are handled before the first beat: only then is there a task for it."""
+    """Heartbeats start after one interval, so short handlers create no task."""
     heartbeat_stack = ExitStack()
 
     def begin() -> None:
@@ -141,7 +139,10 @@ async def _heartbeat_loop(delivery: Delivery, interval: float) -> None:
 
 
 async def _settle(spec: ConsumerSpec, delivery: Delivery, settlement: Awaitable[None]) -> None:
-    """An answer that is lost means another delivery, not a failure of the worker."""
+    """Settles the message.
+
+    A lost confirmation means another delivery, not a failure of the worker.
+    """
     try:
         await settlement
     except ReverieError as error:
@@ -182,7 +183,7 @@ async def _handle_failure(
 def decide_verdict(
     spec: ConsumerSpec, deliveries: int, error: BaseException
 ) -> RedeliveryVerdict | DeadLetterVerdict:
-    """What becomes of a message whose handling failed for the `deliveries`th time."""
+    """Decides how to settle a message whose handling failed for the `deliveries`th time."""
     if isinstance(error, Reject):
         return DeadLetterVerdict(error.reason[:MAX_REASON_LENGTH])
     if 0 < spec.max_deliver <= deliveries:

@@ -12,10 +12,11 @@ from reverie.domain.core.errors import Misconfigured
 
 @dataclass(frozen=True)
 class NatsCredentials:
-    """Files that say who one is, read again at each connection; at most one of the first two.
+    """Files with the identity of a client, read again at each connection.
 
-    `creds`: what an operator of NATS hands out (a JWT and its seed). `nkey`: a seed alone.
-    `ca`: authorities to trust beside the system's, where the address says tls.
+    At most one of the first two is set. `creds`: a file from a NATS operator (a JWT and its seed).
+    `nkey`: a seed alone. `ca`: authorities to trust in addition to the system's, if the address
+    uses tls.
     """
 
     creds: Path | None = None
@@ -23,7 +24,10 @@ class NatsCredentials:
     ca: Path | None = None
 
     def connect_options(self, url: str) -> dict[str, Any]:
-        """What the driver is told. Raises `Misconfigured` naming the setting."""
+        """Returns the connection options of the driver.
+
+        Raises `Misconfigured` naming the setting.
+        """
         if self.creds is not None and self.nkey is not None:
             raise Misconfigured("nats_creds", "names one user and nats_nkey another: choose one")
         options: dict[str, Any] = {}
@@ -37,12 +41,12 @@ class NatsCredentials:
 
     @property
     def has_identity(self) -> bool:
-        """Whether a file says who one is."""
+        """Whether a file contains an identity."""
         return self.creds is not None or self.nkey is not None
 
 
 NO_CREDENTIALS = NatsCredentials()
-"""Who the address names, if anybody."""
+"""The user named in the address, if any."""
 
 
 def _check_readable(setting: str, path: Path) -> Path:

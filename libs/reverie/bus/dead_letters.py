@@ -33,7 +33,7 @@ log = structlog.get_logger("reverie.bus")
 
 @dataclass(frozen=True)
 class DeadLetterOrigin:
-    """Where a message died: the stream, who gave it up, and its number (or row) there."""
+    """Origin of a dead letter: stream, component that gave it up, and sequence or row there."""
 
     stream: str
     consumer: str
@@ -155,16 +155,16 @@ def _parse_dead_letter(stored: StoredMessage) -> DeadLetter:
 async def replay_dead_letters(
     bus: MessageBus, seq: int | None = None, stream: str | None = None
 ) -> int:
-    """Send dead letters to where they came from and take them off `DEAD_LETTER_STREAM`; how many.
+    """Sends dead letters back to their stream and removes them from `DEAD_LETTER_STREAM`.
 
-    By number, or all of one stream, or all; those whose body was dropped stay. After a crash
-    between the two steps the next replay is recognised as a repetition.
-    Raises `NotFound` for an unknown number, `Conflict` for one without its body, `Unavailable`.
+    Selects by number, one stream, or all; messages whose body was dropped stay. Returns the count.
+    After a crash between the two steps, the next replay is recognised as a repetition. Raises
+    `NotFound` for an unknown number, `Conflict` for one without its body, `Unavailable`.
     """
     if seq is not None:
         await _republish(bus, await _load_dead_letter(bus, seq))
         return 1
-    # Those that die again meanwhile get new numbers, which are not in this list.
+    # Messages that fail again in the meantime get new numbers, which are not in this list.
     sequences = [
         letter.seq
         async for letter in _iterate_dead_letters(bus, stream, 0)

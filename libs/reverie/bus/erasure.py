@@ -26,7 +26,8 @@ ExistingMemoriesLookup = Callable[[Sequence[UUID]], Awaitable[set[UUID]]]
 
 @dataclass(frozen=True)
 class ErasureTarget:
-    """What was deleted: all that lies in scopes, perhaps a project, memories that do not stand."""
+    """What was erased: scope patterns, an optional project, and any memory that `find_existing`
+    does not return."""
 
     patterns: Sequence[str]
     project: str | None
@@ -34,10 +35,11 @@ class ErasureTarget:
 
 
 def tenant_subjects(tenant: str) -> list[tuple[str, str]]:
-    """Every stream with the filter of the messages of a tenant, whose name is the second token.
+    """Returns each stream with the filter of a tenant's messages.
 
-    A dead letter's subject is that of the message behind `dead.<stream>`; advisories name none.
-    Dead letters come last, for what dies meanwhile goes there.
+    The tenant's name is the second token. The subject of a dead letter is `dead.<stream>` followed
+    by that of the message; advisories contain no tenant. Dead letters come last, because messages
+    that fail in the meantime go there.
     """
     filters = []
     for spec in STREAMS:
@@ -57,10 +59,11 @@ async def erase_tenant_messages(bus: MessageBus, tenant: str) -> dict[str, int]:
 async def erase_scope_messages(
     bus: MessageBus, tenant: str, target: ErasureTarget, start: int = 0
 ) -> AsyncGenerator[tuple[Counter[str], int], None]:
-    """Deletes a tenant's messages about what is lost, dead letters included, a page at a time.
+    """Deletes a tenant's messages about erased data, dead letters included, a page at a time.
 
-    Yields how many went of each stream, and the place from which another call goes on
-    (`start`; 0 is the beginning). Raises `Unavailable`.
+    Yields the deleted count by stream, and the token from which another call resumes
+    (`start`; 0 is the beginning). A resume token is stream index * stride + sequence.
+    Raises `Unavailable`.
     """
     first, after = divmod(start, _STREAM_STRIDE)
     for index, (stream, subject) in enumerate(tenant_subjects(tenant)):
@@ -77,7 +80,7 @@ async def erase_scope_messages(
 
 
 async def _matching_sequences(page: Sequence[StoredMessage], target: ErasureTarget) -> list[int]:
-    """The numbers of the messages that speak of what is lost."""
+    """Sequence numbers of messages that mention an erased memory, scope or project."""
     parsed = {
         message.seq: (body, _mentioned_memories(message.subject, body))
         for message in page
@@ -93,7 +96,7 @@ async def _matching_sequences(page: Sequence[StoredMessage], target: ErasureTarg
 
 
 def _is_targeted(body: dict[str, Any], target: ErasureTarget) -> bool:
-    """Whether a message names a scope or the project that is lost."""
+    """Whether a message names an erased scope or the erased project."""
     scope, project = body.get("scope"), body.get("project")
     return (target.project is not None and project == target.project) or (
         isinstance(scope, str) and any(scope_matches(pattern, scope) for pattern in target.patterns)
@@ -101,7 +104,7 @@ def _is_targeted(body: dict[str, Any], target: ErasureTarget) -> bool:
 
 
 def _mentioned_memories(subject: str, body: dict[str, Any]) -> set[UUID]:
-    """The memories that an event tells of: of an edge its ends, else its own and the others."""
+    """Memories named in an event: the ends of an edge, or its own id, and related memories."""
     tokens = subject.split(".")
     if tokens[2 if tokens[0] == "dead" else 0] != "memory":
         return set()
@@ -121,7 +124,7 @@ def _parse_uuid(value: object) -> UUID | None:
 
 
 def _parse_body(message: StoredMessage) -> dict[str, Any]:
-    """What a message says; nothing where it is none of ours."""
+    """The message body as a dict; empty if it is not a JSON object."""
     try:
         parsed = json.loads(message.data)
     except ValueError:

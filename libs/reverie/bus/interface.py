@@ -32,10 +32,10 @@ class Reject(Exception):
 
 
 def verify_tenant(subject_tenant: str, body_tenant: str | None) -> bool:
-    """Whether subject and body of a message speak of one tenant, by name; False where it is gone.
+    """Whether subject and body name the same tenant; False if the tenant was deleted.
 
-    Who may publish for one tenant must not have another's rows read. Raises `Reject` for a body of
-    another tenant.
+    Compares by name. A publisher for one tenant must not cause another tenant's rows to be read.
+    Raises `Reject` for a body of another tenant.
     """
     if body_tenant is not None and body_tenant != subject_tenant:
         raise Reject("its body speaks of another tenant than its subject")
@@ -48,7 +48,10 @@ MAX_PAYLOAD = 512 * 1024
 
 @dataclass(frozen=True)
 class Message:
-    """What a handler gets. `deliveries` counts from 1; a second one may come at any time."""
+    """A message for a handler.
+
+    `deliveries` counts from 1; it may be delivered again at any time.
+    """
 
     subject: str
     data: bytes
@@ -58,7 +61,7 @@ class Message:
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message as it lies in a stream."""
+    """A message as stored in a stream."""
 
     seq: int
     subject: str
@@ -68,9 +71,9 @@ class StoredMessage:
 
 
 class Delivery(Protocol):
-    """A message in the hands of one worker, which must settle it (ack, nak or term).
+    """A message delivered to one worker, which must settle it (ack, nak or term).
 
-    Every method raises `Unavailable` where the server did not confirm.
+    Every method raises `Unavailable` if the server did not confirm.
     """
 
     @property
@@ -90,7 +93,7 @@ class Delivery(Protocol):
         """Never again, though it was not done."""
 
     async def progress(self) -> None:
-        """Still at it: the acknowledgement deadline starts anew."""
+        """Reports that the work continues; the acknowledgement deadline restarts."""
 
 
 class MessageBus(ABC):
@@ -102,22 +105,22 @@ class MessageBus(ABC):
     @property
     @abstractmethod
     def connected(self) -> bool:
-        """Whether a publish would reach the server now."""
+        """Whether the server can be reached for a publish now."""
 
     @abstractmethod
     async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
-        """Store one message and wait for the server's word that it did.
+        """Stores one message and waits until the server confirms it.
 
-        A repeated `Nats-Msg-Id` header is stored once. Where the stream holds one message per
-        subject and has it already, the call counts as done.
-        Raises `Unavailable`, `PayloadTooLarge`, `Invalid` (a subject no server takes).
+        A repeated `Nats-Msg-Id` header is stored once. If the stream allows one message per subject
+        and already has it, the call succeeds. Raises `Unavailable`, `PayloadTooLarge`, `Invalid` (a
+        subject no server accepts).
         """
 
     @abstractmethod
     def deliveries(self, spec: ConsumerSpec, prefetch: int = 1) -> AsyncGenerator[Delivery, None]:
-        """Messages for one worker, one at a time, for ever; outlives every outage.
+        """Yields messages for one worker, one at a time, without end; continues after every outage.
 
-        `prefetch`: how many it may hold that nobody asked for yet, less one.
+        `prefetch`: the maximum number of messages fetched in advance, plus one.
         """
 
     @abstractmethod
@@ -128,27 +131,30 @@ class MessageBus(ABC):
     async def read_page(
         self, stream: str, subject: str, after: int, limit: int
     ) -> list[StoredMessage]:
-        """Up to `limit` messages after the number `after` that match the filter, in order.
+        """Returns up to `limit` messages after the number `after` that match the filter, in order.
 
-        Fewer where others are deleted meanwhile; none where none is left. Raises `Unavailable`.
+        Returns fewer if others are deleted in the meantime, and an empty list at the end. Raises
+        `Unavailable`.
         """
 
     @abstractmethod
     async def sequence_range(self, stream: str) -> tuple[int, int]:
-        """The number of the first message that a stream holds, and of the last it ever took.
+        """Returns the numbers of the first message in a stream and of the last one ever stored.
 
-        The first is one above the last where it holds none. Raises `Unavailable`.
+        The first is one above the last if the stream is empty. Raises `Unavailable`.
         """
 
     @abstractmethod
     async def count_messages(self, stream: str) -> int:
-        """How many messages a stream holds. Raises `Unavailable`."""
+        """Counts the messages of a stream. Raises `Unavailable`."""
 
     @abstractmethod
     def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[StoredMessage, None]:
-        """What lies in a stream after the number `after`, then what comes: in order, each once.
+        """Yields the messages of a stream after the number `after`, then new ones: in order, each
+        once.
 
-        `subject` is a filter. It goes on for ever and outlives every outage; nothing is settled.
+        `subject` is a filter. It never ends and continues after every outage; no message is
+        settled.
         """
 
     @abstractmethod
@@ -157,7 +163,7 @@ class MessageBus(ABC):
 
     @abstractmethod
     async def purge(self, stream: str, subject: str) -> int:
-        """Delete all messages of a stream whose subject fits the filter; how many."""
+        """Deletes all messages of a stream whose subject matches the filter; returns the count."""
 
     @abstractmethod
     async def lag(self, spec: ConsumerSpec) -> int:

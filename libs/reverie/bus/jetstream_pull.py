@@ -21,13 +21,16 @@ DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
 PULL_TIMEOUT: Final = 5.0
 """Seconds that one pull waits for a message; a missing consumer is noticed after it."""
 INACTIVE_SECONDS: Final = 60.0
-"""After so long without a pull the server drops a consumer whose watcher died."""
+"""Seconds without a pull after which the server drops the consumer of a dead watcher."""
 
 
 async def watch_messages(
     session: NatsSession, stream: str, subject: str, after: int
 ) -> AsyncGenerator[StoredMessage, None]:
-    """Messages in order, until one is missing or the connection ends: begin anew after the last."""
+    """Yields messages in order.
+
+    Ends if one is missing or the connection breaks; the caller resumes after the last one.
+    """
     async with _ephemeral_consumer(session, stream, subject, after) as (subscription, _):
         expected = 1
         while True:
@@ -46,7 +49,7 @@ async def watch_messages(
 async def fetch_page(
     session: NatsSession, stream: str, subject: str, after: int, limit: int
 ) -> list[StoredMessage]:
-    """Up to `limit` messages that lie in a stream, in order; fewer where some go meanwhile."""
+    """Returns up to `limit` stored messages of a stream, in order; fewer if some are deleted."""
     async with _ephemeral_consumer(session, stream, subject, after) as (subscription, pending):
         if not pending:
             return []
@@ -91,7 +94,7 @@ async def _ephemeral_consumer(
 async def open_pull_subscription(
     session: NatsSession, spec: ConsumerSpec
 ) -> AsyncIterator[JetStreamContext.PullSubscription]:
-    """A pull on a durable consumer; what came too late for it is handed back at its end."""
+    """A pull subscription; on exit, unprocessed messages are returned (nak)."""
     subscription = await session.run(
         session.js.pull_subscribe_bind(consumer=spec.name, stream=spec.stream)
     )
@@ -100,7 +103,7 @@ async def open_pull_subscription(
     finally:
         with suppress(Unavailable, *DRIVER_ERRORS):
             await session.run(subscription.unsubscribe())
-            # Messages that came too late for this worker go to another one at once.
+            # Messages that arrived too late for this worker go to another one at once.
             while subscription.pending_msgs:
                 for raw in await session.run(subscription.fetch(1, timeout=0.1)):
                     await session.run(raw.nak())
@@ -109,9 +112,9 @@ async def open_pull_subscription(
 async def fetch_next(
     session: NatsSession, subscription: JetStreamContext.PullSubscription, prefetch: int = 1
 ) -> Msg | None:
-    """The next message; None where there is none in time.
+    """Returns the next message; None if there is none in time.
 
-    Where others wait on the server, up to `prefetch` are sent for with it, to be here by then.
+    If more are pending on the server, prefetches up to `prefetch` of them.
     """
     none_pending = not subscription.pending_msgs
     try:
@@ -119,7 +122,8 @@ async def fetch_next(
     except nats.errors.TimeoutError:
         return None
     if none_pending and (extra := min(raw.metadata.num_pending, prefetch - 1)) > 0:
-        # The driver's own way to fetch several waits until all came. The next fetches find these.
+        # The driver's own way to fetch several waits until all arrived. The next fetches find
+        # these.
         payload = json.dumps({"batch": extra, "no_wait": True}).encode()
         request = subscription._nc.publish(subscription._nms, payload, subscription._deliver)
         with suppress(Unavailable, *DRIVER_ERRORS):
@@ -134,8 +138,10 @@ class _AckSender(Protocol):
 
 
 class NatsDelivery:
-    """Settles through the bus, not the connection it came by: an acknowledgement of work that
-    outlived a reconnect still counts."""
+    """A delivery that is settled through the bus, not through the connection it arrived on.
+
+    An acknowledgement still counts if the work outlived a reconnect.
+    """
 
     def __init__(self, bus: _AckSender, spec: ConsumerSpec, raw: Msg):
         self._bus = bus

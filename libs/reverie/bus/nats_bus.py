@@ -1,8 +1,8 @@
 """The bus on NATS JetStream: a connection that is re-established, and the bus operations.
 
-The driver's own reconnection is off: it gives up for good on some server errors, and it buffers
-publishes meanwhile. Here a lost connection is replaced by a new one, and pending calls fail at
-once.
+The driver's own reconnection is off: it stops permanently on some server errors, and it buffers
+publishes during an outage. Here a lost connection is replaced by a new one, and pending calls fail
+at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, Unavailabl
 DEADLINE: Final = 5.0
 """Seconds within which the server must have stored or answered."""
 _NOT_FOUND_CODES: Final = (404, 500)
-"""What the server says, either way, of a message that is not there."""
+"""The server's two error codes for a message that does not exist."""
 CONNECT_SECONDS: Final = 2
 CLOSE_SECONDS: Final = 2.0
 MAX_RETRY_DELAY: Final = 5.0
@@ -165,7 +165,8 @@ class NatsBus(MessageBus):
     async def _read_queue_page(
         self, stream: str, subject: str, after: int, limit: int
     ) -> list[StoredMessage]:
-        """One by one: a queue has no consumer beside that of its workers."""
+        """Reads messages one by one, because a queue allows no consumer besides that of its
+        workers."""
         messages: list[StoredMessage] = []
         while len(messages) < limit and (message := await self.read(stream, after + 1, subject)):
             messages.append(message)
@@ -201,7 +202,7 @@ class NatsBus(MessageBus):
             await asyncio.sleep(_retry_delay(failures))
 
     async def remove(self, stream: str, seq: int) -> None:
-        # Without writing over it, which would take a hundred times as long.
+        # Deletes without overwriting the data, which would take a hundred times as long.
         await self._request_api(
             f"MSG.DELETE.{stream}", {"seq": seq, "no_erase": True}, _NOT_FOUND_CODES
         )
@@ -212,7 +213,7 @@ class NatsBus(MessageBus):
     async def _request_api(
         self, api_path: str, payload: dict[str, object], ignored_codes: tuple[int, ...] = ()
     ) -> Any:
-        """What the server answers: by hand, for the driver's own calls know less."""
+        """Returns the reply of the server's API. The driver's own calls lack some of its fields."""
         session = self._current_session()
         with _translate_errors(0, session):
             request = session.client.request(
@@ -230,7 +231,7 @@ class NatsBus(MessageBus):
         return (info.num_pending or 0) + (info.num_ack_pending or 0)
 
     async def send_ack(self, reply: str, payload: bytes, timeout_seconds: float) -> None:
-        """Settle a message and see it confirmed, on a later connection if this one ended."""
+        """Settles a message and waits for confirmation, on a later connection if this one ended."""
         await self.wait_connected(timeout_seconds)
         session = self._current_session()
         with _translate_errors(0, session):
@@ -273,7 +274,7 @@ class NatsBus(MessageBus):
             failures += 1
 
     async def _open_session(self) -> NatsSession | Exception:
-        """A new connection, or why there is none."""
+        """Returns a new connection, or the reason why there is none."""
         client = Client()
         session = NatsSession(client, client.jetstream(timeout=DEADLINE), asyncio.Future())
         errors: list[Exception] = []
@@ -321,7 +322,7 @@ class NatsBus(MessageBus):
             await _close_client(session.client)
 
     async def _is_alive_after_heartbeat(self, session: NatsSession) -> bool:
-        """Wait one heartbeat; whether the server still answers after it."""
+        """Waits one heartbeat; returns whether the server still responds after it."""
         await asyncio.wait({session.closed}, timeout=self._heartbeat)
         if session.closed.done():
             return False
@@ -342,11 +343,12 @@ def connect(
     registry: CollectorRegistry | None = None,
     credentials: NatsCredentials = NO_CREDENTIALS,
 ) -> NatsBus:
-    """A bus that connects in the background and for ever; needs a running loop, never waits.
+    """Returns a bus that connects in the background, without end.
 
-    `url` may name several servers, separated by commas. `heartbeat`: seconds between checks
-    that the server answers. `registry` takes what is counted. `credentials`: who connects, where
-    `url` does not say. Raises `Misconfigured` for a malformed `url` and files that are missing.
+    Needs a running loop and never waits. `url` may name several servers, separated by commas.
+    `heartbeat`: seconds between checks that the server responds. `registry` receives the metrics.
+    `credentials`: the identity, if `url` has none. Raises `Misconfigured` for a malformed `url` and
+    missing files.
     """
     metrics = BusMetrics(registry or CollectorRegistry())
     return NatsBus(url, name, replicas, max_payload, heartbeat, metrics, credentials)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def connection_lost_error() -> Unavailable:
-    """What is said of a connection that is not there."""
+    """Returns the error for a missing connection."""
     return Unavailable("NATS", "the connection is down; it is being re-established")
 
 

@@ -32,13 +32,13 @@ class OutboxBatch(Protocol):
 
 
 class Outbox(Protocol):
-    """Where a write leaves its events, in its own transaction."""
+    """The table where a write leaves its events, in its own transaction."""
 
     def claim(self, limit: int, older_than: float) -> AbstractAsyncContextManager[OutboxBatch]:
-        """Lock up to `limit` rows of any tenant older than `older_than` seconds.
+        """Locks up to `limit` rows of any tenant older than `older_than` seconds.
 
-        Rows that another relay holds are passed over (`for update skip locked`); rows not
-        reported done are free again when the claim closes.
+        Rows locked by another relay are skipped (`for update skip locked`). Rows not reported done
+        are unlocked when the claim closes.
         """
 
     async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
@@ -79,8 +79,11 @@ class EventPublisher:
 async def relay(
     bus: MessageBus, outbox: Outbox, interval: float = 1.0, grace: float = 5.0, batch: int = 100
 ) -> None:
-    """Sweep the outbox for ever: every `interval` seconds, rows older than `grace` seconds,
-    `batch` at a time until none is left; only while the bus is there. Cancel it to stop."""
+    """Relays the outbox without end: every `interval` seconds, rows older than `grace` seconds.
+
+    Reads `batch` rows at a time until the outbox is empty; only while the bus is connected. Cancel
+    it to stop.
+    """
     while True:
         if bus.connected:
             # A background loop must outlive whatever the store raises while it is away.
@@ -110,7 +113,7 @@ async def drain_outbox(bus: MessageBus, outbox: Outbox, grace: float, batch: int
 
 
 async def _publish_row(bus: MessageBus, row: OutgoingEvent) -> bool:
-    """Whether the row is on the bus, or, being poison, among the dead letters."""
+    """Whether the row was published, or sent to the dead letters because no server accepts it."""
     try:
         await bus.publish(row)
     except Unavailable:
@@ -121,7 +124,10 @@ async def _publish_row(bus: MessageBus, row: OutgoingEvent) -> bool:
 
 
 async def _dead_letter_row(bus: MessageBus, row: OutgoingEvent, reason: str) -> bool:
-    """A row that no server takes would be claimed first for ever, and block the ones behind."""
+    """Sends a row that no server accepts to the dead letters.
+
+    Otherwise it would always be claimed first and block the rows behind it.
+    """
     log.error("outbox_row_dead_lettered", id=str(row.id), reason=reason)
     tokens = (re.sub(r"[^\w-]", "_", token) for token in row.subject.split("."))
     subject = ".".join(token or "_" for token in tokens)

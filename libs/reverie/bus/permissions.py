@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ConsumerSpec
 
 ACCOUNT = "REVERIE"
-"""The account of all of them: what it keeps and says, no other account sees or hears."""
+"""The account of all services. Other accounts see none of its streams or messages."""
 ADMIN_USER = "reverie"
 """The user of migrations and operators, who makes streams; it may do everything."""
 
 
 def _consumer_subjects(spec: ConsumerSpec) -> list[str]:
-    """What reading one durable consumer needs."""
+    """Subjects needed to read one durable consumer."""
     consumer_path = f"{spec.stream}.{spec.name}"
     return [
         f"$JS.API.CONSUMER.INFO.{consumer_path}",
@@ -28,12 +28,12 @@ def _consumer_subjects(spec: ConsumerSpec) -> list[str]:
 
 _EVENT_SUBJECTS = ["memory.*.>", "dream.*.*.requested"]
 PUBLISH_PERMISSIONS: Mapping[str, list[str]] = {
-    # It sweeps the outbox of all, rescues dead letters, and forgets what is deleted.
+    # Relays every outbox, replays dead letters, and erases deleted data.
     "ingest": [*_EVENT_SUBJECTS, "git.*.*.changed", "dead.>", "$JS.API.>", "$JS.ACK.>"],
     "dream": [*_EVENT_SUBJECTS, *_consumer_subjects(DREAM_WORKERS)],
     "staleness": [*_EVENT_SUBJECTS, "git.*.*.changed", *_consumer_subjects(STALENESS_CHANGES)],
 }
-"""What each service may publish, by its user; recall needs no bus."""
+"""Subjects that each service may publish, by its user; recall needs no bus."""
 
 
 def inbox_prefix(user: str) -> str:

@@ -17,7 +17,7 @@ from reverie.domain.core.errors import Conflict, Unavailable
 
 CHUNK_BYTES = 64 * 1024
 CHUNK_TIMEOUT = 15.0
-"""That the server may take for one piece."""
+"""Seconds that the server may take for one chunk."""
 
 
 async def backup_streams(
@@ -39,9 +39,9 @@ async def backup_streams(
 async def restore_streams(
     url: str, folder: Path, credentials: NatsCredentials = NO_CREDENTIALS
 ) -> dict[str, int]:
-    """Puts each stream in `folder` in place of that of the server; messages by stream.
+    """Replaces each stream of the server by the one in `folder`; returns messages by stream.
 
-    Raises `Unavailable`, and `Conflict` where the server does not take one.
+    Raises `Unavailable`, and `Conflict` if the server rejects a stream.
     """
     message_counts = {}
     async with _open_client(url, credentials) as client:

@@ -21,7 +21,7 @@ MIB: Final = 1024 * 1024
 HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 DEDUPE_SECONDS: Final = 300.0
-"""How long a `Nats-Msg-Id` is remembered: longer than any ack wait and relay grace."""
+"""Time for which a `Nats-Msg-Id` is remembered: longer than any ack wait and relay grace."""
 CONNECT_SECONDS: Final = 10
 _URL_PATTERN: Final = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?[^@/\s]+(:\d{1,5})?/?")
 
@@ -104,7 +104,7 @@ CONSUMERS: Final = (INGEST_ENRICH, DREAM_WORKERS, STALENESS_CHANGES, DEAD_LETTER
 
 
 def subject_matches(pattern: str, subject: str) -> bool:
-    """Whether a subject fits a NATS filter (`*` one token, `>` one or more at the end)."""
+    """Whether a subject matches a NATS filter (`*` one token, `>` one or more at the end)."""
     pattern_tokens, subject_tokens = pattern.split("."), subject.split(".")
     if pattern_tokens[-1] == ">":
         if len(subject_tokens) < len(pattern_tokens):
@@ -125,11 +125,11 @@ async def ensure_streams(
     consumers: Iterable[ConsumerSpec] = CONSUMERS,
     credentials: NatsCredentials = NO_CREDENTIALS,
 ) -> None:
-    """Create or update every stream and consumer; safe to repeat while services run.
+    """Creates or updates every stream and consumer; safe to repeat while services run.
 
-    `nats_url` as in `parse_server_urls`. Raises `Unavailable` when no server answers in ten
-    seconds or JetStream is not there (a cluster has it once it has a leader), `Misconfigured`
-    when it refuses (too many replicas, too little storage).
+    `nats_url` as in `parse_server_urls`. Raises `Unavailable` if no server responds in ten seconds
+    or JetStream is missing (a cluster has it once it has a leader). Raises `Misconfigured` if the
+    server refuses (too many replicas, too little storage).
     """
     addresses = parse_server_urls(nats_url)
     client = Client()

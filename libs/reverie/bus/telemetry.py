@@ -51,7 +51,7 @@ class BusMetrics:
         )
 
     def track_connection(self, is_connected: Callable[[], bool]) -> None:
-        """Where to ask whether the server is reached."""
+        """Sets the function that returns whether the server is connected."""
         self._connected.set_function(lambda: float(is_connected()))
 
     @contextmanager
@@ -82,14 +82,14 @@ class BusMetrics:
 
 
 def _exemplar() -> dict[str, str] | None:
-    """The trace of the message, where its spans are kept."""
+    """The trace of the message, if its spans are recorded."""
     context = trace.get_current_span().get_span_context()
     sampled = context.is_valid and context.trace_flags.sampled
     return {"trace_id": trace.format_trace_id(context.trace_id)} if sampled else None
 
 
 UNREGISTERED_METRICS = BusMetrics(CollectorRegistry())
-"""Counts for nobody: of a bus that no service holds."""
+"""Metrics that no registry reads: for a bus outside a service."""
 
 
 TRACER = trace.get_tracer("reverie.bus")
