@@ -1,1 +1,1 @@
-"""Takes memories and turns in, and derives what can be searched."""
+"""Ingest service: stores memories and turns, and derives the data for searches."""

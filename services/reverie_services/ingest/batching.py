@@ -54,7 +54,7 @@ class BatchQueues:
             if queue[0] is not pending:
                 await pending.wakeup
             if not pending.is_done:
-                # Those that come in the same moment come along.
+                # Items that arrive at the same moment join the group.
                 await asyncio.sleep(0)
                 await self._run_batch(queue, pending, work)
             result: R = pending.result

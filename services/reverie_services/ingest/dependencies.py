@@ -194,7 +194,7 @@ class EnrichmentDependencies(DerivationDependencies):
 
 @dataclass(frozen=True)
 class ModelSelectionDependencies:
-    """Dependencies of moving tenants to another embedding model, where `is_allowed`."""
+    """Dependencies of moving tenants to another embedding model, if `is_allowed`."""
 
     models: EmbeddingModelStore
     model_manager: ModelManager

@@ -30,7 +30,7 @@ class ModelSelectionQueue:
         self._next_retry = 0.0
 
     def observe(self, tenant: int, content: str) -> None:
-        """Takes note of a memory that came."""
+        """Counts a new memory."""
         if not is_east_asian(content):
             return
         count = self._counts.get(tenant, 0)

@@ -33,7 +33,7 @@ class BufferedOutbox:
         self.run = self._writer.run
 
     async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
-        """Notes rows of a tenant that were published; returns at once."""
+        """Queues published rows of a tenant for deletion; returns at once."""
         for event_id in ids:
             self._writer.add((tenant, event_id))
 

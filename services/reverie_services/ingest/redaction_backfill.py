@@ -26,7 +26,7 @@ _TEXT_FIELDS = frozenset({"summary", "key", "git", "metadata", "tags"})
 
 
 async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
-    """Goes through one tenant's texts after another's, for ever. Cancel it to stop."""
+    """Redacts the texts of one tenant after another until cancelled."""
     while True:
         try:
             run = await deps.redaction_backfill.claim(LEASE_SECONDS)
@@ -35,7 +35,7 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
                 continue
         except ReverieError as error:
             log.warning("redaction_backfill_postponed", reason=str(error))
-        # The lease runs out, and the passage goes on from where it came to.
+        # The lease expires, and the run resumes at its position.
         except Exception as error:
             log.exception("redaction_backfill_failed", error=type(error).__name__)
         await asyncio.sleep(POLL_INTERVAL)

@@ -44,7 +44,7 @@ class PostponedMemories:
     retry_at: float = 0.0
 
     def clear_if_due(self, has_model: bool, now: float) -> None:
-        """Forgets all where the model came or went, or their time is over; `now` in seconds."""
+        """Clears the ids if a model appeared or disappeared, or it is time to retry; `now` in seconds."""
         if has_model != self.had_model or now >= self.retry_at:
             self.ids.clear()
             self.had_model, self.retry_at = has_model, now + RETRY_SECONDS

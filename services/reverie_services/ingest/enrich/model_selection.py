@@ -65,9 +65,9 @@ async def select_model(deps: ModelSelectionDependencies, tenant: int) -> bool:
 
 
 async def _resume_fill(deps: ModelSelectionDependencies, tenant: int) -> None:
-    """Fills what has no vector yet, where moving was broken off after the switch.
+    """Fills the missing vectors if moving was interrupted after the switch.
 
-    A process looks for that once: from the switch on nothing is written without one.
+    A process checks this once: after the switch, nothing is written without a vector.
     """
     models, complete = deps.models, deps.queue.complete
     model = await models.get(tenant)

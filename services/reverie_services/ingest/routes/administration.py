@@ -57,13 +57,13 @@ class NameCursor(CursorPosition):
 
 
 class DeleteQuery(QueryParams):
-    """`cursor`: where a deletion that time ran out for goes on, as its answer said."""
+    """`cursor`: the position from which an incomplete deletion continues, from its answer."""
 
     cursor: Annotated[str, Field(min_length=1, max_length=MAX_CURSOR_LENGTH)] | None = None
 
 
 class ScopeQuery(DeleteQuery):
-    """Which scope is deleted, and whether with all below it."""
+    """The scope to delete, and whether to delete all below it."""
 
     scope: NonBlankStr
     include_descendants: Literal["true", "false"] = "false"
@@ -333,7 +333,7 @@ async def _run_until(
     is_tenant_deleted = False
     async for batch in batches:
         deleted.append(batch)
-        # Once the tenant is gone nobody could ask again: then the rest goes too.
+        # After the tenant is deleted nobody could repeat the call, so the rest is deleted too.
         is_tenant_deleted = is_tenant_deleted or "tenant" in batch
         if time.monotonic() > deadline and not is_tenant_deleted:
             return False, sum_batches(deleted)

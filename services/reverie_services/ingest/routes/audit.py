@@ -16,8 +16,9 @@ AuditSearchText = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class AuditQuery(PageQuery):
-    """Which notes: by agent or key, words in the action, what it was about, whether it changed
-    something, from when on, before when."""
+    """The filter of audit entries: agent or key, words of the action, subject, effect, and time
+    range.
+    """
 
     actor: AuditSearchText | None = None
     action: AuditSearchText | None = None

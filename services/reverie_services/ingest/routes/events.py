@@ -47,7 +47,7 @@ _OTHER_MEMORY_FIELDS = ("merged", "by", "into")
 
 
 class EventQuery(QueryParams):
-    """Only of these scopes (and below), kinds and events; `after` stands for Last-Event-ID."""
+    """The filter of events: scopes (and below), kinds and names; `after` replaces Last-Event-ID."""
 
     scope: list[NonBlankStr] | None = None
     kind: list[Name] | None = None

@@ -23,7 +23,7 @@ from reverie_services.ingest.write.markdown_import import MarkdownImport, import
 
 
 class ImportQuery(QueryParams):
-    """How a file meets what stands."""
+    """The rules for a file that conflicts with stored memories."""
 
     strategy: Literal["merge", "replace", "skip"] = "merge"
     dry_run: bool = False

@@ -158,7 +158,9 @@ class ProjectSettingsHandlers:
             raise prefix_field("dream", error) from None
 
     async def _load_dream_limits(self, principal: Principal, project: str) -> DreamLimitsBody:
-        """Those in force: a project's over the tenant's over the services'."""
+        """Loads the limits in force: the project's override the tenant's, which override the
+        service's.
+        """
         levels = dict.fromkeys((ALL_PROJECTS, project))
         stored = [await self._deps.dream_limits.load(principal.tenant, level) for level in levels]
         effective = combine_limits(DEFAULT_THRESHOLDS, stored)

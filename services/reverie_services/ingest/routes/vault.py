@@ -58,7 +58,7 @@ _UNENCRYPTED_MESSAGE = "holds a credential: send secret: true, and it is sealed"
 
 
 class VaultQuery(QueryParams):
-    """Which scope; unset: the key's project, else global."""
+    """The scope; unset: the key's project, else global."""
 
     scope: NonBlankStr | None = None
 
