@@ -84,9 +84,9 @@ VECTOR_SHARE = 4 / 5
 async def open_service(
     settings: Settings, model_manager: ModelManager | None = None
 ) -> AsyncIterator[Service]:
-    """Reads are answered here; writes are passed on. It needs no bus.
+    """Opens the gateway: it serves reads and forwards writes. It needs no bus.
 
-    `model_manager`: the models, where another service of this process uses them too.
+    `model_manager`: the models, if another service of this process uses them too.
     """
     registry = create_registry()
     async with (

@@ -98,7 +98,7 @@ class UsageWriter:
             )
 
     async def _write_all(self, batch: list[PendingUse]) -> None:
-        """Those who may read the same together: what they may not read is not lifted."""
+        """Records uses grouped by read access; unreadable memories are not counted."""
         by_access: dict[tuple[int, tuple[str, ...]], list[UsageRecord]] = defaultdict(list)
         for principal, use in batch:
             by_access[principal.tenant, principal.reads].append(use)
@@ -110,5 +110,5 @@ class UsageWriter:
 
 
 def build_usage_key(principal: Principal, session: UUID | None, now: datetime) -> str:
-    """As whom a reader counts once: a session; without one, a key in an hour."""
+    """Builds the key under which a reader counts once: its session, else its key and the hour."""
     return f"session {session}" if session else f"key {principal.key_id} {now:%Y-%m-%dT%H}"

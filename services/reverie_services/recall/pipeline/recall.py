@@ -325,7 +325,7 @@ async def rerank(state: RecallState, deps: RecallPipelineDependencies) -> Recall
 
 
 def select(state: RecallState, mmr_lambda: float) -> RecallState:
-    """Selects the memories of the answer; more than its limit where turns or a budget follow."""
+    """Selects the memories of the answer; more than its limit if turns or a budget follow."""
     question = state.question
     selection = select_memories(
         state.ranked,

@@ -76,7 +76,7 @@ class Retriever:
     async def search_sparse(
         self, word_weights: WordWeights, ids: Sequence[UUID]
     ) -> list[SearchHit]:
-        """Those of the ids that have sparse vectors, by the words they share with the question."""
+        """Returns those ids that have sparse vectors, by the words they share with the question."""
         scopes = self.search_filter.scopes
         return await self.deps.search.search_sparse(self.principal, word_weights, ids, scopes)
 

@@ -62,7 +62,7 @@ class StageReport:
 async def run_stage(
     name: str, seconds: float, work: Awaitable[T] | None, fallback: T
 ) -> StageOutcome[T]:
-    """Runs a stage; the fallback takes its place where it fails, is late, or is off (None)."""
+    """Runs a stage; the fallback replaces it if it fails, is late, or is off (None)."""
     if work is None:
         return StageOutcome(name, fallback)
     started = time.perf_counter()

@@ -32,9 +32,10 @@ async def or_none_if_unavailable(work: Awaitable[T], timeout_seconds: float) -> 
 async def find_session(
     sessions: SessionStore, principal: Principal, session_id: UUID | None, seconds: float
 ) -> tuple[SessionRecord | None, list[str]]:
-    """The named session, and the missing parts: `session` where the store does not answer.
+    """Finds the named session; returns it with the missing parts.
 
-    A caller that names a session that cannot be read must be shown nothing. Raises `NotFound`.
+    `session` is missing if the store does not answer. A caller that names an unreadable session
+    must see nothing. Raises `NotFound`.
     """
     if session_id is None:
         return None, []

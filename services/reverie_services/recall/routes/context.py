@@ -40,9 +40,9 @@ OpenFile = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class ContextQuery(QueryParams):
-    """Whose context: a session's, a project's, or all that the key may read.
+    """The subject of a context: a session, a project, or all that the key may read.
 
-    `files`: what the agent has open. `budget_tokens`: another total, in the same proportions.
+    `files`: the agent's open files. `budget_tokens`: another total, in the same proportions.
     """
 
     session: UUID | None = None

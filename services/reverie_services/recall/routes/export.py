@@ -81,7 +81,7 @@ JSONL_HEADER = json.dumps({"type": "header", "format": EXPORT_FORMAT, "version":
 
 
 class ExportQuery(QueryParams):
-    """In which form, and of which scopes; a scope stands for all below it too."""
+    """The format and the scopes of an export; a scope includes all scopes below it."""
 
     format: Literal["jsonl", "markdown", "obsidian"] = "jsonl"
     scope: list[NonBlankStr] | None = None

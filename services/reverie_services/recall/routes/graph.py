@@ -45,7 +45,7 @@ MAX_RANKED = 10_000
 
 
 class SubgraphQuery(QueryParams):
-    """How far to look around a memory."""
+    """The extent of a subgraph around a memory."""
 
     depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 2
     fan_out: Annotated[int, Field(ge=1, le=50)] = 10
