@@ -38,7 +38,7 @@ class Extraction:
 
 
 class Extractor(Protocol):
-    """Makes segments of a slice. An implementation falls back to `RuleExtractor` where it fails."""
+    """Extracts segments of a slice. An implementation falls back to `RuleExtractor` on failure."""
 
     async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
         """The segments of one slice, each citing turns of it."""

@@ -175,13 +175,15 @@ async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run:
 async def _build_summary(
     deps: DigestDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
 ) -> ComposedSummary[Memory]:
-    """From what changed; from all where that is not known or what was cut off may come in."""
+    """Builds the summary from the changes, or from all memories if the changes are unknown or may
+    admit memories that were cut off.
+    """
     limit, token_limit = MAX_SUMMARY_MEMORIES, deps.settings.max_summary_tokens
     count = deps.token_counter.count
     if basis.seen:
         memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)
         summary = summarize_memories(memories, count, token_limit)
-        # A session is told again as it goes on; it is weighed by how new it is alone.
+        # A session's memory is repeated as the session continues; only its age is weighed.
         has_reweighed = any(
             memory.kind is not Kind.SESSION
             and basis.sources.get(memory.id, memory.version) != memory.version

@@ -25,7 +25,7 @@ class MaintenanceProgress:
     def record_decision(
         self, outcome: str, memory_id: UUID, reason: str, kind: str | None = None
     ) -> None:
-        """Notes one thing that was done."""
+        """Records one completed action."""
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
         if self.recorded < MAX_RECORDED_DECISIONS:
             self.recorded += 1

@@ -40,7 +40,7 @@ class ReviewAnswer(BaseModel):
 async def review_stale_memories(
     deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
 ) -> MaintenancePage:
-    """Says of each memory in doubt whether it holds; carries it out where that is set."""
+    """Reviews each memory in doubt; applies the result if that is enabled."""
     model = deps.language_model
     if model is None:
         return MaintenancePage(0, None)
@@ -97,7 +97,7 @@ def _build_prompt_items(
 
 
 def _render_change(reason: StalenessReason) -> str:
-    """A change as it is shown: its lines where the publisher sent them, else their names."""
+    """Renders a change: its lines if the publisher sent them, else their names."""
     lines = [f"{reason.subject}", f"{reason.change} {reason.path} ({reason.grade})"]
     for hunk in reason.hunks or ():
         if isinstance(hunk, dict):
