@@ -1,1 +1,1 @@
-"""Which memories a change makes doubtful, and how strongly."""
+"""Stale marks: finds the memories that a change makes doubtful, and grades the doubt."""

@@ -271,8 +271,11 @@ def _group_steps_by_name(steps: Iterable[FileHistoryStep]) -> dict[str, list[_Po
 async def _move_anchors(
     project: LockedProject, tracked: Sequence[TrackedAnchor], nodes: Mapping[UUID, str]
 ) -> None:
-    """Lets the anchors be where the files are now: a node takes its new name where all that touch
-    it go there, else those who go touch another node from now on."""
+    """Moves the anchors to the current paths of their files.
+
+    A node is renamed if all memories that touch it move there; otherwise the moving ones get an
+    edge to another node.
+    """
     by_node: defaultdict[UUID, list[TrackedAnchor]] = defaultdict(list)
     for item in tracked:
         by_node[item.touching.node].append(item)

@@ -1,4 +1,4 @@
-"""Routes that list unanchored memories and store where memories lie in the code."""
+"""Routes that list unanchored memories and store the code locations of memories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reverie_services.staleness.marks.propagation import recompute_marks
 
 
 class UnanchoredQuery(PageQuery):
-    """Whose memories."""
+    """The scopes of unanchored memories."""
 
     project: Name
 

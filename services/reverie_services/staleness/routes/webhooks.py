@@ -245,7 +245,7 @@ def _parse_delivery(call: Call[None, None]) -> GitChange | IgnoredDelivery:
 
 
 def _extract_json(call: Call[None, None]) -> bytes:
-    """The body as JSON; GitHub sends a form with it inside where its webhook is set up so."""
+    """Extracts the body as JSON; GitHub sends it inside a form if its webhook is configured so."""
     if not call.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
         return call.raw_body
     payloads = parse_qs(call.raw_body.decode(errors="replace")).get("payload")

@@ -169,7 +169,7 @@ def _build_commit(commit: PushedCommit) -> Mapping[str, Any]:
 
 
 def _iterate_files(commit: PushedCommit) -> Iterator[dict[str, Any]]:
-    """The files of one commit; what was removed last, with where it may be now."""
+    """Yields the files of one commit; removed ones last, with their likely new location."""
     for status, paths in (("added", commit.added), ("modified", commit.modified)):
         for path in paths:
             yield {"path": path, "status": status, "commit": commit.id}
@@ -214,6 +214,7 @@ class RenameCandidates:
 
 
 def _similarity_traits(path: PurePosixPath) -> tuple[tuple[str, ...], ...]:
-    """What two paths may share, the most telling first: the name, what is before its suffix, the
-    suffix, nothing."""
+    """Rates what two paths share, most significant first: name, name without suffix, suffix,
+    nothing.
+    """
     return ("name", path.name), ("stem", path.stem), ("suffix", path.suffix), ("any",)
