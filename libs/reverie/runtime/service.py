@@ -169,7 +169,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
             if reverse_proxy is not None:
                 await stack.enter_async_context(reverse_proxy.run())
             yield
-            # First of all: nothing that this work may use is gone yet.
+            # This work ends first, while everything that it uses still exists.
             await after_reply.drain(_AFTER_REPLY_TIMEOUT)
 
     app.cleanup_ctx.append(run_beside)
@@ -192,7 +192,7 @@ def _create_rate_limiter(quotas: SharedQuotas | None, settings: Settings) -> Rat
 def _create_token_verifier(
     find_tenant: TenantLookup | None, settings: Settings
 ) -> TokenVerifier | None:
-    """Reads tokens where the settings name whose. Raises `Misconfigured`."""
+    """Creates a token verifier if the settings name a provider. Raises `Misconfigured`."""
     if settings.oidc_issuer is None or find_tenant is None:
         return None
     if not settings.oidc_audience or settings.oidc_jwks_url is None:

@@ -32,11 +32,11 @@ class AuditLog(Protocol):
     """Stores audit entries."""
 
     async def add(self, tenant: int, notes: Sequence[AuditEntry]) -> None:
-        """Keeps notes on one tenant. Raises `Unavailable`."""
+        """Adds entries of one tenant. Raises `Unavailable`."""
 
 
 class Auditor:
-    """Notes the calls of a service. `mode`: writes alone, or all."""
+    """Audits the calls of a service. `mode`: only writes, or all."""
 
     def __init__(
         self, audit_log: AuditLog, mode: AuditMode, service: str, registry: CollectorRegistry
@@ -51,7 +51,7 @@ class Auditor:
         )
 
     async def record(self, request: IncomingRequest, response: OutgoingResponse) -> None:
-        """Notes an authenticated request, whether or not it failed."""
+        """Records an authenticated request, successful or not."""
         if request.authenticated is None:
             return
         route, principal = request.authenticated

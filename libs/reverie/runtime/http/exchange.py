@@ -63,9 +63,9 @@ class IncomingRequest:
 
 @dataclass
 class OutgoingResponse:
-    """A response: all of it as bytes, or chunks that are made while they are sent.
+    """A response: complete bytes, or chunks that are produced during sending.
 
-    `endless` chunks go on until the client is gone or the service stops.
+    `endless` chunks continue until the client disconnects or the service stops.
     """
 
     status: int

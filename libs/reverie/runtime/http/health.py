@@ -40,7 +40,7 @@ class CheckResult(ResponseBody):
 
 
 class ReadinessResponse(ResponseBody):
-    """`GET /ready`: 200 where all checks hold, else 503."""
+    """`GET /ready`: 200 if all checks pass, else 503."""
 
     status: str
     service: str
@@ -48,8 +48,10 @@ class ReadinessResponse(ResponseBody):
 
 
 class ReadinessQuery(QueryParams):
-    """`own`: leave out what all replicas share, such as Postgres, so that a probe takes none of
-    them away for what no other has either."""
+    """`own`: skip dependencies that all replicas share, such as Postgres.
+
+    So a probe does not remove a replica for a failure that affects every replica.
+    """
 
     own: bool = False
 

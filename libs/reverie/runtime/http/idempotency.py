@@ -183,7 +183,7 @@ STORE_TIMEOUT = 1.0
 
 
 class BestEffortIdempotency:
-    """A store as one read has it: where that is away or late, it is as if no key had come."""
+    """Idempotency for reads: if the store is unavailable or late, the key is ignored."""
 
     def __init__(self, store: IdempotencyStore) -> None:
         self._store = store
@@ -235,7 +235,9 @@ class EncryptedIdempotency:
     async def begin(
         self, tenant: int, key: str, route: str, body_hash: bytes | None
     ) -> StoredReply | IdempotencyClaim:
-        """As the other; raises `Conflict` where another key can read the answer."""
+        """Claims the key like the wrapped store; raises `Conflict` if another key can read the
+        answer.
+        """
         found = await self.store.begin(tenant, key, route, body_hash)
         if isinstance(found, IdempotencyClaim):
             return found

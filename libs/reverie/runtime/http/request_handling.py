@@ -247,7 +247,7 @@ class RouteExecutor:
             yield chunk
 
     async def _respond(self, reply: StoredReply) -> OutgoingResponse:
-        """The reply with the log position of the write, where reads may go to a replica."""
+        """Builds the response, with the log position of the write if reads may go to a replica."""
         position_headers = await self.deps.positions.response_headers(
             self.route.method, reply.status
         )

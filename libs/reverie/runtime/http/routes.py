@@ -13,21 +13,24 @@ from reverie.runtime.http.calls import RouteHandler
 
 @dataclass(frozen=True)
 class Route:
-    """One call: what it takes, what it gives, who may use it. OpenAPI is made from this.
+    """One HTTP operation: its input, output and access rules. The OpenAPI document is built from
+    it.
 
-    `path` has its variables in braces. `public`: no key at all. `streaming`: the body is taken,
-    or the answer made, piece by piece, without the time limit of requests; `stream_limit` bounds
-    the body.
-    `body_limit`: bytes of a whole body, where they are not those of all calls, and the setting
-    they are. `supports_etag`: it knows versions, by ETag.
-    `rechecks_secrets`: what it writes is refused as `OutdatedSecrets` where the secrets taken out
-    of it changed.
-    `request_media_types`: media types of a body that is no model; `response_examples`: those of
-    answers beside `response`, each with an example. `count_new_memories`: memories that a body
-    asks for. `delegates`: it makes calls of its own with the same key, which are what limits and
-    the audit log count.
-    `read_only`: it changes nothing, whatever its method. `returns_secret`: its answer holds a
-    secret, so that it is stored encrypted.
+    `path` has its variables in braces. `public`: no key is needed. `streaming`: the body or the
+    answer is streamed, without the request time limit; `stream_limit` bounds the body (bytes).
+
+    `body_limit`: the maximum bytes of a whole body, if it differs from the general limit, and
+    `body_limit_setting` its setting. `supports_etag`: the route supports versions by ETag.
+    `rechecks_secrets`: a write is refused as `OutdatedSecrets` if the secrets redacted from it
+    changed.
+
+    `request_media_types`: media types of a body without a model. `response_examples`: media types
+    of further answers, each with an example. `count_new_memories`: counts the memories that a body
+    creates. `delegates`: it makes calls of its own with the same key; limits and the audit log
+    count these.
+
+    `read_only`: it changes nothing, whatever its method. `returns_secret`: its answer contains a
+    secret, so it is stored encrypted.
     """
 
     method: str
@@ -54,5 +57,5 @@ class Route:
 
     @property
     def name(self) -> str:
-        """As a person would name it: `POST /v1/remember`."""
+        """The display name: `POST /v1/remember`."""
         return f"{self.method} {self.path}"

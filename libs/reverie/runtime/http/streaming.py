@@ -33,7 +33,7 @@ async def _signal_shutdown(app: web.Application) -> None:
 async def stream_until_stopped(
     request: web.Request, chunks: AsyncIterator[bytes]
 ) -> AsyncGenerator[bytes, None]:
-    """The pieces until they end, the service stops or the client is gone."""
+    """Yields the pieces until they end, the service stops or the client disconnects."""
     stop = request.app[STOPPING]
     async with aclosing(iterate_with_ticks(chunks, POLL_SECONDS, stop)) as ticks:
         async for chunk in ticks:
@@ -83,9 +83,9 @@ _CONTENT_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 
 @dataclass(frozen=True)
 class StreamingReply:
-    """An answer that is made while it is sent. What fails after the first piece breaks it off.
+    """An answer produced during sending. An error after the first piece breaks it off.
 
-    An `endless` one ends when the service stops, and as soon as its client is gone.
+    An `endless` one ends when the service stops or its client disconnects.
     """
 
     chunks: AsyncIterator[bytes]

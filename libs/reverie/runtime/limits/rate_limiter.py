@@ -172,7 +172,7 @@ class RateLimiter:
             extra = max(0.0, portion.size - needed)
             grant = await self._counts.take(tenant, holder, name, limit, needed, extra)
         except Unavailable:
-            # The limit protects the store: where that is away, there is nothing to protect.
+            # The limit protects the store: if that is unavailable, there is nothing to protect.
             log.warning("quota_check_failed", limit=name)
             portion.amount, portion.fetched_at = max(leftover, amount), now
             return

@@ -51,9 +51,9 @@ class CallMetrics:
 
     @contextmanager
     def trace_call(self, name: str, headers: Mapping[str, str]) -> Iterator[CallOutcome]:
-        """One call and its span; where `headers` carry a trace, it is continued.
+        """Traces and counts one call; continues the trace of `headers`, if they have one.
 
-        `name`: one of the door's own, never what a caller made up.
+        `name`: one of the interface's own names, never one that a caller chose.
         """
         with _TRACER.start_as_current_span(
             f"{self._transport} {name}",

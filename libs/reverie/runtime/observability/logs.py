@@ -25,7 +25,7 @@ current_service: ContextVar[str | None] = ContextVar("current_service", default=
 """The service that this code runs for, in a process of several. Tasks inherit it."""
 
 _hidden_version = 0
-"""How often that changed."""
+"""The number of changes of the hidden secrets."""
 _MAX_HIDDEN_TENANTS = 256
 _hidden_secrets: LRUCache[int, SecretMatcher] = LRUCache(_MAX_HIDDEN_TENANTS)
 _CACHED_TEXT_LENGTH, _CACHE_SIZE = 64, 1024
@@ -33,7 +33,7 @@ _SAFE_FIELD_PATTERN = re.compile(
     r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:.]{19,26}Z"
 )
 _SAFE_FIELDS = frozenset({"trace_id", "span_id", "timestamp"})
-"""What this module puts into every line itself: another each time, and nothing to hide."""
+"""Fields that this module adds to every line; their values vary and contain no secrets."""
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")

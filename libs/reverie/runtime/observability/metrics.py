@@ -142,7 +142,7 @@ def _labelled(gauge: Gauge, labels: Mapping[str, str]) -> Gauge:
 
 
 def exemplar() -> dict[str, str] | None:
-    """The trace that a measured value belongs to, where its spans are kept."""
+    """Returns the trace of a measured value, if its spans are exported."""
     context = trace.get_current_span().get_span_context()
     sampled = context.is_valid and context.trace_flags.sampled
     return {"trace_id": trace.format_trace_id(context.trace_id)} if sampled else None

@@ -114,7 +114,7 @@ def _attach_exporter(exporter: _RedactingExporter) -> Iterator[None]:
 
 
 def install_provider(service: str) -> None:
-    """Makes spans real, so that trace ids are valid even where nothing is exported."""
+    """Installs a provider of real spans, so that trace ids are valid even without an exporter."""
     if not isinstance(trace.get_tracer_provider(), TracerProvider):
         resource = Resource.create({"service.name": service, "service.namespace": "reverie"})
         provider = TracerProvider(_ListenerSampler(), resource, shutdown_on_exit=False)

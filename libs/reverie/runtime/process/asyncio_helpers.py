@@ -57,7 +57,7 @@ class BatchWriter(Generic[T]):
         self._write_lock = asyncio.Lock()
 
     def add(self, item: T) -> bool:
-        """Returns at once; false where too much waits already."""
+        """Queues an item and returns at once; False if the queue is full."""
         if len(self._pending) >= self._max_pending:
             return False
         self._pending.append(item)

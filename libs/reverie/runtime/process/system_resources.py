@@ -31,7 +31,7 @@ def memory_bytes() -> int:
 def is_optimized_python() -> bool:
     """Whether the interpreter was built with optimisations; without, all takes an eighth longer."""
     configure_args = sysconfig.get_config_var("CONFIG_ARGS")
-    # A distribution's does not say so, nor does Windows tell anything.
+    # The Python of a distribution does not report it, nor does Python on Windows.
     return (
         configure_args is None
         or sys.base_prefix == "/usr"
