@@ -121,7 +121,7 @@ class ActivityCalls(ClientBase):
     async def claim_task(
         self, id: Id, *, agent: str | None = None, seconds: int = 900
     ) -> of_tasks.TaskChangeResponse:
-        """Takes a task: for so many seconds nobody else may have it. `conflict`: one has it."""
+        """Claims a task for a number of seconds; raises `conflict` if another agent has it."""
         body = drop_none(agent=agent, seconds=seconds)
         return await self.request(
             of_tasks.TaskChangeResponse, "POST", f"/v1/tasks/{quote_segment(id)}/claim", body=body
@@ -245,7 +245,7 @@ class ActivityCalls(ClientBase):
     async def set_anchors(
         self, project: str, anchors: Sequence[Mapping[str, Any]]
     ) -> of_git.AnchorMemoriesResponse:
-        """Says where memories belong in the code: `memory` and `git` each, at most 200."""
+        """Sets the code locations of memories: `memory` and `git` each, at most 200."""
         body = {"project": project, "anchors": list(anchors)}
         return await self.request(
             of_git.AnchorMemoriesResponse, "POST", "/v1/git/anchors", body=body

@@ -208,7 +208,7 @@ class AdministrationCalls(ClientBase):
         return await self.request(of_vault.VaultWriteResponse, "DELETE", path, query=query)
 
     def list_vault_suggestions(self) -> AsyncIterator[of_vault.VaultSuggestion]:
-        """Which memories are state, and belong into the vault."""
+        """Lists memories that contain state, and belong into the vault."""
         return self.paginate(of_vault.VaultSuggestionPage, "/v1/vault/suggestions")
 
     async def get_redaction_status(self) -> of_vault.RedactionBackfillStatus:

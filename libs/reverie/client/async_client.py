@@ -111,7 +111,7 @@ class SessionCalls(MemoryCalls, ActivityCalls):
         branch: str | None = None,
         external_id: str | None = None,
     ) -> AsyncSession:
-        """A session that starts with the block and ends with it, also where the block fails."""
+        """Opens a session for the block and ends it afterwards, even if the block fails."""
         start = {"project": project, "user": user, "branch": branch, "external_id": external_id}
         return AsyncSession(self, agent=agent, **start)
 
@@ -121,8 +121,8 @@ class AsyncReverie(SessionCalls, GraphCalls, AdministrationCalls, StreamCalls):
 
     `url` is the gateway's. `timeout` is in seconds, for one attempt. A call is made at most
     `max_attempts` times; a change carries an `Idempotency-Key`, so that it takes effect once.
-    Every call raises `ApiError` where the gateway refuses it (`problem_code` is stable) and
-    `Unavailable` where it does not answer. Lists are fetched page by page while they are iterated.
+    Every call raises `ApiError` if the gateway refuses it (`problem_code` is stable) and
+    `Unavailable` if it does not answer. Lists are fetched page by page while they are iterated.
 
         async with AsyncReverie("http://127.0.0.1:3456", key) as reverie:
             await reverie.remember("Deploys go through staging first.", kind="convention")

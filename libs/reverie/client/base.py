@@ -135,7 +135,7 @@ def if_match_header(version: int | None) -> dict[str, str]:
 
 
 def _to_json(body: Any) -> Any:
-    """As JSON; ids, times and models among the values too."""
+    """Encodes as JSON; values may include ids, times and models."""
     from pydantic import BaseModel
     from pydantic_core import to_jsonable_python
 

@@ -13,7 +13,7 @@ from reverie.domain.core.errors import ReverieError
 
 @dataclass(eq=False)
 class ApiError(ReverieError):
-    """The gateway refused the call; `build_problem` says what was wrong, where, and what to do."""
+    """A refusal by the gateway; the problem describes the error, its place, and a remedy."""
 
     problem: Problem
 

@@ -29,7 +29,7 @@ class GraphCalls(ClientBase):
         weight: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
     ) -> of_graph.CreateLinkResponse:
-        """An edge from one memory to another; `weight` 0 to 1. Refused where it closes a circle."""
+        """Creates an edge between two memories; `weight` 0 to 1. Refused if it closes a cycle."""
         body = {"from": source, "to": target, "type": type, "weight": weight}
         body |= drop_none(metadata=metadata)
         return await self.request(of_graph.CreateLinkResponse, "POST", "/v1/links", body=body)
@@ -69,9 +69,9 @@ class GraphCalls(ClientBase):
         limit: int = 50,
         cursor: str | None = None,
     ) -> of_graph.ImpactPage:
-        """Which memories a change of a file, or of an entity, would make doubtful.
+        """Lists the memories that a change of a file, or of an entity, would make doubtful.
 
-        At most 200 at once; `cursor`: the `next` of the answer that came before.
+        At most 200 at once; `cursor`: the `next` of the previous answer.
         """
         query = drop_none(path=path, entity=entity, project=project, limit=limit, cursor=cursor)
         return await self.request(of_graph.ImpactPage, "GET", "/v1/impact", query=query)

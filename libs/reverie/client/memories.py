@@ -185,7 +185,7 @@ class MemoryCalls(ClientBase):
         )
 
     async def restore(self, id: Id) -> of_tending.RestoreMemoryResponse:
-        """Takes a memory out of the archive."""
+        """Restores a memory from the archive."""
         return await self.request(
             of_tending.RestoreMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/restore"
         )
@@ -197,7 +197,7 @@ class MemoryCalls(ClientBase):
         )
 
     async def unpin(self, id: Id) -> of_edits.MemoryChangeResponse:
-        """Takes the pin off."""
+        """Unpins a memory."""
         return await self.request(
             of_edits.MemoryChangeResponse, "DELETE", f"/v1/memories/{quote_segment(id)}/pin"
         )

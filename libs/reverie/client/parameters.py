@@ -9,9 +9,10 @@ from uuid import UUID
 
 
 class RememberFields(TypedDict, total=False):
-    """Beside the content. `confidence`: 0 to 1; `edges`: `{"to": id, "type": name}` each.
+    """The fields of a memory besides its content.
 
-    `supersede_reason` (or `soft`) is needed where another content is active under the `key`.
+    `confidence`: 0 to 1; `edges`: `{"to": id, "type": name}` each. `supersede_reason` (or `soft`)
+    is needed if another content is active under the `key`.
     """
 
     kind: str

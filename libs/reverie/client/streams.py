@@ -90,11 +90,11 @@ class StreamCalls(ClientBase):
         media_type: str = "application/x-ndjson",
         timeout_seconds: float = 3600.0,
     ) -> of_carry.ImportResponse:
-        """Takes in an export: bytes, or a file that is read while it is sent.
+        """Imports an export: bytes, or a file that is read while it is sent.
 
-        `media_type`: its media type, `text/markdown` and `application/x-tar` too;
-        `timeout_seconds`: what it may take. It is sent once; sent again, it changes nothing that
-        it changed before.
+        `media_type`: its media type, also `text/markdown` or `application/x-tar`.
+        `timeout_seconds`: the limit of the call. It is sent once; sending it again repeats no
+        change.
         """
         query = drop_none(strategy=strategy, scope=scope, dry_run=dry_run)
         response = await self._transport.upload(

@@ -155,7 +155,7 @@ class Reverie(_BlockingClient):
         branch: str | None = None,
         external_id: str | None = None,
     ) -> Session:
-        """A session that starts with the block and ends with it, also where the block fails."""
+        """Opens a session for the block and ends it afterwards, even if the block fails."""
         session = self._inner.session(
             agent, project=project, user=user, branch=branch, external_id=external_id
         )

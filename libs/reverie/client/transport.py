@@ -244,9 +244,9 @@ def _decode_body(data: bytes) -> Any:
 
 
 def _is_retryable(response: ApiResponse) -> bool:
-    """Whether the same call may be answered in a moment.
+    """Returns whether the same call may succeed soon.
 
-    409 where its twin is still under way, 429 where there is room again soon.
+    True for 409 if its duplicate is still in progress, and for 429 if there is capacity again soon.
     """
     is_in_flight = response.status == 409 and "Retry-After" in response.headers
     is_soon = response.status == 429 and _retry_after(response) <= _MAX_RETRY_AFTER
@@ -254,7 +254,7 @@ def _is_retryable(response: ApiResponse) -> bool:
 
 
 def _retry_after(response: ApiResponse) -> float:
-    """The seconds that the gateway asks to wait; 0 where it does not."""
+    """Returns the seconds that the gateway asks to wait; 0 if it does not."""
     header = response.headers.get("Retry-After", "0")
     return float(header) if header.isdigit() else 0.0
 
