@@ -44,7 +44,7 @@ class PostponedMemories:
     retry_at: float = 0.0
 
     def clear_if_due(self, has_model: bool, now: float) -> None:
-        """Clears the ids if a model appeared or disappeared, or it is time to retry; `now` in seconds."""
+        """Clears the ids at the retry time, or if model availability changed; `now` in seconds."""
         if has_model != self.had_model or now >= self.retry_at:
             self.ids.clear()
             self.had_model, self.retry_at = has_model, now + RETRY_SECONDS
