@@ -69,7 +69,7 @@ def quota_holder_of(key_id: str) -> UUID:
 
 
 class KeyRole(StrEnum):
-    """What a key is for."""
+    """The purpose of a key."""
 
     ADMIN = "admin"
     WRITER = "writer"
@@ -112,7 +112,7 @@ class Principal:
 
     @property
     def writable_patterns(self) -> tuple[str, ...]:
-        """The patterns whose memories the holder may change; none for a role that cannot write."""
+        """Returns the patterns whose memories the holder may change; none for a read-only role."""
         return self.writes if self.role in {KeyRole.ADMIN, KeyRole.WRITER} else ()
 
     def may_read(self, scope: str) -> bool:

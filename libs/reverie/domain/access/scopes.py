@@ -79,8 +79,10 @@ def format_display_name(name: str) -> str:
 
 
 def parse_scope(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> str:
-    """The canonical form of a scope. Raises `InvalidInput` for no scope, or for one that holds
-    what the redactor takes out."""
+    """Returns the canonical form of a scope.
+
+    Raises `InvalidInput` if it is no scope, or if it contains a text that the redactor replaces.
+    """
     return build_scope(_parse_levels(text, redactor))
 
 
@@ -179,7 +181,7 @@ def _is_valid_name(name: str) -> bool:
 
 
 def project_of_scope(scope: str) -> str | None:
-    """The project name a scope lies in, if any."""
+    """Returns the name of the project that contains a scope, if any."""
     parts = scope.split("/")
     return parts[1] if parts[0] == "project" else None
 

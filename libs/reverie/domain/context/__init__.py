@@ -1,1 +1,1 @@
-"""What is put before an agent, and within which token budgets."""
+"""The context that an agent receives, and its token budgets."""

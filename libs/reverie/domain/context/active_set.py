@@ -29,7 +29,7 @@ from reverie.domain.core.memory import Memory
 
 
 class ActiveSetLayer(StrEnum):
-    """Why something is in the set: it stands, it weighs, or it was asked for."""
+    """The reason for an entry: it is resident, recent, or recalled on demand."""
 
     RESIDENT = "resident"
     RECENT = "recent"
@@ -43,26 +43,26 @@ LAYER_HEADINGS = {
 }
 TITLE_SECTION: tuple[str, Sequence[str]] = ("### Memory", ())
 MIN_LINE_TOKENS = 8
-"""Tokens that no line takes less than: its source alone takes more."""
+"""The fewest tokens that a line can need: its source alone needs more."""
 MAX_MISFITS = 8
-"""After so many lines that were too long for what is left of a budget, no more are tried."""
+"""Lines that may exceed the rest of a budget before no more are tried."""
 MAX_PER_SCOPE = 20
-"""How many recalled memories of one scope may enter."""
+"""Limit of recalled memories per scope."""
 MAX_DELIVERED = 400
-"""How many things given to a session are remembered."""
+"""Limit of delivered entries that are stored per session."""
 DELIVERY_HALF_LIFE_TURNS = 10.0
 """After so many turns out of the set, what was given weighs half."""
 RECENCY_HALF_LIFE_DAYS = 7.0
 """After so many days, what is neither pinned nor always needed weighs half as recent."""
 MIN_RECENT_WEIGHT = 0.2
-"""What weighs less is not recent: such a decision is found where a turn is about it."""
+"""Least weight of a recent entry. A lighter decision is found if a turn is about it."""
 
 
 @dataclass(frozen=True)
 class ActiveSetEntry:
     """A line that may enter the set.
 
-    `fingerprint` tells what it said last time from what it says now.
+    `fingerprint` changes if the text of the entry changes.
     """
 
     id: UUID
@@ -78,7 +78,7 @@ class ActiveSetEntry:
 
 @dataclass(frozen=True)
 class DeliveredEntry:
-    """What a session was given: what it said, its weight, the last turn it was in the set."""
+    """An entry delivered to a session: its text, its weight, the last turn it was in the set."""
 
     fingerprint: int
     weight: float
@@ -87,25 +87,30 @@ class DeliveredEntry:
 
 @dataclass(frozen=True)
 class ActiveMemorySet:
-    """What a session was given, after so many turns. Version 0: nothing is stored yet."""
+    """The entries delivered to a session, after a number of turns.
+
+    Version 0: nothing is stored yet.
+    """
 
     version: int = 0
     turn: int = 0
     delivered: Mapping[UUID, DeliveredEntry] = field(default_factory=dict)
 
     def after_compaction(self) -> ActiveMemorySet:
-        """The same where the agent lost what it was given."""
+        """Returns the set after the agent lost the delivered entries."""
         return replace(self, delivered={})
 
     def is_missing(self, entry: ActiveSetEntry) -> bool:
-        """Whether the session was not given this, or something else under its id."""
+        """Returns whether the session did not receive this entry, or received another text under
+        its id."""
         existing = self.delivered.get(entry.id)
         return existing is None or existing.fingerprint != entry.fingerprint
 
     def with_entries(
         self, entries: Iterable[ActiveSetEntry], limit: int = MAX_DELIVERED
     ) -> ActiveMemorySet:
-        """The set a turn later, when it holds the entries; at most `limit` things given."""
+        """Returns the set of the next turn with these entries; keeps at most `limit` delivered
+        ones."""
         turn = self.turn + 1
         current = {item.id: DeliveredEntry(item.fingerprint, item.weight, turn) for item in entries}
         all_entries = {**self.delivered, **current}
@@ -129,7 +134,7 @@ class LayerBudgets:
 
     @property
     def total(self) -> int:
-        """What the layers take together at most."""
+        """The total token limit of the layers."""
         return self.resident + self.recent + self.on_demand
 
     def tokens_for(self, layer: ActiveSetLayer) -> int:
@@ -146,7 +151,7 @@ class LayerBudgets:
 
 @dataclass(frozen=True)
 class ActiveSetSelection:
-    """The set of a turn: its entries by layer, best first, the tokens they take, what fell out."""
+    """The set of a turn: its entries by layer, best first, their tokens, the dropped entries."""
 
     entries: Sequence[ActiveSetEntry]
     tokens: Mapping[ActiveSetLayer, int]
@@ -160,7 +165,7 @@ class ActiveSetSelection:
 
 @dataclass(frozen=True)
 class RenderedActiveSet:
-    """The block, empty where there is nothing to say, and the tokens it takes."""
+    """The rendered block, empty if there are no entries, and its tokens."""
 
     markdown: str
     tokens: int
@@ -174,8 +179,8 @@ def select_entries(
 ) -> ActiveSetSelection:
     """Fills each layer, in the order given, within its budget; headings count too.
 
-    A memory enters once, as recent before on demand; a line of a summary only where no memory of
-    the set says the same. What does not fit is passed over for what does.
+    A memory enters once, as recent rather than on demand. A line of a summary enters only if no
+    memory of the set has the same content. Entries that do not fit are skipped.
     """
     layer_budgets = budgets.scale_to(
         budgets.total - count_tokens(render_block([TITLE_SECTION])) - len(ActiveSetLayer)
@@ -221,7 +226,7 @@ def build_resident_entries(
 
 
 def build_recent_entries(memories: Iterable[Memory], now: datetime) -> list[ActiveSetEntry]:
-    """What has priority and is fresh enough, the weightiest first, then the newest."""
+    """Builds entries from recent memories with priority, by weight, then newest first."""
     entries = [
         _build_memory_entry(item, ActiveSetLayer.RECENT, *_weigh_recency(item, now))
         for item in memories
@@ -233,9 +238,10 @@ def build_recent_entries(memories: Iterable[Memory], now: datetime) -> list[Acti
 def build_on_demand_entries(
     hits: Iterable[tuple[Memory, float, str]], shorten_content: Callable[[str], str]
 ) -> list[ActiveSetEntry]:
-    """What was recalled, in its order, each once: memory, score, why. At most 20 of a scope.
+    """Builds entries from recalled memories in their order, each once: memory, score, reason.
 
-    `shorten_content` cuts a long content to what answers the question.
+    At most 20 are from one scope. `shorten_content` cuts a long content to the part that answers
+    the question.
     """
     per_scope: Counter[str] = Counter()
     entries: dict[UUID, ActiveSetEntry] = {}
@@ -251,7 +257,7 @@ def build_on_demand_entries(
 def _drop_repeated(
     candidates: Iterable[ActiveSetEntry], earlier: Sequence[ActiveSetEntry]
 ) -> list[ActiveSetEntry]:
-    """The candidates that no entry taken before is or says."""
+    """Drops candidates that repeat an entry or its text."""
     ids = {entry.id for entry in earlier}
     texts = [_normalize_text(entry.text) for entry in earlier]
 
@@ -315,7 +321,7 @@ def _build_summary_entry(session: UUID, scope: str, text: str) -> ActiveSetEntry
 
 
 def _iter_summary_lines(summary: str) -> Iterator[str]:
-    """The lines of a summary, each after the heading it stands under."""
+    """Yields the lines of a summary, each with the heading above it."""
     heading = ""
     for line in summary.splitlines():
         text = line.strip()

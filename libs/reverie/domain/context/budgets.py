@@ -11,14 +11,14 @@ from reverie.domain.core.errors import InvalidInput
 MAX_TOKENS = 100_000
 MAX_ENTRIES = 500
 NEARLY_FULL_SHARE = 0.8
-"""From this share on a warning says that a part runs full."""
+"""Share of a budget from which a warning is given."""
 
 
 class BudgetSection(StrEnum):
-    """What a budget is given to.
+    """The parts of the budget.
 
-    `hot`: identity, what is pinned, conventions, commands, tasks, preferences, what much depends
-    on; `files`: what the open files need, where some are named; `warm`: lessons, decisions,
+    `hot`: identity, pinned memories, conventions, commands, tasks, preferences, memories that much
+    depends on. `files`: memories for the open files, if some are named. `warm`: lessons, decisions,
     background.
     """
 
@@ -46,7 +46,7 @@ class ContextBudgets:
         return tokens
 
     def without_files(self) -> ContextBudgets:
-        """The same where no file is open."""
+        """Returns the budgets for the case that no file is open."""
         return replace(self, files=0)
 
     @property

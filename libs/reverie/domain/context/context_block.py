@@ -51,7 +51,7 @@ SECTION_HEADINGS = (
 
 @dataclass(frozen=True)
 class BlockEntry:
-    """A line of the block: whose memory, under which heading, out of which budget."""
+    """A line of the block: its memory, its heading, its budget."""
 
     memory: Memory
     placement: LinePlacement
@@ -108,11 +108,11 @@ def render_context_block(
     count_tokens: CountTokens,
     lend_unused: bool = False,
 ) -> ContextBlock:
-    """Takes lines in order of weight while budgets and entries last, then sets them in order.
+    """Selects lines by weight while budgets and entries last, then sorts them by section.
 
-    Identity is shortened to fit rather than dropped, and so is the session before. With
-    `lend_unused` what one part leaves over goes to others, the weightiest first: for a caller who
-    set no more than a total. Empty where there is nothing to show.
+    Identity and the previous session are shortened rather than dropped. With `lend_unused`, the
+    unused budget of a part goes to the others, the weightiest first; this is for callers who set
+    only a total. The result is empty if there is nothing to show.
     """
     frame_tokens = count_tokens(render_block([]))
     builder = _BlockBuilder(budgets, budgets.scale_to(budgets.total - frame_tokens), count_tokens)
@@ -134,7 +134,7 @@ def render_context_block(
 
 
 class _BlockBuilder:
-    """What has been taken so far, and what is left of each budget."""
+    """The lines selected so far, and the rest of each budget."""
 
     def __init__(
         self, budgets: ContextBudgets, available: ContextBudgets, count_tokens: CountTokens
@@ -148,7 +148,7 @@ class _BlockBuilder:
         self._is_lending = False
 
     def add_candidate(self, candidate: LineCandidate) -> None:
-        """Gives a wish a line where there is room, or notes that it fell out."""
+        """Adds a line for a candidate if there is room, else records the omission."""
         if not candidate.is_required and len(self.entries) >= self._budgets.entries:
             self.omitted.append(BlockOmission(candidate.memory, candidate.placements[0], "entries"))
             return
@@ -162,7 +162,7 @@ class _BlockBuilder:
         self._add_shortened(candidate)
 
     def _add_shortened(self, candidate: LineCandidate) -> None:
-        """The beginning of a line where that may stand for it; identity gets one at any price."""
+        """Adds the beginning of a line if the candidate allows it; identity always gets a line."""
         placement = candidate.placements[0]
         if candidate.can_shorten:
             available = (
@@ -177,7 +177,7 @@ class _BlockBuilder:
         self._dropped.append(candidate)
 
     def lend_unused(self) -> None:
-        """Asks again for what fell out, now of all that is left of all parts."""
+        """Tries the dropped candidates again, now with the unused budget of all parts."""
         dropped, self._dropped, self._is_lending = self._dropped, [], True
         self.omitted = [omission for omission in self.omitted if omission.reason != "budget"]
         for candidate in dropped:
@@ -196,7 +196,7 @@ class _BlockBuilder:
             cost -= paid
 
     def _available_tokens(self, candidate: LineCandidate, placement: LinePlacement) -> int:
-        """The tokens that a wish may take at a place."""
+        """Returns the tokens available to a candidate at a placement."""
         return (
             sum(self._remaining[section] for section in set(self._paying_sections(placement)))
             // candidate.share_count
@@ -206,7 +206,7 @@ class _BlockBuilder:
         return self._count_tokens(text) + 1 + self._heading_cost(placement)
 
     def _heading_cost(self, placement: LinePlacement) -> int:
-        """What a heading costs that no line stands under yet."""
+        """Returns the tokens of a heading that has no line yet, else 0."""
         if any(entry.placement.heading == placement.heading for entry in self.entries):
             return 0
         return self._count_tokens(f"### {placement.heading}") + 1
@@ -263,7 +263,7 @@ class _BlockBuilder:
 
 
 def _render_omissions(omitted: Iterable[BlockOmission]) -> str:
-    """What fell out, by kind, and how to come by it."""
+    """Renders the omitted memories by kind, and how to get them."""
     kinds = Counter(omission.memory.kind.value for omission in omitted)
     listing = ", ".join(
         f"{count} {kind if count == 1 else pluralize(kind)}" for kind, count in kinds.most_common()
@@ -277,8 +277,8 @@ def _render_with_notes(
     omitted: Sequence[BlockOmission],
     fits: Callable[[str], bool],
 ) -> str:
-    """The block, with the files that made memories doubtful and with what fell out where there is
-    room for it."""
+    """Renders the block with the files that made memories stale, and with omissions if there is
+    room."""
     omission_note = _render_omissions(omitted) if omitted else ""
     cause_lists = [
         context_input.stale_causes[:n] for n in range(len(context_input.stale_causes), 0, -1)

@@ -18,7 +18,7 @@ from reverie.domain.core.memory import Memory
 
 SESSION_CHARS = 2000
 TASK_MARKS = {"todo": "○", "doing": "→", "blocked": "⊘"}
-"""How far a task is. A done one, ✓, has left the block."""
+"""Marks of the states of a task. A done task, ✓, is no longer in the block."""
 
 IDENTITY_HEADING = "Identity"
 SESSION_HEADING = "Previous session"
@@ -38,12 +38,12 @@ _COMMAND_TEXT = re.compile(
 
 @dataclass(frozen=True)
 class ContextInput:
-    """What may be shown, each list the weightiest first; summaries are (scope, text).
+    """The memories that may be shown, each list the weightiest first; summaries are (scope, text).
 
-    `task_states`: the state of each task; a done one is not shown. `central_ids`: what the graph
-    leans on most. `file_related`: what the open files need. `has_more`: there are older ones of
-    the same kinds that were not read. `budgets`: what the project has set. `stale_causes`: which
-    files made memories doubtful, a sentence each.
+    `task_states`: the state of each task; a done one is not shown. `central_ids`: the most central
+    memories of the graph. `file_related`: memories for the open files. `has_more`: older ones of
+    the same kinds were not read. `budgets`: the project's settings. `stale_causes`: the files that
+    made memories stale, a sentence each.
     """
 
     memories: Sequence[Memory] = ()
@@ -68,9 +68,10 @@ class LinePlacement:
 
 @dataclass(frozen=True)
 class LineCandidate:
-    """A memory that asks for a line: where, in which words, the first that fit.
+    """A memory that may get a line: its placements, and its texts, of which the first that fits is
+    used.
 
-    `share_count`: how many that are still to come have the same right to the room, itself included.
+    `share_count`: number of remaining candidates with equal right to the room, itself included.
     """
 
     memory: Memory
@@ -134,7 +135,7 @@ def iter_line_candidates(context_input: ContextInput) -> Iterator[LineCandidate]
 
 
 def is_command_memory(memory: Memory) -> bool:
-    """Whether a memory says how to build, test, lint or run: by tag, key or words."""
+    """Returns whether a memory describes how to build, test, lint or run: by tag, key or words."""
     if set(memory.tags) & set(COMMAND_TAGS) or _COMMAND_KEY.fullmatch(memory.key or ""):
         return True
     may_be_command = memory.kind in _COMMAND_KINDS and len(memory.content) <= LINE_CHARS
@@ -183,8 +184,10 @@ def _iter_all_candidates(context_input: ContextInput) -> Iterator[LineCandidate]
 
 
 def _iter_identity_candidates(memories: Sequence[Memory]) -> Iterator[LineCandidate]:
-    """Whole where it fits, else its summary, else the beginning of that; the shortest first, so
-    that none is shortened where all of them fit."""
+    """Yields identity candidates: the whole text if it fits, else its summary, else its beginning.
+
+    The shortest comes first, so that none is shortened if all of them fit.
+    """
     identities = (memory for memory in memories if memory.kind is Kind.IDENTITY)
     by_length = sorted(identities, key=lambda memory: len(memory.content))
     for index, memory in enumerate(by_length):
@@ -226,7 +229,7 @@ def _choose_placement(memory: Memory, central_ids: frozenset[UUID]) -> LinePlace
 
 
 def _sort_key(central_ids: frozenset[UUID], memory: Memory) -> tuple[bool, float, float, str]:
-    """What the graph leans on first, then the surest, then the newest."""
+    """Sorts by centrality in the graph, then by confidence, then newest first."""
     negative_time = -_recency_key(memory)[0].timestamp()
     return memory.id not in central_ids, -memory.confidence, negative_time, str(memory.id)
 

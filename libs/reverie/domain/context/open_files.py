@@ -75,7 +75,7 @@ def list_folder_suffixes(files: Sequence[str]) -> list[str]:
 
 
 def explain_relevance(path: str, files: Sequence[str]) -> str | None:
-    """Why a memory that touches `path` is needed; None where it is not."""
+    """Explains why a memory that touches `path` is needed; None if it is not."""
     if any(is_same_file(path, file) for file in files):
         return f"touches {path}"
     sibling = next((file for file in files if _is_same_folder(path, file)), None)
@@ -85,7 +85,7 @@ def explain_relevance(path: str, files: Sequence[str]) -> str | None:
 def find_file_conventions(
     memories: Iterable[Memory], files: Sequence[str]
 ) -> Iterator[FileRelatedMemory]:
-    """Conventions that speak of the language of an open file or of a folder that it lies in."""
+    """Finds conventions that name the language or a parent folder of an open file."""
     for memory in memories:
         if memory.kind is Kind.CONVENTION:
             text = f"{memory.content} {' '.join(memory.tags)}"
@@ -95,7 +95,7 @@ def find_file_conventions(
 
 
 def _find_mention(text: str, file: str) -> str | None:
-    """What of a file a text names: its kind of file, or a folder above it."""
+    """Returns the kind or the parent folder of a file that a text names."""
     name = _split_path(file)[-1]
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     pattern = _LANGUAGE_PATTERNS.get(extension)
@@ -107,7 +107,7 @@ def _find_mention(text: str, file: str) -> str | None:
 
 
 def _is_same_folder(path: str, file: str) -> bool:
-    """Whether two files lie in one folder, as far as both names tell; the root is none."""
+    """Returns whether two files are in one folder, judged by their names; the root never counts."""
     first, second = _split_path(path)[:-1], _split_path(file)[:-1]
     short, long = sorted((first, second), key=len)
     return bool(first) and (first == second or (short is first and long[-len(first) :] == first))

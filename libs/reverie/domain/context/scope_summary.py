@@ -12,7 +12,7 @@ from reverie.domain.text.markdown import shorten
 
 MAX_LINE = 280
 
-# Heading, kinds, and the share of the budget a section may take before the others are served.
+# Heading, kinds, and the share of the budget that a section may use before the others.
 _SECTIONS: tuple[tuple[str, frozenset[Kind], float], ...] = (
     ("Who and what", frozenset({Kind.IDENTITY}), 0.10),
     ("Conventions", frozenset({Kind.CONVENTION}), 0.20),
@@ -28,7 +28,7 @@ _SECTIONS: tuple[tuple[str, frozenset[Kind], float], ...] = (
 
 
 class SummarizableMemory(Protocol):
-    """What the summary reads of a memory."""
+    """The fields of a memory that the summary uses."""
 
     @property
     def kind(self) -> Kind: ...
@@ -46,7 +46,7 @@ MemoryT = TypeVar("MemoryT", bound=SummarizableMemory)
 
 
 class _SummaryLine(NamedTuple, Generic[MemoryT]):
-    """A line and the memories that say it."""
+    """A line and the memories that contain it."""
 
     text: str
     sources: tuple[MemoryT, ...]
@@ -54,9 +54,9 @@ class _SummaryLine(NamedTuple, Generic[MemoryT]):
 
 @dataclass(frozen=True)
 class ComposedSummary(Generic[MemoryT]):
-    """A summary, and the memories that it rests on in the order of its lines.
+    """A summary, and its source memories in the order of its lines.
 
-    `is_complete`: every memory that it could rest on is in it; none was cut off by the cap.
+    `is_complete`: it contains all possible source memories; the cap cut off none.
     """
 
     text: str
@@ -81,7 +81,7 @@ class _SummaryPage(Generic[MemoryT]):
         return [(heading, line) for heading in headings for line in self.selected.get(heading, [])]
 
     def add(self, heading: str, line: _SummaryLine[MemoryT]) -> bool:
-        """Takes the line if the whole page stays within the cap."""
+        """Adds the line if the whole page stays within the cap."""
         lines = self.selected.setdefault(heading, [])
         lines.append(line)
         if self.count_tokens(self.text()) <= self.cap:
@@ -93,11 +93,11 @@ class _SummaryPage(Generic[MemoryT]):
 def summarize_memories(
     memories: Iterable[MemoryT], count_tokens: Callable[[str], int], cap: int = 800
 ) -> ComposedSummary[MemoryT]:
-    """Markdown with a section per kind, at most `cap` tokens; empty where nothing fits.
+    """Summarizes memories as Markdown with a section per kind.
 
-    Within a section: pinned first, then by confidence, then the newest; sessions the newest
-    first. Each section is first served up to its share, then what is left goes round. The
-    same memories in any order give the same text.
+    The result has at most `cap` tokens and is empty if nothing fits. Order in a section: pinned
+    first, then by confidence, then newest; sessions newest first. Each section is first filled up
+    to its share, then the rest is shared. The same memories in any order give the same text.
     """
     ordered = sorted(memories, key=lambda memory: memory.content)
     page: _SummaryPage[MemoryT] = _SummaryPage(count_tokens, cap, {})
@@ -122,8 +122,11 @@ REBUILD_THRESHOLD = 0.9
 
 
 def needs_rebuild(was_complete: bool, weights_changed: bool, tokens: int, cap: int) -> bool:
-    """Whether what was cut off before has to be looked at again: a line was weighed anew, so that
-    another may stand before it, or there is room once more."""
+    """Returns whether omitted memories must be checked again.
+
+    This is so if the rank of a line changed, so that another may precede it, or if there is room
+    again.
+    """
     return not was_complete and (weights_changed or tokens < REBUILD_THRESHOLD * cap)
 
 
@@ -146,7 +149,7 @@ def _render_page(lines: Iterable[tuple[str, str]]) -> str:
 
 
 def remove_lines(summary: str, contents: Iterable[str]) -> str:
-    """The summary less the lines that tell these contents, and headings that nothing follows."""
+    """Removes the lines with these contents, and headings without lines."""
     removed = {
         f"- {_shorten_line(content)}"
         for text in contents
@@ -171,7 +174,7 @@ def _build_lines(memories: Iterable[MemoryT]) -> list[_SummaryLine[MemoryT]]:
 
 
 def _sort_key(memory: SummarizableMemory) -> tuple[bool, float, datetime]:
-    # A session's worth is its newness; of the rest, how sure we are of it comes first.
+    # Sessions are ranked by time; other memories by confidence first.
     weight = 0.0 if memory.kind is Kind.SESSION else round(memory.confidence, 2)
     return (memory.pinned, weight, memory.updated_at)
 
@@ -187,7 +190,7 @@ def _shorten_line(content: str) -> str:
 def _fill_section(
     page: _SummaryPage[MemoryT], heading: str, lines: list[_SummaryLine[MemoryT]], share: float
 ) -> list[_SummaryLine[MemoryT]]:
-    """Takes lines up to the section's share of the cap; gives back the others."""
+    """Adds lines up to the section's share of the cap; returns the others."""
     remaining = int(page.cap * share)
     for index, line in enumerate(lines):
         remaining -= page.count_tokens(line.text)

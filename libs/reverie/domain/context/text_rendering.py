@@ -60,7 +60,7 @@ def pluralize(noun: str) -> str:
 
 
 def render_block(sections: Iterable[tuple[str, Sequence[str]]], note: str = "") -> str:
-    """A fenced block: the heading of all blocks, each section's heading and lines, and a note."""
+    """Renders a fenced block: the common heading, each section's heading and lines, and a note."""
     parts = [BLOCK_HEADING, *("\n".join([heading, *lines]) for heading, lines in sections)]
     return wrap_in_fence("\n\n".join([*parts, note] if note else parts))
 
@@ -101,7 +101,7 @@ def shorten_line(line: str, tokens: int, count_tokens: CountTokens) -> str:
 
 
 def render_memories(memories: Sequence[Mapping[str, Any]], empty_text: str) -> str:
-    """Memories of a response as a fenced block, a line each; `empty_text` where there are none."""
+    """Renders memories as a fenced block, a line each; `empty_text` if there are none."""
     if not memories:
         return empty_text
     listing = "\n".join(_render_memory(memory) for memory in memories)

@@ -65,7 +65,7 @@ def current_confidence(
     half_lives: HalfLives = HALF_LIVES,
     use: MemoryUsage | None = None,
 ) -> float:
-    """The confidence at `now`, 0..1. `use` is by whom it was used, by default as it stands."""
+    """Computes the confidence at `now`, 0..1. `use` defaults to `memory.use`."""
     usage = memory.use if use is None else use
     undecayed = min(1.0, memory.confidence + usage.boost)
     return max(min(FLOOR, undecayed), undecayed * _decay_factor(memory, now, half_lives, usage))

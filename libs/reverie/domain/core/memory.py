@@ -105,9 +105,9 @@ class MemoryUsage:
 class Memory:
     """A memory in the store.
 
-    `confidence` is what writers said; domain.confidence says what time and use left of it.
-    `linked`: it has an edge to more than files and sessions. `settled_use`: its use before this
-    hour.
+    `confidence` is the value from the writers; domain.confidence computes the current one from time
+    and use. `linked`: it has an edge to more than files and sessions. `settled_use`: its use before
+    this hour.
     """
 
     id: UUID

@@ -68,13 +68,13 @@ MAX_CACHED_TOKEN = 120
 
 
 def extract_paths(text: str, roots: Sequence[str] = ()) -> list[str]:
-    """The file paths that a text names, normalised, in order, each once.
+    """Extracts the file paths that a text names, normalised, in order, each once.
 
-    Cut off: `./`, a diff's `a/` and `b/`, line numbers, a root among `roots`. An absolute
-    path under no root keeps what looks like the repository: from a source folder on, else
-    its last two components; files of the system and of a home folder's settings are left
-    out. URLs, versions, patterns, `and/or`, names like Node.js and anything of more than
-    1,024 bytes are no paths.
+    Cut off: `./`, a diff's `a/` and `b/`, line numbers, a root among `roots`. An absolute path
+    under no root keeps the part that looks like the repository: from a source folder on, else its
+    last two components. Files of the system and of a home folder's settings are left out. URLs,
+    versions, patterns, `and/or`, names like Node.js and anything of more than 1,024 bytes are no
+    paths.
     """
     if not _PATH_HINT.search(text):
         return []
@@ -99,11 +99,11 @@ def extract_tool_files(tool_turn: TurnText, roots: Sequence[str] = ()) -> list[s
 
 
 def is_same_file(anchor_path: str, changed_path: str) -> bool:
-    """Whether a path somebody named is the file that changed.
+    """Returns whether a named path is the file that changed.
 
-    True when both are equal, or one ends with the other at a component boundary and the
-    shorter has at least two components, or is a distinctive file name (five letters or
-    more before the dot, and not one that many folders have, as index.ts or config.py).
+    True if both are equal, or if one ends with the other at a component boundary. In the second
+    case the shorter needs two components, or a distinctive file name. Such a name has five letters
+    or more before the dot, and is not common in folders, as index.ts or config.py.
     """
     anchor_parts, changed_parts = _split_components(anchor_path), _split_components(changed_path)
     short, long = sorted((anchor_parts, changed_parts), key=len)
@@ -198,7 +198,7 @@ _IDENTIFIER = re.compile(
     rf")(?![\w$/])"
 )
 _SINGLE_NAME = re.compile(_NAME)
-# Only from the first character of a word: starting anywhere would take quadratic time.
+# Matches start only at the first character of a word: starting anywhere takes quadratic time.
 _FILE_PATH = re.compile(r"(?<![\w./-])[\w./-]*\w\.[a-z]{1,5}\b|(?<![\w.-])[\w.-]+/[\w./-]+")
 
 

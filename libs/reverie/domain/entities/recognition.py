@@ -25,7 +25,7 @@ MAX_TEXT = 64 * 1024
 
 
 class EntityType(StrEnum):
-    """What an entity is."""
+    """The type of an entity."""
 
     PACKAGE = "package"
     CODE = "code"
@@ -213,7 +213,7 @@ def _find_installs(text: str) -> Iterator[str]:
 
 
 def _normalize_package(raw: str) -> str | None:
-    """The package that an import or a requirement names; None for files and relative ones."""
+    """Returns the package of an import or a requirement; None for files and relative ones."""
     name = re.split(r"[=<>~!\[;,'\"]|(?<=.)@", raw.lower(), maxsplit=1)[0].strip("./")
     if not _REQUIREMENT.fullmatch(name) or name in PROSE_WORDS or extract_paths(name):
         return None
@@ -333,7 +333,7 @@ _WORD_OR_UNDERSCORE = re.compile(r"(?<![\w@/-])[A-Za-z_]\w*", _A)
 
 
 def _is_code(name: str) -> bool:
-    """Whether a word has the shape of a name in code, and is no brand, family name or error."""
+    """Returns whether a word has the form of a code name, and is no brand, family name or error."""
     if len(name) > MAX_NAME or name.startswith(("Mc", "Mac")):
         return False
     if name in BRANDS or name in ERROR_NAMES or name.lower() in SERVICES:

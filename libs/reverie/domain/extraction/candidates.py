@@ -38,22 +38,22 @@ from reverie.domain.text.turns import TurnText, trace_status
 
 MAX_CONTENT = 400
 MIN_CONTENT_BYTES = 24
-"""Bytes: eight Chinese characters say as much as a few English words."""
+"""Least size in bytes: eight Chinese characters contain as much as a few English words."""
 RULE_SCORE = 4.0
-"""What a user's rule or preference is worth."""
+"""Weight of a user's rule or preference."""
 MIDWAY_EXTRA_SCORE = 0.5
-"""What a report in the middle of the work must be worth beyond one at its end."""
+"""Extra weight that a report in the middle of the work needs, compared with one at its end."""
 MAX_SUBJECT_CHARS = 60
-"""Characters of a request that what came of it is told under."""
+"""Characters of the request that introduces its outcome."""
 OUTCOME_BONUS = 0.5
-"""What the best of a last report is worth beyond its words."""
+"""Extra weight of the best point of a last report."""
 
 
 @dataclass
 class ExtractionCandidate:
-    """A memory in the making:
+    """A draft of a memory.
 
-    `statement` is what it says by itself, `write_turns` turns wrote files.
+    `statement` is its own text; `write_turns` are the turns that wrote files.
     """
 
     content: str
@@ -66,7 +66,7 @@ class ExtractionCandidate:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that it says by itself."""
+        """The words of its own text."""
         return frozenset(index_text(self.statement or self.content).split())
 
     @cached_property
@@ -86,7 +86,7 @@ def iter_candidates(segment: TopicSegment) -> Iterator[ExtractionCandidate]:
 
 
 def _iter_user_statements(exchange: Exchange) -> Iterator[ExtractionCandidate]:
-    """What the user states, one thing at a time."""
+    """Yields the statements of the user, one at a time."""
     if not exchange.opening or is_slash_command(exchange.request):
         return
     content = exchange.opening.content
@@ -126,7 +126,7 @@ def _iter_user_answers(turn: TurnText, exchange: Exchange) -> Iterator[Extractio
 
 
 def _iter_report_candidates(turn: TurnText, exchange: Exchange) -> Iterator[ExtractionCandidate]:
-    """What a message of the agent reports; at the end of an exchange more counts."""
+    """Yields points that a message of the agent reports; more count at the end of an exchange."""
     is_final = exchange.last_reply is turn
     key_points = [point for point in extract_key_statements(turn.content) if _is_informative(point)]
     ratings = [rate_agent_statement(point.text, point.lead) for point in key_points]
@@ -138,11 +138,11 @@ def _iter_report_candidates(turn: TurnText, exchange: Exchange) -> Iterator[Extr
     request_rating = rate_user_sentence(exchange.subject)
     has_task = exchange.request and not (request_rating and request_rating.score >= RULE_SCORE)
     for index, point in enumerate(key_points[1:], start=1):
-        # A list that was too long for one point says its first things first.
+        # The most important points of a list come first if it was too long for one point.
         scores[index] -= 0.5 * (point.is_item and point.lead == key_points[index - 1].lead != "")
     best_index = scores.index(max(scores)) if is_final and scores and has_task else -1
     for index, (point, rating) in enumerate(zip(key_points, ratings, strict=True)):
-        # What came of a request is kept, if there is anything to it.
+        # The outcome of a request is kept if it has content.
         score = scores[index] + OUTCOME_BONUS * (index == best_index and rating.score > 0)
         if score >= MIN_SALIENCE + (0 if is_final else MIDWAY_EXTRA_SCORE):
             yield _build_report_candidate(
@@ -151,7 +151,7 @@ def _iter_report_candidates(turn: TurnText, exchange: Exchange) -> Iterator[Extr
 
 
 def _is_informative(point: KeyStatement) -> bool:
-    """Whether a point is no question, and more than a word on how it went."""
+    """Returns whether a point is no question, and more than a remark on the progress."""
     is_short = len(point.full_text.encode()) < MIN_CONTENT_BYTES
     return not point.text.endswith(("?", "？")) and not (
         is_short and not extract_exact_terms(point.text)
@@ -165,7 +165,7 @@ def _build_report_candidate(
     rating: SentenceRating,
     is_outcome: bool,
 ) -> ExtractionCandidate:
-    """`is_outcome`: it is what came of the request, under which it is told."""
+    """Builds the candidate of a report. `is_outcome`: it is the outcome of the request above it."""
     is_final = exchange.last_reply is turn
     failure = exchange.failure if rating.kind is Kind.BUG else ""
     text = _make_standalone(point, failure or exchange.subject, bool(failure))
@@ -185,7 +185,7 @@ def _build_report_candidate(
 
 
 def _make_standalone(point: KeyStatement, subject: str, always: bool = False) -> str:
-    """The point so that it stands alone: under its lead, else under what was asked."""
+    """Makes a point understandable alone: adds its lead, else the request."""
     text = point.full_text
     is_standalone = bool(extract_paths(text)) or ("`" in text and not point.lead)
     if subject and (
@@ -204,23 +204,23 @@ def build_command_candidates(turns: Iterable[TurnText]) -> list[ExtractionCandid
     ]
 
 
-# Of what was said in a slice, in characters: the share that its segments may take, and what they
-# may take however little or much was said.
+# Budget in characters: a share of the text in a slice for its segments, with a lower and an upper
+# limit.
 BUDGET_SHARE, MIN_BUDGET_CHARS, MAX_BUDGET_CHARS, BUDGET_SLACK = 0.22, 240, 6_000, 15
 NOVELTY_GAIN, MAX_NOVEL_TERMS = 0.5, 8
-"""What an exact thing that nothing weightier names is worth, and how many count at most."""
+"""Gain of an exact term that no weightier draft names, and how many of them count."""
 LENGTH_EXPONENT = 0.5
 """The power of a draft's length that its weight is divided by: 0 would not count it at all."""
 MIN_CUT_CHARS = 90
-"""A draft too long for the room that is left is cut behind a thing said, to no less than this."""
+"""A draft that exceeds the remaining room is cut after a statement, to no less than this."""
 
 
 def select_candidates(segment: TopicSegment) -> list[ExtractionCandidate]:
-    """The weightiest drafts of a slice that there is room for, in order of time.
+    """Selects the weightiest drafts of a slice that fit, in order of time.
 
-    What names exact things that none of those taken before it names weighs more. A user's rules
-    need no room, nor does what mends a bug whose cause is kept. What a weightier one says too is
-    left to it, with its turns.
+    A draft with exact terms that no selected draft names weighs more. A user's rules need no room,
+    and neither does the fix of a bug whose cause is selected. A draft that repeats a weightier one
+    is merged into it, with its turns.
     """
     candidates = [
         candidate
@@ -264,7 +264,7 @@ def _iter_by_gain(
 def _is_fix_of_selected(
     candidate: ExtractionCandidate, selected: Sequence[ExtractionCandidate]
 ) -> bool:
-    """Whether it is the first to say what mends a bug of which its own message names the cause."""
+    """Returns whether it is the first fix of a bug whose cause its own message names."""
     turn_ids = {turn.id for turn in candidate.turns if turn.role == "assistant"}
     same_message = [
         other
@@ -279,7 +279,7 @@ def _is_fix_of_selected(
 
 
 def _fit_budget(candidate: ExtractionCandidate, remaining: int) -> bool:
-    """Whether there is room for it, cut between two things said where that makes it fit."""
+    """Returns whether the draft fits, after a cut between two statements if that is needed."""
     if len(candidate.content) > remaining + BUDGET_SLACK >= MIN_CUT_CHARS:
         shortened = shorten(candidate.content, remaining + BUDGET_SLACK)
         if len(shortened) >= MIN_CUT_CHARS and not shortened.endswith("…"):
@@ -288,7 +288,7 @@ def _fit_budget(candidate: ExtractionCandidate, remaining: int) -> bool:
 
 
 def _is_covered_by(candidate: ExtractionCandidate, other: ExtractionCandidate) -> bool:
-    """Whether a draft says what another does, by its words."""
+    """Returns whether a draft repeats another, by its words."""
     is_contained = (
         bool(other.statement) and other.statement in candidate.content and other.score < RULE_SCORE
     )

@@ -72,7 +72,7 @@ _STRONG_LOWERCASE, _WEAK_LOWERCASE = (
 
 
 def classify_kind(content: str) -> Kind:
-    """The kind whose cues weigh most; `context` where there are none."""
+    """Returns the kind whose cues weigh most; `context` if there are none."""
     scores = dict.fromkeys(_find_strong_kinds(content), _STRONG_WEIGHT)
     for kind in _matching_kinds(_WEAK_LOWERCASE, content):
         scores[kind] = scores.get(kind, 0) + 1
@@ -98,7 +98,7 @@ def _gives_reason(text: str) -> bool:
 
 
 def suggest_improvements(content: str, kind: Kind) -> tuple[str, ...]:
-    """What would make this memory more useful later; never a reason to refuse it."""
+    """Suggests changes that make this memory more useful later; never a reason to refuse it."""
     text = content.strip()
     suggestions = []
     if kind is Kind.DECISION and not _gives_reason(text):
@@ -116,7 +116,7 @@ def suggest_improvements(content: str, kind: Kind) -> tuple[str, ...]:
 
 
 MIN_WORD_SHARE = 0.3
-"""Of the words of a memory, those that must have been said; the rest is how it was put."""
+"""Share of a memory's words that must occur in the source; the rest may be rephrased."""
 
 _STEM_LENGTH = 5
 _CODE_SPAN = re.compile(r"`([^`\n]{2,})`")
@@ -130,12 +130,13 @@ _PROMPT_INJECTION = re.compile(
 
 
 def contains_instructions(content: str) -> bool:
-    """Whether a text speaks to a language model rather than of the work."""
+    """Returns whether a text contains instructions to a language model."""
     return _PROMPT_INJECTION.search(content) is not None
 
 
 def is_grounded(content: str, source_text: str) -> bool:
-    """Whether every name and number of a memory was said, and enough of its words."""
+    """Returns whether the source contains every name and number of a memory, and enough of its
+    words."""
     lower = source_text.lower()
     mentioned = {path.rstrip("/").rpartition("/")[2] or path for path in extract_paths(content)}
     mentioned |= {code.strip() for code in _CODE_SPAN.findall(content)}
@@ -145,12 +146,12 @@ def is_grounded(content: str, source_text: str) -> bool:
 
 
 def compute_word_overlap(content: str, source_text: str) -> float:
-    """The share of the words of one text that stand in another, by their beginnings; 0 to 1."""
+    """Returns the share of a text's words that occur in another, by their beginnings; 0 to 1."""
     words = _stem_words(content)
     return len(words & _stem_words(source_text)) / len(words) if words else 0.0
 
 
 def _stem_words(text: str) -> set[str]:
-    """The first letters of each word; short words of letters say nothing."""
+    """Returns the first letters of each word; short words of letters are left out."""
     words = index_text(text).split()
     return {word[:_STEM_LENGTH] for word in words if len(word) > 3 or not word.isascii()}

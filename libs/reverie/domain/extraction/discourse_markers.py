@@ -57,7 +57,7 @@ CORRECTION = re.compile(
     r"|\bi (?:said|meant)\b|\byou (?:missed|forgot|didn'?t)\b|不对|不是这样|错了|我说的是",
     re.I,
 )
-# Said of the agent's last report, not of the code.
+# Remarks on the agent's last report, not on the code.
 REFUTATION = re.compile(
     r"^(?:um+\b|uh\b|no\b|nope|wait\b|wrong|hmm|not (?:quite|what)|that'?s (?:not|wrong)"
     r"|what are you)"

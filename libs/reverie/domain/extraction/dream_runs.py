@@ -16,10 +16,10 @@ MAX_REASON_CHARS = 500
 
 @dataclass(frozen=True)
 class DreamThresholds:
-    """What makes a scope dream: so much of its sessions that came since the last look.
+    """Limits at which a scope dreams, counted over its sessions since the last check.
 
-    A segment is begun by each message of the user. `idle_minutes`: silence of a session that has
-    something undigested; `interval_minutes`: time since the last dream of a scope that has.
+    Each message of the user begins a segment. `idle_minutes`: silence of a session with undigested
+    turns. `interval_minutes`: time since the last dream of a scope with undigested turns.
     """
 
     segments: int = 12
@@ -47,10 +47,10 @@ DEFAULT_THRESHOLDS = DreamThresholds()
 
 @dataclass(frozen=True)
 class DigestDecision:
-    """What became of something that a digest came upon, other than a memory that it writes.
+    """The outcome for something that a digest found and that is not a memory it writes.
 
-    `outcome`: as `dropped`, `refused`, `linked`; `why`: in words, redacted; `memory`: the one that
-    stands, where there is one.
+    `outcome`: such as `dropped`, `refused`, `linked`. `why`: the reason in words, redacted.
+    `memory`: the existing memory, if there is one.
     """
 
     outcome: str
@@ -60,7 +60,7 @@ class DigestDecision:
     turns: Sequence[UUID] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As the store takes it."""
+        """Encodes it in the form of the store."""
         return {
             "outcome": self.outcome,
             "reason": self.why[:MAX_REASON_CHARS],
@@ -72,10 +72,10 @@ class DigestDecision:
 
 @dataclass
 class DreamRunLog:
-    """What a worker notes beside the memories that it writes; kept with the run in one transaction.
+    """The log of a worker's run, stored with the run and its memories in one transaction.
 
-    `reasons`: why a memory is written, by its new id; `decisions`: all else; `seconds`: by stage;
-    `prompts`: names with versions; `degraded`: why the rules stood in for a model.
+    `reasons`: why a memory is written, by its new id. `decisions`: all other outcomes. `seconds`:
+    by stage. `prompts`: names with versions. `degraded`: why rules replaced a model.
     """
 
     reasons: dict[UUID, str] = field(default_factory=dict)
@@ -87,11 +87,11 @@ class DreamRunLog:
     degraded: set[str] = field(default_factory=set)
 
     def record_reason(self, memory: UUID, why: str) -> None:
-        """Says why a memory is written."""
+        """Records why a memory is written."""
         self.reasons[memory] = why[:MAX_REASON_CHARS]
 
     def record_decision(self, decision: DigestDecision) -> None:
-        """Notes what became of something that is not written."""
+        """Records the outcome for something that is not written."""
         self.decisions.append(decision)
 
     def add_time(self, stage: str, seconds: float) -> None:
@@ -106,13 +106,13 @@ class DreamRunLog:
             self.prompts.add(prompt)
 
     def flush(self) -> DreamRunLog:
-        """What was noted so far, to be kept; nothing of it stays."""
+        """Returns the records so far and clears the log."""
         snapshot = replace(self)
         vars(self).update(vars(DreamRunLog()))
         return snapshot
 
     def to_json(self) -> dict[str, Any]:
-        """As the store takes it."""
+        """Encodes it in the form of the store."""
         return {
             "decisions": [decision.to_json() for decision in self.decisions],
             "seconds": {name: round(elapsed, 4) for name, elapsed in self.seconds.items()},

@@ -51,7 +51,7 @@ _POLITE_OPENING = re.compile(
     re.I,
 )
 
-# Says of what was just reported how it went, and not what it is about.
+# Remarks on the result of the last report, not on its subject.
 _REMARK = re.compile(
     r"(?:confirmed|looks? (?:good|great)|(?:that|it|this) (?:fixed|works?|worked|did)|down to"
     r"|down from|works\b|great|perfect|nice|good|thanks|i (?:ran|tested|added|did|already)\b)",
@@ -74,9 +74,9 @@ _DEPENDENT_START = re.compile(
 
 
 def extract_request(content: str) -> str:
-    """The request in a message: at most `MAX_REQUEST` characters, one line; "" where none is.
+    """Extracts the request of a message: at most `MAX_REQUEST` characters, one line; "" if none.
 
-    A slash command is its name and arguments; of a pasted context only its title is kept.
+    A slash command gives its name and arguments. Of a pasted context only the title is kept.
     """
     if NOISE_MESSAGE.match(content):
         return ""
@@ -98,7 +98,7 @@ def extract_request(content: str) -> str:
 
 
 def extract_statements(content: str) -> list[str]:
-    """What a user's message states, thing by thing: what leans on a sentence stays with it."""
+    """Extracts the statements of a user's message; dependent sentences stay together."""
     if (
         NOISE_MESSAGE.match(content)
         or COMMAND_MESSAGE.match(content)
@@ -116,7 +116,7 @@ def extract_statements(content: str) -> list[str]:
 
 
 def find_failure(content: str) -> str:
-    """The failure that a message tells of, in the user's words; "" where it tells of none."""
+    """Finds the failure that a message reports, in the user's words; "" if there is none."""
     failures = (
         statement
         for statement in extract_statements(content)
@@ -132,12 +132,12 @@ def _strip_opening(sentence: str) -> str:
 
 
 def is_slash_command(request: str) -> bool:
-    """Whether a request, as `extract_request` gives it, is a slash command."""
+    """Returns whether a request, as `extract_request` gives it, is a slash command."""
     return request.startswith("/")
 
 
 def extract_subject(content: str, request: str) -> str:
-    """A few words for what a request is about, or "" where it says too little."""
+    """Extracts a few words for the subject of a request, or "" if it has too few."""
     first = next(iter(split_sentences(request)), "")
     subject = _POLITE_OPENING.sub("", first).strip(" .:;,")
     is_informative = len(subject) >= 16 and not _REMARK.match(subject)
@@ -152,7 +152,7 @@ def _extract_title(content: str) -> str:
 
 
 def _drop_pasted_output(content: str) -> str:
-    """A message without the output that was pasted into it, as far as its lines give that away."""
+    """Removes the output that was pasted into a message, if its lines can be recognised."""
     lines = content.splitlines()
     text_lines = [
         line for line in lines if line.strip() and not line.startswith((" ", "\t", "|", ">"))
@@ -191,7 +191,7 @@ def _split_message(content: str) -> list[str]:
     ]
 
 
-# Says where something is, and nothing of it.
+# Sentences with only the location of something.
 _LOCATION_ONLY = re.compile(
     r"(?:files?|lines?|location|path)\b:?\s*[`\w./~:-]+(?:\s+lines?\b:?\s*[\d, –-]+)?", re.I
 )
@@ -199,9 +199,9 @@ _LOCATION_ONLY = re.compile(
 
 @dataclass(frozen=True)
 class Exchange:
-    """What the user said, and the turns until the user says the next thing.
+    """A user's message, and the turns until the next one.
 
-    `previous_subject`: the subject before this one; `failure`: the failure that the user tells of.
+    `previous_subject`: the subject before this one. `failure`: the failure that the user reports.
     """
 
     opening: TurnText | None
@@ -255,7 +255,7 @@ def _build_exchange(
 
 
 def _add_user_verdict(exchange: Exchange, following: Exchange | None) -> Exchange:
-    """With what the user's next words say of the report: agreed to, or put right."""
+    """Adds the verdict of the user's next message on the report: agreement or correction."""
     opening = following.opening if following else None
     if opening is None:
         return exchange
@@ -271,7 +271,7 @@ def find_outcome(exchange: Exchange) -> tuple[TurnText, list[str]] | None:
     last = exchange.last_reply
     if last is None or exchange.refuted:
         return None
-    # A conclusion is said in a sentence, and often first.
+    # A conclusion is a sentence, and often the first.
     weighed = [
         (weight + (index == 0) + (not point.is_item), point)
         for index, point in enumerate(extract_key_statements(last.content))
@@ -283,7 +283,7 @@ def find_outcome(exchange: Exchange) -> tuple[TurnText, list[str]] | None:
 
 
 def _weigh_statement(statement: KeyStatement) -> int:
-    """How much a point says: reasons weigh two, names and cues of other sorts one each."""
+    """Weighs a point: reasons count two, names and cues of other sorts one each."""
     text = statement.text
     if len(text) < 24 or text.endswith("?") or _LOCATION_ONLY.fullmatch(text):
         return 0

@@ -1,4 +1,4 @@
-"""Extraction of the key statements of a message, with the heading that each stands under."""
+"""Extraction of the key statements of a message, each with its heading."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CODE_LINE = re.compile(r"[{}<>]{2}|;\s*$|^\s*[\w.]+\([^)]*\)\s*[{;]|:=|=>|\bfun
 
 @dataclass(frozen=True)
 class KeyStatement:
-    """One thing said. `lead` is the heading or introduction it stood under."""
+    """One statement. `lead` is the heading or introduction above it."""
 
     lead: str
     text: str
@@ -49,7 +49,7 @@ class KeyStatement:
 
 
 def extract_key_statements(content: str) -> list[KeyStatement]:
-    """The points of a message in order; short items under one lead come as one point."""
+    """Extracts the points of a message in order; short items under one lead form one point."""
     packed: list[KeyStatement] = []
     for (lead, item), group in groupby(
         _iter_key_statements(content), lambda p: (p.lead, p.is_item)
@@ -62,7 +62,7 @@ def extract_key_statements(content: str) -> list[KeyStatement]:
 def group_dependent_sentences(
     sentence_list: Iterable[str], dependent_start: re.Pattern[str], max_chars: int = 240
 ) -> list[str]:
-    """Sentences by themselves, but for those that lean on the one before, as far as `max_chars`."""
+    """Splits a text into sentences; joins dependent ones to the one before, up to `max_chars`."""
     groups: list[str] = []
     for sentence in sentence_list:
         if (
@@ -77,7 +77,7 @@ def group_dependent_sentences(
 
 
 def extract_informative_sentences(text: str) -> list[str]:
-    """The sentences that say something: no greeting, no "let me", no offer, no code."""
+    """Extracts the informative sentences: no greeting, no "let me", no offer, no code."""
     return [
         sentence
         for sentence in (_strip_opening(s) for s in split_sentences(to_plain_text(text)))
@@ -96,7 +96,7 @@ def _is_informative(sentence: str) -> bool:
 
 
 def _strip_opening(sentence: str) -> str:
-    """Without an opening such as "Good catch - " or "Yes, "; "I'll use" tells a choice."""
+    """Removes an opening such as "Good catch - " or "Yes, "; "I'll use" marks a choice."""
     rest = _CHOICE_OPENING.sub("Use ", _OPENING.sub("", sentence))
     return rest[:1].upper() + rest[1:] if rest and rest != sentence else sentence
 
@@ -152,7 +152,7 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
 
 
 def _split_paragraph(block: MarkdownBlock, next_type: str) -> tuple[str, list[str]]:
-    """The introduction that a paragraph is to what follows, and what it says itself."""
+    """Splits a paragraph into its introduction to what follows, and its own text."""
     text = to_plain_text(block.text)
     parts = split_sentences(text)
     intro = ""

@@ -25,7 +25,7 @@ _SECOND_LEVEL = word_set(
     """ac asn co com edu gen go gob gouv gov govt gv id ltd mil ne net nhs nic nom or org plc
     sch school"""
 )
-# Hosts whose sub-domains belong to strangers of each other.
+# Hosts whose sub-domains belong to different owners.
 _SHARED_HOSTS = word_set(
     """appspot.com azurewebsites.net bitbucket.io blogspot.com cloudfront.net firebaseapp.com
     fly.dev github.io gitlab.io herokuapp.com hashnode.dev netlify.app pages.dev
@@ -39,7 +39,7 @@ _END_PUNCTUATION = " .!?。！？"
 
 @dataclass(frozen=True)
 class LearnedFact:
-    """A fact that was learned. `corroborations`: how many independent root domains say it."""
+    """A learned fact. `corroborations`: how many independent root domains contain it."""
 
     topic: str
     statement: str
@@ -79,9 +79,9 @@ class LearnedFact:
 def build_learned_fact(
     topic: str, statement: str, confidence: str, domains: Iterable[str], verified: date
 ) -> LearnedFact:
-    """A fact with its root domains counted.
+    """Builds a fact with its root domains counted.
 
-    Raises `InvalidInput` naming the domain that is none.
+    Raises `InvalidInput` with the name of an invalid domain.
     """
     roots = sorted(
         {extract_root_domain(domain, f"domains.{index}") for index, domain in enumerate(domains)}
@@ -96,10 +96,10 @@ def hash_statement(statement: str) -> str:
 
 
 def extract_root_domain(text: str, field: str = "domains") -> str:
-    """What one owner registered: `docs.example.co.uk` and `https://example.co.uk/a` are one.
+    """Returns the registered domain: `docs.example.co.uk` and `https://example.co.uk/a` are one.
 
-    A rule instead of the public suffix list: two labels, three under a country's second level or
-    on a host that many share. Raises `InvalidInput` for what is no host.
+    A rule instead of the public suffix list: two labels, or three under a country's second level or
+    on a shared host. Raises `InvalidInput` for invalid hosts.
     """
     host = _SCHEME.sub("", text.strip()).split("/")[0].split("?")[0].rpartition("@")[2].lower()
     if host.startswith("["):

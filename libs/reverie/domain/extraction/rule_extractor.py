@@ -56,7 +56,7 @@ def build_session_lines(
     ] or requests
     remaining = max_chars - len(lines[0])
     lines_by_index: dict[int, str] = {}
-    # The end says what came of it, and is told in any case; the beginning what it was about.
+    # The last exchange gives the outcome and is always included; the first gives the subject.
     for index in dict.fromkeys([len(described) - 1, 0, *reversed(range(len(described)))]):
         if lines_by_index and remaining < MIN_LINE_CHARS:
             break
@@ -81,7 +81,7 @@ def _build_title(requests: list[Exchange]) -> str:
 
 
 def _build_exchange_line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:
-    """What was asked, unless the title says it, and what came of it."""
+    """Renders the request, unless the title contains it, and its outcome."""
     subject = shorten(exchange.subject or exchange.request, 110)
     request_text = "" if subject[:40] in title else subject
     outcome = find_outcome(exchange)
@@ -95,7 +95,7 @@ MAX_SESSION_CHARS = 1_600
 MAX_MEMORIES = 40
 MAX_TAGS = 12
 SESSION_SHARE, MIN_SESSION_CHARS = 0.04, 55
-"""Of what was said, in characters, what the session's own memory may take; and by topic."""
+"""Limits of the session's own memory: a share of its characters, and characters per topic."""
 
 _STOP_WORDS = word_set(
     """that this with from have when which what then than they asked
@@ -105,10 +105,11 @@ _STOP_WORDS = word_set(
 
 @dataclass(frozen=True)
 class ExtractedMemory:
-    """A memory made from turns. `priority` runs from 0 to 1; `at` is when it became true.
+    """A memory made from turns. `priority` is 0 to 1; `at` is the time when it became true.
 
-    `produced_by`: the prompt with its version and the model that worded it; empty where rules did.
-    `find_last_writes`: of the files those that the session had written by then, each with when.
+    `produced_by`: the prompt with its version and the model that worded it; empty for rules.
+    `find_last_writes`: returns which of the files the session had written by then, each with the
+    time.
     """
 
     content: str
@@ -125,10 +126,10 @@ class ExtractedMemory:
 def extract_memories(
     segments: Sequence[TopicSegment], roots: Sequence[str] = ()
 ) -> list[ExtractedMemory]:
-    """The lasting memories of a session's slices, in order of time, near-copies collapsed.
+    """Extracts the lasting memories of a session's slices, in order of time, without near-copies.
 
-    At most `MAX_MEMORIES`, the less important left out. `roots` are the workspace folders
-    that absolute paths are relative to. The same slices give the same memories.
+    Returns at most `MAX_MEMORIES`; the less important are left out. `roots` are the workspace
+    folders that absolute paths are relative to. The same slices give the same memories.
     """
     work_log = collect_work_log((turn for segment in segments for turn in segment.turns), roots)
     return deduplicate_memories(
@@ -161,7 +162,7 @@ def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedM
 def build_session_memory(
     segments: Sequence[TopicSegment], roots: Sequence[str] = ()
 ) -> ExtractedMemory | None:
-    """What a session was asked and what came of it; None where nobody asked anything."""
+    """Builds a memory of a session's requests and outcomes; None if there was no request."""
     exchanges = [exchange for segment in segments for exchange in split_exchanges(segment)]
     requests = [exchange for exchange in exchanges if exchange.request]
     if not requests or not requests[0].opening:
@@ -202,7 +203,7 @@ def _build_memory(
 
 
 def _build_tags(content: str, request: str) -> tuple[str, ...]:
-    """What it names first, then the words said most often, then those of the request."""
+    """Builds tags: names first, then the most frequent words, then those of the request."""
     names = [entity.label[:64] for entity in extract_entities(content)[:4]]
     request_words = [
         word for word in _most_common_words(request) if word not in _most_common_words(content, 40)

@@ -23,7 +23,7 @@ _EXACT_NAME = re.compile(
 )
 
 _FIGURE = re.compile(r"\b\d[\d.,:]*\b")
-# A capital within a sentence, and what stands in quotes.
+# A capital within a sentence, and text in quotes.
 _PROPER_NAME = re.compile(
     r"(?<=[a-z0-9,;)/] )[A-Z][A-Za-z0-9]*(?:[.+#-][A-Za-z0-9]+)*\b"
     r"|(?<!\w)(['\"])[^'\"\n]{2,60}\1"
@@ -32,7 +32,7 @@ _PROPER_NAME = re.compile(
 
 @dataclass(frozen=True)
 class SentenceRating:
-    """What a sentence would be kept as. `score`: below `MIN_SALIENCE` it is not kept."""
+    """The kind of memory that a sentence would become. Below `MIN_SALIENCE`, `score` drops it."""
 
     kind: Kind
     score: float
@@ -40,7 +40,7 @@ class SentenceRating:
 
 MIN_SALIENCE = 1.0
 
-# In order of precedence: the first that fits names the kind of what a user says.
+# In order of precedence: the first match gives the kind of a user's statement.
 _USER_PATTERNS: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
     (Kind.PREFERENCE, sentence_patterns.HABIT, 4.0),
     (Kind.IDENTITY, discourse_markers.IDENTITY, 3.0),
@@ -53,18 +53,18 @@ _USER_PATTERNS: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
     (Kind.SPEC, sentence_patterns.REQUIREMENT, 3.0),
     (Kind.CONTEXT, sentence_patterns.PROJECT_STATE, 3.0),
 )
-# What a lead that tells of a choice makes a decision.
+# Kinds that become a decision if the lead announces a choice.
 _UPGRADABLE_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC})
 # What an agent itself calls a decision, at the head of a sentence.
 _DECISION_LABEL = re.compile(r"\W*decision\W{0,2}[:：]|\W*决定[:：]", re.I)
-# What a request to do something once says by the way.
+# Kinds of facts that a request for a single task mentions in passing.
 _INCIDENTAL_KINDS = frozenset({Kind.SPEC, Kind.CONTEXT, Kind.BUG})
 
 
 def rate_user_sentence(sentence: str, is_quoted: bool = False) -> SentenceRating | None:
-    """What a user's sentence states; None for a question, a yes, or a bare request.
+    """Rates a user's sentence; None for a question, a yes, or a bare request.
 
-    Of what the user quotes, as a reviewer's comment or a plan, only choices count.
+    In quoted text, such as a reviewer's comment or a plan, only choices count.
     """
     bare = _CODE_SPAN.sub("` `", sentence)
     asks_to_remember = bool(discourse_markers.REMEMBER.search(bare))
@@ -90,7 +90,7 @@ def rate_user_sentence(sentence: str, is_quoted: bool = False) -> SentenceRating
 
 
 def rate_correction(sentence: str) -> SentenceRating | None:
-    """What a user says in putting an agent right."""
+    """Rates a sentence in which a user corrects the agent."""
     is_substantial = len(sentence.split()) >= 6 or len(sentence.encode()) > 1.5 * len(sentence) > 12
     return (
         SentenceRating(Kind.LESSON, 4.0) if is_substantial and not is_question(sentence) else None
@@ -98,14 +98,14 @@ def rate_correction(sentence: str) -> SentenceRating | None:
 
 
 def is_question(text: str) -> bool:
-    """Whether a sentence asks."""
+    """Returns whether a sentence is a question."""
     return text.rstrip(" \"'`)").endswith(("?", "？")) or bool(
         sentence_patterns.QUESTION.match(text)
     )
 
 
 def rate_agent_statement(text: str, lead: str = "") -> SentenceRating:
-    """What an agent's point reports. `lead`: the heading it stood under."""
+    """Rates a point of an agent's report. `lead`: the heading above it."""
     bare = _CODE_SPAN.sub("` `", text)
     full_text = _CODE_SPAN.sub("` `", f"{lead}: {text}" if lead else text)
     if sentence_patterns.LOCATION_POINTER.search(text):
@@ -175,7 +175,7 @@ def _score_report(text: str, bare: str, full_text: str) -> float:
 
 
 def _count_exact_details(text: str) -> int:
-    """How many sorts of exact things it names: files, names, measures, and two measures."""
+    """Counts the sorts of exact details: files, names, measures, and two measures."""
     measures = len(set(_MEASURE.findall(text)))
     return bool(extract_paths(text)) + bool(_EXACT_NAME.search(text)) + min(measures, 2)
 

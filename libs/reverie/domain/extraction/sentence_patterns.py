@@ -1,4 +1,4 @@
-"""Regular expressions that tell the kind and salience of a single sentence, English and Chinese."""
+"""Regular expressions for the kind and salience of a single sentence, English and Chinese."""
 
 from __future__ import annotations
 

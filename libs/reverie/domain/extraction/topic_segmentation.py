@@ -1,9 +1,9 @@
 """Segmentation of a session into topics, without a language model.
 
-A boundary is possible only before a user request. It is set where a slash command or another
-ticket begins, after a long pause, and where the windows before and after are dissimilar: by their
-vectors where a model is set, else by words as in TextTiling (Hearst, Computational Linguistics
-23(1), 1997). Measured: benchmarks/quality/topic_segmentation.py.
+A boundary is possible only before a user request. It is set if a slash command or another ticket
+begins, after a long pause, or if the windows before and after are dissimilar. Windows are compared
+by their vectors if a model is set, else by words as in TextTiling (Hearst, Computational
+Linguistics 23(1), 1997). Measured: benchmarks/quality/topic_segmentation.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MIN_OPENING_CHARS = 24
 MIN_CUTOFF, MAX_CUTOFF = 0.15, 0.30
 # Below this cosine two windows are about different things.
 MIN_TOPIC_COSINE = 0.70
-# Characters of a window's text that its vector is made of.
+# Characters of a window's text that are embedded.
 WINDOW_TEXT_CHARS = 600
 
 COMMAND_MESSAGE = re.compile(r"\s*(?:<command-(?:name|message)>|/[a-z][\w-]+(?:\s|$))")
@@ -61,7 +61,7 @@ Vector = Sequence[float]
 
 
 def build_windows(turns: Sequence[TurnText]) -> list[str]:
-    """The texts whose vectors tell topics apart: one from each place where a topic may begin."""
+    """Builds the texts whose vectors separate topics: one per possible start of a topic."""
     ordered = sorted(turns, key=lambda turn: turn.ordinal)
     starts = [0, *_find_candidate_cuts(ordered)]
     windows: list[str] = []
@@ -90,7 +90,7 @@ def segment_turns(
 
 
 def is_request(turn: TurnText) -> bool:
-    """Whether a user's turn asks or says something of its own: not yes, not a wrapper."""
+    """Returns whether a user's turn has content of its own: not a yes, not a wrapper."""
     if (
         turn.role != "user"
         or NOISE_MESSAGE.match(turn.content)
@@ -105,7 +105,7 @@ def is_request(turn: TurnText) -> bool:
 
 
 def _find_candidate_cuts(turns: Sequence[TurnText]) -> list[int]:
-    """Where a topic may begin."""
+    """Finds the positions at which a topic may begin."""
     request_indexes = (index for index, turn in enumerate(turns) if index and is_request(turn))
     return [index for index in request_indexes if not _is_continuation(turns, index)]
 
@@ -139,7 +139,7 @@ def _window_cosine(vectors: Sequence[Vector], n: int) -> float:
 
 
 def _is_continuation(turns: Sequence[TurnText], index: int) -> bool:
-    """A command's own text, a word thrown in, what is said after stopping the agent."""
+    """Returns whether a turn is a command's text, a short remark, or follows an interruption."""
     previous = turns[index - 1]
     if previous.role == "user" and (
         COMMAND_MESSAGE.match(previous.content) or NOISE_MESSAGE.match(previous.content)

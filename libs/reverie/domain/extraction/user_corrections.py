@@ -1,7 +1,7 @@
 """Detection of user corrections such as "no longer X, use Y", in English and Chinese.
 
-Questions, conditions and code are ignored. A sentence that may be a task ("replace X with Y
-here") counts only where it is meant to last.
+Questions, conditions and code are ignored. A sentence that may be a task ("replace X with Y here")
+counts only if it is meant to last.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _CORRECTION_HINT = re.compile(
 
 @dataclass(frozen=True)
 class UserCorrection:
-    """What is out, what takes its place, the sentence that says so; whether it is meant to last."""
+    """The rejected thing, its replacement, the sentence, and whether it is meant to last."""
 
     old: str
     new: str
@@ -94,9 +94,9 @@ class UserCorrection:
 
 
 def find_corrections(text: str) -> list[UserCorrection]:
-    """The corrections in what a user said, in order; at most `MAX_CORRECTIONS`.
+    """Finds the corrections in a user's message, in order; at most `MAX_CORRECTIONS`.
 
-    Two things that are out together ("not npm or yarn") are two corrections.
+    Two things that are rejected together ("not npm or yarn") are two corrections.
     """
     by_terms: dict[tuple[str, str], UserCorrection] = {}
     for sentence in _SENTENCE_BREAK.split(_CODE_OR_QUOTE.sub("\n", text[:MAX_TEXT])):
@@ -106,12 +106,12 @@ def find_corrections(text: str) -> list[UserCorrection]:
 
 
 def may_contain_correction(text: str) -> bool:
-    """Whether a user's words may correct something that rules do not read: worth a closer look."""
+    """Returns whether a message may contain a correction that the rules cannot read."""
     return _CORRECTION_HINT.search(text[:MAX_TEXT]) is not None
 
 
 def _find_in_sentence(sentence: str) -> list[UserCorrection]:
-    """Those of the first pattern that fits; none where it may as well be a task."""
+    """Finds the corrections of the first matching pattern; none if it may be a task."""
     if not sentence or len(sentence) > MAX_SENTENCE or _QUESTION_OR_CONDITION.search(sentence):
         return []
     is_lasting = _LASTING_MARKER.search(sentence) is not None
@@ -143,7 +143,7 @@ def _is_specific_term(term: str) -> bool:
 
 
 def correction_applies(correction: UserCorrection, content: str) -> bool:
-    """Whether a memory holds up what the correction says is out."""
+    """Returns whether a memory still contains what the correction rejects."""
     matches = list(_compile_term(correction.old).finditer(content))
     return bool(matches) and all(
         _NEGATED_BEFORE.search(content[: match.start()]) is None for match in matches
@@ -151,7 +151,7 @@ def correction_applies(correction: UserCorrection, content: str) -> bool:
 
 
 def apply_correction(correction: UserCorrection, content: str) -> str:
-    """What a memory says once it is corrected; of a long one, what was said takes its place."""
+    """Returns the corrected text of a memory; a long one is replaced by the user's sentence."""
     if len(content) > MAX_REWRITTEN_CHARS:
         return correction.sentence
     text = _compile_term(correction.old).sub(lambda _: correction.new, content).rstrip()

@@ -24,18 +24,21 @@ from reverie.domain.text.turns import TurnText, trace_status, trace_target
 
 MAX_FILES = 16
 REPORT_LOOKBACK_TURNS = 200
-"""How many turns before a report can be what it reports."""
+"""Number of turns before a report that it can refer to."""
 
 _WRITE_TOOLS = frozenset({"edit", "write", "multiedit", "notebookedit", "apply_patch", "create"})
-# Not one that stands in prose or on a command line, too.
+# Forms of a code name that do not also occur in prose or on a command line.
 _IDENTIFIER_SHAPE = re.compile(r"[a-z][A-Z]|[A-Z][a-z]+[A-Z]|[a-z0-9]_[a-z0-9]|[A-Z]_[A-Z]")
 _LINE_REFERENCE = re.compile(r"\blines? \d", re.I)
 
 
 @dataclass(frozen=True)
 class WorkLog:
-    """The work that turns tell of: the files that tools were given, when each was written, and the
-    files that messages name beside a name of code, and no other."""
+    """The work in a session.
+
+    It has the files given to tools, when each was written, and files that a message names together
+    with one code name and no other file.
+    """
 
     used_files: tuple[tuple[datetime, str], ...]
     write_times: Mapping[str, tuple[datetime, ...]]
@@ -43,7 +46,7 @@ class WorkLog:
 
 
 def collect_work_log(turns: Iterable[TurnText], roots: Sequence[str] = ()) -> WorkLog:
-    """What the turns tell of the work. `roots`: the folders that absolute paths are relative to."""
+    """Collects the work of turns. `roots`: the folders that absolute paths are relative to."""
     turn_list = list(turns)
     used_files = [(turn.at, file) for turn in turn_list for file in _list_turn_files(turn, roots)]
     write_times: defaultdict[str, list[datetime]] = defaultdict(list)
@@ -73,8 +76,11 @@ def find_related_files(
     until: datetime,
     roots: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """The files that a memory is about: those that it names, those that the turns it reports
-    changed, and where it names none the homes of the names in it. `until`: when it was said."""
+    """Finds the files that a memory is about.
+
+    These are files that it names and files changed by the turns it reports. If it names none, they
+    are the homes of its code names. `until`: the time of the statement.
+    """
     used_files = _list_files_used_until(work_log.used_files, until)
     related = [_resolve_path(file, used_files) for file in extract_paths(text, roots)]
     related += [file for turn in write_turns for file in _list_turn_files(turn, roots)]
@@ -90,7 +96,11 @@ def find_related_files(
 def find_reported_writes(
     text: str, replies: Sequence[TurnText], turn: TurnText, is_final: bool
 ) -> list[TurnText]:
-    """The turns that wrote what a report says was done, or gives by the lines of the one file."""
+    """Finds the turns that wrote the work of a report.
+
+    A final report of a completed change refers to all writes. Other reports of changes, fixes or
+    lines refer to the writes shortly before them, if these are of one file.
+    """
     if is_final and discourse_markers.COMPLETED_CHANGE.match(text):
         return select_write_turns(replies)
     if not (
@@ -112,7 +122,7 @@ def find_reported_writes(
 def find_last_writes(
     files: Iterable[str], work_log: WorkLog, until: datetime
 ) -> tuple[tuple[str, datetime], ...]:
-    """Of the files those that the work had written by then, each with when it last had."""
+    """Returns which of the files were written by then, each with the time of the last write."""
     last_writes: list[tuple[str, datetime]] = []
     for file in dict.fromkeys(files):
         earlier = [
@@ -139,7 +149,7 @@ def select_write_turns(turns: Iterable[TurnText]) -> list[TurnText]:
 
 
 def _list_turn_files(turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
-    """The files that a tool was given; none of a message."""
+    """Lists the files given to a tool; none for a message."""
     return extract_tool_files(turn, roots) if turn.role == "tool" else []
 
 
@@ -152,8 +162,11 @@ def _list_files_used_until(
 
 
 def _resolve_path(file: str, used_files: Sequence[str]) -> str:
-    """The path that tools were given for a file named by its end: as it is named, else the longest
-    where one goes on in another, else the last."""
+    """Resolves a file named by its end to a path that tools were given.
+
+    Returns the name itself if no path matches, or if it has a folder and was given itself.
+    Otherwise returns the longest match if it ends with all others, else the last match.
+    """
     matches = [path for path in used_files if path.endswith(f"/{file}")]
     if not matches or ("/" in file and file in used_files):
         return file

@@ -36,7 +36,7 @@ _UNQUOTED = re.compile(r"[^\s,\[\]\"<>][^,\[\]\"<>]*")
 
 @dataclass(frozen=True)
 class MemorySegment:
-    """One memory in the file. What a person left out is None."""
+    """One memory in the file. Fields that a person left out are None."""
 
     name: str
     text: str
@@ -87,7 +87,7 @@ def build_readable_name(memory: Memory, max_length: int = _MAX_NAME_LENGTH) -> s
 
 
 def most_frequent_words(text: str) -> tuple[str, ...]:
-    """The words that stand most often, those that come first before others."""
+    """Returns the most frequent words; ties in order of first occurrence."""
     counted = Counter(re.findall(r"[^\W\d_]{4,}", text.lower()[:10_000]))
     return tuple(word for word, _ in counted.most_common(40) if word not in _STOP_WORDS)[
         :MAX_KEYWORDS
@@ -112,7 +112,7 @@ def render_memory_file(scope: str, summary: str | None, memories: Iterable[Memor
 
 
 def parse_memory_file(text: str) -> MemoryFile:
-    """Reads a file. What stands before the first mark is a title, and is left out."""
+    """Parses a file. Text before the first mark is a title, and is left out."""
     scope, summary = None, None
     segments: list[tuple[int, MemorySegment]] = []
     for line, mark, value, body in _iter_blocks(text):
@@ -141,7 +141,7 @@ def _iter_blocks(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
 
 
 def _parse_comment(line: str) -> str | None:
-    """What stands in a line that is a comment and nothing else."""
+    """Returns the content of a line that consists of a comment."""
     stripped = line.rstrip()
     is_comment = stripped.startswith("<!-- ") and stripped.endswith("-->")
     return stripped[5:-3].rstrip() if is_comment and len(stripped) >= len("<!-- -->") else None
@@ -187,7 +187,7 @@ def _render_facts(segment: MemorySegment) -> str:
 
 
 def _quote_value(text: str) -> str:
-    """As it is where that reads back the same, else as a JSON text that closes no comment."""
+    """Returns the text if it reads back the same, else as JSON that closes no comment."""
     if _UNQUOTED.fullmatch(text) and text == text.strip() and text.isprintable():
         return text
     safe = json.dumps(text, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")

@@ -21,12 +21,12 @@ class NoteLink:
 
 
 def build_note_name(memory: Memory) -> str:
-    """The name of a note, without its ending: readable, and unique by the id in it."""
+    """Builds the name of a note, without its ending: readable, and unique by its id."""
     return f"{build_readable_name(memory, 60)}-{short_id(memory.id)}"
 
 
 def render_note(memory: Memory, links: Sequence[NoteLink]) -> str:
-    """The text of a note."""
+    """Renders a note."""
     properties = {
         "id": str(memory.id),
         "kind": memory.kind.value,
@@ -50,7 +50,7 @@ def render_note(memory: Memory, links: Sequence[NoteLink]) -> str:
 
 
 def render_scope_index(scope: str, summary: str | None, memories: Iterable[Memory]) -> str:
-    """The index of a scope: its summary, and a link to each of its notes."""
+    """Renders the index of a scope: its summary, and a link to each of its notes."""
     head = f"# {scope}\n\n" + (f"{summary.strip()}\n\n" if summary else "")
     return head + "".join(
         f"- [[{build_note_name(m)}|{_build_label(m)}]] ({m.kind.value})\n" for m in memories
@@ -58,6 +58,6 @@ def render_scope_index(scope: str, summary: str | None, memories: Iterable[Memor
 
 
 def _build_label(memory: Memory) -> str:
-    """What stands for a note in a list: no sign that would end the link."""
+    """Builds the label of a note in a list, without characters that would end the link."""
     text = memory.key or memory.content.strip().partition("\n")[0][:80]
     return "".join(" " if char in "[]|#^" else char for char in text).strip() or "memory"

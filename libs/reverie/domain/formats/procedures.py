@@ -33,8 +33,10 @@ def render_steps(title: str, steps: Sequence[str]) -> str:
 
 
 def parse_procedure(content: str, metadata: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The title and the steps of a skill: those it was given, while its content still says them,
-    else the items of a list in it."""
+    """Returns the title and the steps of a skill.
+
+    These are the given steps if the content still contains them, else the items of a list in it.
+    """
     stored_steps = metadata.get("steps")
     steps = tuple(str(step) for step in stored_steps) if isinstance(stored_steps, list) else ()
     numbered = render_steps("", steps)
@@ -44,7 +46,7 @@ def parse_procedure(content: str, metadata: Mapping[str, Any]) -> tuple[str, tup
 
 
 def _parse_list(content: str) -> tuple[str, tuple[str, ...]]:
-    """What stands before the first item, and the items; lines below an item belong to it."""
+    """Splits a text into the part before the first item, and the items with their lines."""
     title: list[str] = []
     steps: list[str] = []
     for line in content.splitlines():

@@ -1,7 +1,7 @@
 """Inference of causal edges between memories from causal phrases, in English and Chinese.
 
-A sentence such as "we moved to X because Y" gives an effect and a cause; a memory about the same
-subject as one half stands for that half. A bug causes the next decision of its session about the
+A sentence such as "we moved to X because Y" gives an effect and a cause. A memory about the same
+subject as one half represents that half. A bug causes the next decision of its session about the
 same subject. Precision comes first.
 """
 
@@ -54,7 +54,7 @@ class CauseCandidate:
 
 @dataclass(frozen=True)
 class CausalLink:
-    """`src` led to `dst`, with a confidence 0..1, the sentence that says so and the rule."""
+    """A causal edge from `src` to `dst`: its confidence 0..1, the sentence, and the rule."""
 
     src: UUID
     dst: UUID
@@ -65,7 +65,7 @@ class CausalLink:
 
 @dataclass(frozen=True)
 class _CausalClaim:
-    """A sentence that says what led to what; `cause_first` where the cause comes first."""
+    """A sentence with a cause and an effect; `cause_first` if the cause comes first."""
 
     cause: str
     effect: str
@@ -130,7 +130,7 @@ def _extract_claims(content: str) -> tuple[_CausalClaim, ...]:
 
 
 def _parse_claim(sentence: str) -> Iterator[_CausalClaim]:
-    """What one sentence says led to what; nothing where it doubts, denies or asks."""
+    """Parses the cause and effect of a sentence; none if it doubts, denies or asks."""
     if _UNCERTAIN.search(sentence):
         return
     evidence = sentence[:MAX_EVIDENCE]
@@ -148,7 +148,7 @@ def _parse_claim(sentence: str) -> Iterator[_CausalClaim]:
 
 
 def _match_claims(source: CauseCandidate, other: CauseCandidate) -> Iterator[CausalLink]:
-    """What `source` says of itself and of `other`, which stands for one half of the sentence."""
+    """Matches claims in `source` about itself and `other`, which is half of the sentence."""
     for claim in _extract_claims(source.content):
         as_cause, as_effect = (
             _measure_overlap(claim.cause, other),
@@ -161,7 +161,7 @@ def _match_claims(source: CauseCandidate, other: CauseCandidate) -> Iterator[Cau
             claim.cause_first
             and as_effect > as_cause
             and other.at >= source.at
-            # Of one kind they would say the same thing twice.
+            # Memories of one kind would repeat each other.
             and other.kind != source.kind
         ):
             confidence = round(min(0.8, 0.45 + 0.35 * as_effect), 2)
@@ -169,7 +169,7 @@ def _match_claims(source: CauseCandidate, other: CauseCandidate) -> Iterator[Cau
 
 
 def _measure_overlap(clause: str, other: CauseCandidate) -> float:
-    """How much of one half of a sentence another memory speaks of, 0..1; 0 where too little."""
+    """Returns the overlap of a memory with half of a sentence, 0..1; 0 if it is too small."""
     words, other_words = _extract_stems(clause), _extract_stems(other.content)
     shared = words & other_words
     if len(shared) < MIN_SHARED_WORDS:
@@ -209,7 +209,7 @@ def _infer_next_decision(
 
 
 def _is_same_subject(bug: CauseCandidate, decision: CauseCandidate) -> bool:
-    """Whether they share a file or a name of code; a service alone needs words in common too."""
+    """Returns whether both share a file or a code name; a service also needs common words."""
     if (
         bug.session is None
         or bug.session != decision.session
@@ -247,7 +247,7 @@ def _extract_anchors(text: str) -> frozenset[str]:
 
 @cache_by_text
 def _extract_stems(text: str) -> frozenset[str]:
-    """What a text says, in rough stems, without the words that any text has."""
+    """Returns the rough stems of a text, without very common words."""
     terms = index_text(text[:MAX_TEXT]).split()
     return frozenset(
         _stem_word(word) for word in terms if word not in _STOP_WORDS and len(word) > 1

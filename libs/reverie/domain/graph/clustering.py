@@ -1,7 +1,7 @@
 """Clusters of a memory graph: connected components, and topics around shared files and entities.
 
-A file or an entity is a centre where enough memories of enough sessions touch it. Centres with
-nearly the same memories are one topic.
+A file or an entity is a centre if enough memories of enough sessions touch it. Centres with nearly
+the same memories are one topic.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from reverie.domain.text.normalization import (
 
 
 class DuplicateVerdict(StrEnum):
-    """How two memories stand to each other."""
+    """The relation of two memories."""
 
     DUPLICATE = "duplicate"
     REFINED = "refined"
@@ -33,7 +33,7 @@ class DuplicateVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class ComparedMemory:
-    """What the rules read of a memory; `files` are those it is anchored to beside its text."""
+    """The fields of a memory that the rules use; `files` are anchors not named in its text."""
 
     content: str
     kind: Kind = Kind.CONTEXT
@@ -46,10 +46,9 @@ class ComparedMemory:
 
 @dataclass(frozen=True)
 class MemoryComparison:
-    """A verdict and why; `fuller_side`: the side whose words say more, if one does.
+    """A verdict and its reason; `fuller_side`: the side with more content, if one has more.
 
-    `differs_by_value`: they differ by a value alone, so that they stand in a row with all that
-    give others.
+    `differs_by_value`: they differ only by a value, so they form a series with other values.
     """
 
     verdict: DuplicateVerdict
@@ -59,16 +58,15 @@ class MemoryComparison:
 
 
 MERGEABLE_VERDICTS = frozenset({DuplicateVerdict.DUPLICATE, DuplicateVerdict.REFINED})
-# State of their own hangs on tasks and skills; sessions and the past tell of one time each.
+# Tasks and skills have state of their own; sessions and past events each belong to one time.
 _NEVER_MERGED = ANCHOR_KINDS | {Kind.TASK, Kind.SKILL, Kind.SESSION}
 _NEVER_CONTRADICTED = _NEVER_MERGED | {Kind.HISTORICAL, Kind.BUG}
 MIN_WORDS = 2
 # Characters. A longer text is no statement, and taking it apart takes the square of its length.
 MAX_COMPARED_CHARS = 8192
-# A longer text says many things: two of them always hold words that speak against each other.
+# A longer text has many statements: two such texts always contain words that contradict each other.
 MAX_CONTRADICTION_CHARS = 600
-# Cosines below these say that the words agree by chance. Measured:
-# benchmarks/quality/duplicates.py.
+# Below these cosines, equal words are chance. Measured: benchmarks/quality/duplicates.py.
 MIN_MERGE_COSINE = 0.7
 MIN_CONTRADICTION_COSINE = 0.6
 _OPPOSITES = frozenset(
@@ -110,7 +108,7 @@ _LIMITING_WORDS = frozenset(
 def compare_memories(
     older: ComparedMemory, newer: ComparedMemory, cosine: float | None = None
 ) -> MemoryComparison:
-    """How `newer` stands to `older`. `cosine` of their vectors, where it is known."""
+    """Compares `newer` with `older`. `cosine` is that of their vectors, if known."""
     if max(len(older.content), len(newer.content)) > MAX_COMPARED_CHARS:
         return MemoryComparison(DuplicateVerdict.SIMILAR, "too long to be one statement")
     merge_obstacle = _find_merge_obstacle(older, newer, cosine)
@@ -153,7 +151,7 @@ def compare_memories(
 def _find_merge_obstacle(
     older: ComparedMemory, newer: ComparedMemory, cosine: float | None
 ) -> str | None:
-    """Why two memories never merge, whatever they say."""
+    """Returns why two memories never merge, whatever their text."""
     if {older.kind, newer.kind} & _NEVER_MERGED:
         return "memories of this kind never merge"
     if older.kind is not newer.kind:
@@ -170,7 +168,7 @@ def _find_merge_obstacle(
 
 
 def _validity_overlaps(older: ComparedMemory, newer: ComparedMemory) -> bool:
-    """Whether there is a moment at which both were true; an open end has no bound."""
+    """Returns whether both were true at some time; an open end has no bound."""
     for first, second in ((older, newer), (newer, older)):
         if first.valid_to and second.valid_from and first.valid_to <= second.valid_from:
             return False
@@ -178,14 +176,14 @@ def _validity_overlaps(older: ComparedMemory, newer: ComparedMemory) -> bool:
 
 
 def _is_same_statement(first: NormalizedStatement, second: NormalizedStatement) -> bool:
-    """The same words, in whatever order where the order says nothing."""
+    """Returns whether the words are equal, in any order if the order has no meaning."""
     if (
         len(first.bag) < MIN_WORDS
         or sorted(first.words) != sorted(second.words)
         or _list_negated_words(first) != _list_negated_words(second)
     ):
         return False
-    # Where two words changed places and nothing else did, who does it to whom is another.
+    # If only two words are swapped, the roles in the sentence differ.
     swapped = [(a, b) for a, b in zip(first.words, second.words, strict=True) if a != b]
     if len(swapped) == 2 and swapped[0] == swapped[1][::-1]:
         return False
@@ -202,7 +200,7 @@ def _list_negated_words(normalized: NormalizedStatement) -> list[str]:
 
 
 def _is_extension(shorter: NormalizedStatement, longer: NormalizedStatement) -> bool:
-    """`longer` begins with all that `shorter` says, and goes on where a clause may."""
+    """Returns whether `longer` begins with all of `shorter` and continues at a clause border."""
     size = len(shorter.words)
     rest = longer.words[size:]
     if len(shorter.bag) < MIN_WORDS or not rest or longer.words[:size] != shorter.words:
@@ -228,7 +226,7 @@ def _find_replacement(older: NormalizedStatement, newer: NormalizedStatement) ->
 
 
 def _find_negation(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
-    """One of them denies what the other says; words are left over on one side at most."""
+    """Finds a negation: one side denies the other, and at most one side has further words."""
     if older.bag - newer.bag and newer.bag - older.bag:
         return None
     for affirming, negating, side in ((older, newer, "newer"), (newer, older, "older")):

@@ -19,7 +19,7 @@ TOLERANCE = 1e-12
 MAX_ITERATIONS = 1000
 
 _REVERSED_KINDS = frozenset({EdgeKind.LED_TO, EdgeKind.SUPERSEDES})
-"""What an effect votes for is its cause; what was superseded, its successor."""
+"""Edges that vote backwards: an effect for its cause, a superseded memory for its successor."""
 _BIDIRECTIONAL_KINDS = frozenset({EdgeKind.RELATES_TO})
 _IGNORED_KINDS = frozenset({EdgeKind.TOUCHES, EdgeKind.CONTRADICTS, EdgeKind.FOLLOWS})
 
@@ -44,10 +44,10 @@ class NodeRanks(NamedTuple):
 
 
 def rank_nodes(edges: EdgesByKind) -> NodeRanks:
-    """The rank of every node that a vote names; none without votes.
+    """Returns the rank of every node in a vote; none without votes.
 
-    Keeps 12 bytes for each edge, and arrays as long as a part or as there are nodes; while nodes
-    are numbered, the distinct ends of each part come to them.
+    Memory: 12 bytes per edge, and arrays of the length of a part or of the number of nodes. While
+    nodes are numbered, the distinct ends of each part are added.
     """
     voting = [(kind, group) for kind, group in edges if kind not in _IGNORED_KINDS]
     ends = [np.unique(end[group.weights > 0]) for _, group in voting for end in group[:2]]
@@ -57,7 +57,7 @@ def rank_nodes(edges: EdgesByKind) -> NodeRanks:
 
 
 def _renumber_nodes(edges: WeightedEdges, nodes: NDArray[np.int64]) -> WeightedEdges:
-    """Those that weigh anything, their nodes told by their places."""
+    """Returns the edges with weight, with nodes given as indexes."""
     has_weight = edges.weights > 0
     sources, targets = (np.searchsorted(nodes, end[has_weight]) for end in edges[:2])
     return WeightedEdges(

@@ -22,12 +22,12 @@ AGENT_RULE_FILES = (
     ".clinerules",
     "conventions.md",
 )
-"""Names, in lower case, of files that tell agents the rules of a repository."""
+"""Names, in lower case, of files with rules for agents in a repository."""
 
 
 @dataclass(frozen=True)
 class PromotionEvidence:
-    """How often a memory was said, in how many sessions, and in which committed agent file."""
+    """How often a memory was stated, in how many sessions, and in which committed agent file."""
 
     occurrences: int
     session_count: int

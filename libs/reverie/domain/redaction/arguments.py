@@ -168,13 +168,13 @@ _NAME = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*[-_]v?\d{1,3}|[A-Za-z]+(?:[-_][A
 
 
 def _is_password_argument(value: str) -> bool:
-    """Whether an argument can be a password: no address, path or name of a host."""
+    """Returns whether an argument can be a password: no address, path or host name."""
     is_plain = not any(mark in value for mark in ":;=/. ") and not _NAME.fullmatch(value)
     return len(value) >= 6 and is_plain and is_secret(PASSWORD, value, ValueForm.WRAPPED)
 
 
 def _is_key_argument(value: str) -> bool:
-    """Whether an argument can be a key: no name of a thing."""
+    """Returns whether an argument can be a key, and not the name of a thing."""
     return (
         len(value) >= 8
         and has_digit(value)

@@ -298,7 +298,7 @@ def _is_plain_key(text: str, match: re.Match[str]) -> bool:
 
 
 def _locate_value(text: str, match: re.Match[str]) -> tuple[ValueForm | None, int, int]:
-    """How the value is written, and its start and end. The form is None for what is no value."""
+    """Locates the value: its form, start and end. The form is None if there is no value."""
     start, end = match.span("bare")
     if start < 0:
         start, end = match.span("quoted") if match["escaped"] is None else match.span("escaped")

@@ -34,13 +34,13 @@ _WINDOW_SEPARATOR = "\n\0\n"
 
 
 def redact_credentials(text: str) -> tuple[str, int, set[str]]:
-    """The text with placeholders, how many credentials it held, and of which kinds."""
+    """Redacts a text; returns it with the number and the kinds of its credentials."""
     count, kinds = 0, set[str]()
     if _SHORT_WORD.fullmatch(text):
         return text, count, kinds
     verdicts = AssignmentVerdicts()
     windows = [(0, len(text))]
-    # A placeholder can expose a credential beside it, so the text around each is searched again.
+    # A placeholder can expose a credential next to it, so the text around each is searched again.
     for completed_rounds in range(_MAX_ROUNDS):
         if windows == [(0, len(text))]:
             spans = _find_credentials(text, verdicts)
@@ -214,7 +214,7 @@ def _context_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _line_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
-    """The line of a range, as far as it lies in the context of the range."""
+    """Returns the line of a range, within the context of the range."""
     start, stop = _context_bounds(text, begin, end)
     after = text.find("\n", end, stop)
     return max(start, text.rfind("\n", start, begin) + 1), stop if after < 0 else after

@@ -30,7 +30,7 @@ from reverie.domain.redaction.value_checks import has_digit, looks_generated, lo
 
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# What stands between the lines of a key: breaks written out, quotes, diff and line-number marks.
+# Text between the lines of a key: escaped line breaks, quotes, diff and line-number marks.
 _KEY_GAP = r"(?>(?:\s|\\[nrt]|[\"'`+>|,#*\-\\]|\d{1,6}→)*)"
 _KEY_HEADER = r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]{0,120}+)"
 _KEY_BODY = re.compile(rf"(?>(?:{_KEY_GAP}(?:{_KEY_HEADER}|[A-Za-z0-9+/=]{{16,}}+))*)")
@@ -56,9 +56,9 @@ _DER = re.compile(
 
 
 def find_private_keys(text: str) -> Iterator[SecretSpan]:
-    """PEM private keys, whole or cut off, with real or written-out line breaks.
+    """Finds PEM private keys, whole or cut off, with real or escaped line breaks.
 
-    A marker without key material after it (in code that looks for keys) is left alone.
+    A marker without key material after it (in code that searches for keys) is left unchanged.
     """
     if _PUTTY_HEADER in text:
         yield from _find_putty_keys(text)
@@ -179,7 +179,7 @@ def _find_group_spans(
 
 
 def _judge_first_group(text: str, kind: str, check: ValueCheck) -> MatchJudge:
-    """Takes the first group of a match for one of that kind where the check holds of it."""
+    """Accepts the first group of a match as one of that kind if it passes the check."""
     passes = memoize_check(check)
 
     def judge(match: re.Match[str]) -> SecretSpan | None:
@@ -205,7 +205,7 @@ _ALLOWED = re.compile(load_allowlist("tokens"))
 _VerdictCache = dict[tuple[int, str], bool]
 """Cached verdicts by the group of the rule and the text."""
 _JUDGED_CHARS = 256
-"""Characters of a value that are judged: enough to tell a random one."""
+"""Characters of a value that are checked: enough to recognise a random one."""
 
 
 _RULES = load_rules("tokens")
@@ -256,7 +256,7 @@ _KEYWORD_RULES = [
 _MIN_RUN = 15
 """Fewest characters without a blank or mark in any format."""
 _MARGIN_BEFORE, _MARGIN_AFTER = 8, 4
-"""Characters beside such a run that may belong to the credential or mark its beginning."""
+"""Characters next to such a run that may belong to the credential or mark its beginning."""
 _MAX_RUNS = 2_000
 
 

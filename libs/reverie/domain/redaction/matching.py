@@ -1,7 +1,7 @@
-"""What all searches for credentials use: kinds, rules of TOML files, and linear-time searches.
+"""Common parts of all credential searches: kinds, TOML rules, and linear-time searches.
 
-A text can be made to be slow to search. Two limits keep it linear: after `MAX_JUDGED` distinct
-values, every further value counts as a secret; after `LIST_THRESHOLD` credentials, those near each
+A text can be made to be slow to search. Two limits keep it linear. After `MAX_JUDGED` distinct
+values, every further value counts as a secret. After `LIST_THRESHOLD` credentials, those near each
 other count as one list, and the text between them is redacted without a search.
 """
 
@@ -47,7 +47,7 @@ _LIST_STEP, _LIST_LOOKAHEAD = 64, 2048
 def find_spans(
     pattern: re.Pattern[str], text: str, ranges: Iterable[TextRange], judge: MatchJudge
 ) -> Iterator[SecretSpan]:
-    """The matches in parts of a text that the judge takes for credentials.
+    """Finds the matches in parts of a text that the judge accepts as credentials.
 
     After `LIST_THRESHOLD` of them, those near each other become one span.
     """
@@ -120,7 +120,7 @@ def ranges_around(literal: str, text: str) -> Iterator[TextRange]:
 
 @dataclass(frozen=True)
 class RedactionRule:
-    """One rule, in the shape of gitleaks' rules; the TOML files say what is special of theirs."""
+    """One rule, in the form of gitleaks' rules; the TOML files describe their differences."""
 
     id: str
     description: str

@@ -47,14 +47,14 @@ class RedactedValue:
 class Redactor:
     """Redacts credentials, and the secrets of one tenant's vault.
 
-    `may_name` says for a scope whether a placeholder may name the vault keys of that scope.
+    `may_name` returns for a scope whether a placeholder may name the vault keys of that scope.
     """
 
     secrets: SecretMatcher = NO_SECRETS
     may_name: Callable[[str], bool] = name_nothing
 
     def naming(self, may_name: Callable[[str], bool]) -> Redactor:
-        """The same redactor for a reader who may see the vault keys of these scopes."""
+        """Returns the same redactor for a reader who may see the vault keys of these scopes."""
         return replace(self, may_name=may_name)
 
     def redact(self, text: str) -> RedactedText:
@@ -66,9 +66,9 @@ class Redactor:
         return RedactedText(text, secret_count + count, tuple(sorted(kinds)))
 
     def redact_value(self, value: Any) -> RedactedValue:
-        """A value of dicts, lists and scalars with the credentials in its keys and texts replaced.
+        """Redacts the keys and texts of a value of dicts, lists and scalars.
 
-        A text under a key such as `password` is judged by that key, and so is the `value` beside
+        A text under a key such as `password` is checked by that key, and so is the `value` next to
         such a `name`. Keys that become equal get a number.
         """
         results: list[RedactedText] = []
@@ -77,7 +77,7 @@ class Redactor:
         return RedactedValue(clean, sum(entry.count for entry in results), tuple(sorted(kinds)))
 
     def redact_memory(self, memory: NewMemory) -> NewMemory:
-        """The memory with every text of it redacted; the same object where none held a secret."""
+        """Redacts every text of a memory; returns the same object if none contained a secret."""
         texts = self.redact_value(
             {
                 "summary": memory.summary,
@@ -163,10 +163,10 @@ CREDENTIAL_REDACTOR = Redactor()
 
 
 def redact(text: str) -> RedactedText:
-    """`Redactor.redact` where no tenant's vault is concerned."""
+    """Calls `Redactor.redact` without a tenant's vault."""
     return CREDENTIAL_REDACTOR.redact(text)
 
 
 def redact_value(value: Any) -> RedactedValue:
-    """`Redactor.redact_value` where no tenant's vault is concerned."""
+    """Calls `Redactor.redact_value` without a tenant's vault."""
     return CREDENTIAL_REDACTOR.redact_value(value)

@@ -85,7 +85,7 @@ def classify_name(name: str) -> str | None:
 
 
 def classify_match(kind: str, lower: str, match: re.Match[str]) -> str | None:
-    """The kind that the name of a match promises, with the words beside its keyword."""
+    """Returns the kind of secret in the name of a match, with the words next to its keyword."""
     tail = match["tail"]
     if tail and not is_allowed_tail(tail):
         return None

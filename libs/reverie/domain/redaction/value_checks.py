@@ -46,9 +46,9 @@ _LETTER_RUN = re.compile(r"[a-z]{3,}")
 
 
 def is_unpronounceable(text: str) -> bool:
-    """Whether at least a quarter of the pairs of letters occur in no common word.
+    """Returns whether at least a quarter of the letter pairs occur in no common word.
 
-    Nine of ten random runs of ten letters are told so, and one word in a thousand.
+    This finds nine of ten random runs of ten letters, and one word in a thousand.
     """
     runs = _LETTER_RUN.findall(text[:256].lower())
     pairs = [run[offset : offset + 2] for run in runs for offset in range(len(run) - 1)]
@@ -70,8 +70,10 @@ def has_digit(text: str) -> bool:
 
 
 class ValueForm(StrEnum):
-    """How a value is written: quoted, as an argument, as the argument of a nested call, in an
-    environment file, in code, in prose, or alone on a line of settings."""
+    """The form of a value: quoted, an argument, the argument of a nested call, or unquoted.
+
+    Unquoted values are in an environment file, in code, in prose, or alone on a line of settings.
+    """
 
     QUOTED = "quoted"
     CALL = "call"

@@ -19,14 +19,14 @@ _NON_SECRET_FIELDS = frozenset(
     {"database", "dbname", "domain", "driver", "email", "env", "environment", "host", "hostname"}
     | {"kind", "login", "name", "port", "region", "scheme", "type", "user", "username", "zone"}
 )
-"""Names of JSON fields beside a secret that are no secrets themselves."""
+"""Names of JSON fields next to a secret that are no secrets themselves."""
 
 _PLACEHOLDER = r"\[REDACTED_[A-Z_]+(?::[^\]\s]{1,128})?\]"
 
 
 @dataclass(frozen=True)
 class VaultSecret:
-    """A secret text, and the vault's entry that holds it."""
+    """A secret text, and the vault entry that contains it."""
 
     scope: str
     key: str
@@ -34,7 +34,7 @@ class VaultSecret:
 
 
 def name_nothing(_: str) -> bool:
-    """No placeholder names the vault entry that it stands for."""
+    """Returns False: no placeholder names its vault entry."""
     return False
 
 
@@ -60,9 +60,9 @@ class SecretMatcher:
         return self._pattern is not None
 
     def redact(self, text: str, may_name: Callable[[str], bool] = name_nothing) -> tuple[str, int]:
-        """The text with a placeholder for each secret, and how many there were.
+        """Redacts each secret; returns the text and the number of secrets.
 
-        `may_name` says for a scope whether its keys may be named; placeholders stay as they are.
+        `may_name` returns for a scope whether its keys may be named; existing placeholders stay.
         """
         if self._pattern is None:
             return text, 0
@@ -104,9 +104,9 @@ def is_number(value: Any) -> bool:
 
 
 def collect_secret_texts(value: Any) -> list[str]:
-    """Every text and number in a secret JSON value, also in JSON that a text contains.
+    """Collects every text and number in a secret JSON value, also in JSON that a text contains.
 
-    Booleans and the fields that are no secrets are left out.
+    Booleans and fields that are no secrets are left out.
     """
     if isinstance(value, dict):
         return [

@@ -56,9 +56,9 @@ def assemble_answer(
     budget_tokens: int | None,
     count_tokens: Callable[[str], int],
 ) -> Answer:
-    """Merges the turns into the memories, and takes hits while limit and budget last.
+    """Merges the turns into the memories, and selects hits while limit and budget last.
 
-    Hits with a higher score than the last one taken gave way to diversity.
+    Hits with a higher score than the last selected one were dropped for diversity.
     """
     hits = merge_turns(memories, turns)
     selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens)
@@ -98,11 +98,11 @@ def rejection_reasons(
 
 
 def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[RankedHit]:
-    """Merges raw turns into the memories, whose order stays.
+    """Merges raw turns into the memories, whose order is kept.
 
-    Turns are scored as a share of the best turn, because they come from another corpus. A turn
-    gives way to a memory that was derived from it. The best turn ranks well below the best memory
-    where that has the words of the question too, and just above it where no memory has any.
+    Turns are scored as a share of the best turn, because they come from another corpus. A turn is
+    dropped for a memory derived from it. The best turn ranks well below the best memory if that has
+    the words of the question too. It ranks just above it if no memory has any of them.
     """
     if not turns:
         return memories
@@ -139,9 +139,11 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
 def merge_adjacent_turns(
     hits: Sequence[RankedHit],
 ) -> tuple[list[RankedHit], dict[UUID, Rejection]]:
-    """Merges up to `MAX_MERGED_TURNS` consecutive turns into one hit, and says which went where.
+    """Merges up to `MAX_MERGED_TURNS` consecutive turns into one hit.
 
-    A question and its answer say more together.
+    Also returns a rejection for each merged turn.
+
+    A question with its answer is more useful than each alone.
     """
     merged: list[RankedHit] = []
     absorbed: dict[UUID, Rejection] = {}
@@ -193,7 +195,7 @@ def _compute_turn_weight(memories: Sequence[RankedHit], turns: Sequence[TurnHit]
 def score_with_adjacent_turns(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:
     """Scores turns, given as (session, position, score), with those of two turns on each side.
 
-    The answer to a question often stands beside the turn that has its words.
+    The answer to a question is often next to the turn that has its words.
     """
     score_at = {(session, position): score for session, position, score in turns.values()}
     return {
@@ -209,9 +211,9 @@ def score_with_adjacent_turns(turns: Mapping[UUID, tuple[UUID, int, float]]) -> 
 def fit_budget(
     hits: Sequence[RankedHit], limit: int, budget: int | None, count: Callable[[str], int]
 ) -> tuple[list[RankedHit], int]:
-    """At most `limit` hits whose contents together take at most `budget` tokens.
+    """Selects at most `limit` hits whose contents together have at most `budget` tokens.
 
-    A hit that does not fit gives way to a smaller one behind it.
+    A hit that does not fit is replaced by a smaller one after it.
     """
     selected: list[RankedHit] = []
     used = 0

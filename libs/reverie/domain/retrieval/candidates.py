@@ -54,10 +54,10 @@ class NeighbourEdge(NamedTuple):
 
 
 class CandidateFacts(NamedTuple):
-    """What the store knows of a candidate, without its text.
+    """The stored facts of a candidate, without its text.
 
-    `rank`: its PageRank as a share of the tenant's highest, 0 where it has no edges. `use`: its
-    use before this hour, so that a recall does not change the order of the next one.
+    `rank`: its PageRank as a share of the tenant's highest, 0 if it has no edges. `use`: its use
+    before this hour, so that a recall does not change the order of the next one.
     """
 
     id: UUID
@@ -87,7 +87,7 @@ class RecallCandidate(NamedTuple):
 
 
 class NamedCandidates(NamedTuple):
-    """Memories that are needed only where they may hold one of the names, which are normalized."""
+    """Memories that are needed only if they may contain one of the names, which are normalized."""
 
     ids: Sequence[UUID] = ()
     names: Sequence[str] = ()
@@ -97,7 +97,7 @@ NO_NAMED_CANDIDATES = NamedCandidates()
 
 
 class GraphHop(NamedTuple):
-    """How a memory was reached: along which type of edge, from where, and the score it got."""
+    """The path to a memory: the type of edge, the memory before it, and its score."""
 
     source: UUID
     kind: str
@@ -131,7 +131,7 @@ _get_id, _get_score = itemgetter(0), itemgetter(1)
 
 
 def sort_by_score(memories: Iterable[ScoredMemory]) -> list[ScoredMemory]:
-    """By score, ties by id."""
+    """Sorts by score, ties by id."""
     ranked = sorted(memories, key=_get_score, reverse=True)
     scores = list(map(_get_score, ranked))
     tied = [index for index, is_tied in enumerate(map(eq, scores, scores[1:])) if is_tied]
@@ -147,7 +147,7 @@ def sort_by_score(memories: Iterable[ScoredMemory]) -> list[ScoredMemory]:
 
 
 def apply_factors(memory: ScoredMemory, factors: Mapping[str, float]) -> ScoredMemory:
-    """The score times all factors, which are kept beside it; those of 1 are not."""
+    """Multiplies the score by all factors and stores those other than 1 with it."""
     score = memory.score
     applied = dict(memory.factors)
     for name, factor in factors.items():
@@ -158,7 +158,7 @@ def apply_factors(memory: ScoredMemory, factors: Mapping[str, float]) -> ScoredM
 
 
 def with_score(memory: ScoredMemory, score: float) -> ScoredMemory:
-    """The same with another score; the factor `rerank` says by how much it changed."""
+    """Returns it with another score; the factor `rerank` is the ratio of the change."""
     if memory.score in (0.0, score):
         return memory
     return memory._replace(

@@ -35,10 +35,10 @@ _NAME = re.compile(
 
 
 def parse_name_query(text: str) -> tuple[str, ...]:
-    """The names that a question asks by, as `normalize_name` gives them; none where it says more
-    than names.
+    """Returns the names that a question consists of, as `normalize_name` gives them.
 
-    A name is a word of letters and digits (5 or more), `camelCase`, `snake_case`, or a path.
+    Returns none if the question contains more than names. A name is a word of letters and digits (5
+    or more), `camelCase`, `snake_case`, or a path.
     """
     words = [word.strip(_SURROUNDING_CHARS) for word in text.split()]
     name_words = [word for word in words if word and word.lower() not in _QUERY_WORDS]
@@ -53,9 +53,10 @@ def normalize_name(text: str) -> str:
 
 
 def contains_name(content: str, names: Sequence[str]) -> bool:
-    """Whether a text has one of the names, which are `normalize_name`, as a whole."""
+    """Returns whether a text contains one of the names, in the form of `normalize_name`, as a
+    whole."""
     folded = normalize_name(content) if names else ""
-    # Most texts hold none, not even within another word.
+    # Most texts contain none, not even within another word.
     if not any(name in folded for name in select_minimal_names(tuple(names))):
         return False
     return any(
@@ -65,7 +66,7 @@ def contains_name(content: str, names: Sequence[str]) -> bool:
 
 @lru_cache(64)
 def select_minimal_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that no other of them is within: what holds none of these holds none at all."""
+    """Selects the names that contain no other name: a text without these has none at all."""
     minimal: list[str] = []
     for name in sorted(names, key=len):
         if not any(other in name for other in minimal):
@@ -83,7 +84,7 @@ class TextHolder(Protocol):
 def find_name_holders(
     texts: Mapping[UUID, TextHolder], names: Sequence[str], successors: Mapping[UUID, UUID]
 ) -> set[UUID]:
-    """Those whose text has one of the names, and what took their place."""
+    """Returns the memories whose text has one of the names, and those that replaced them."""
     holder_ids = {
         memory_id for memory_id, text in texts.items() if contains_name(text.content, names)
     }

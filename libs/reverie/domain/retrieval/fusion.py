@@ -27,7 +27,7 @@ def fuse_arms(
 ) -> list[ScoredMemory]:
     """Fuses the hits of all arms, each best first, into scored memories, best first.
 
-    Scores lie in 0..1: an arm's weight is its share of the weights of all arms with hits.
+    Scores are in 0..1: an arm's weight is its share of the weights of all arms with hits.
     """
     active_arms = {
         arm: hits for arm, hits in hits_by_arm.items() if hits and weights.get(arm, 0.0) > 0
@@ -57,11 +57,11 @@ def fuse_arms(
 
 
 def _normalize_scores(arm: str, hits: Sequence[SearchHit]) -> list[float]:
-    """Each hit's score between the arm's baseline and its best score, as 0..1.
+    """Scales each hit's score between the arm's baseline and its best score to 0..1.
 
     The cosine of an unrelated text depends on the model. So the baseline of the vector arm is its
-    last hit where it has many; of few hits all may be related, so there it is 0.6 of the best
-    score if that is lower.
+    last hit if it has many. Few hits may all be related, so then it is 0.6 of the best score if
+    that is lower.
     """
     best, last = hits[0].score, hits[-1].score
     base = 0.0
@@ -78,7 +78,7 @@ def _reciprocal_rank_scores(hits: Sequence[SearchHit]) -> list[float]:
 def find_unembedded(
     word_hits: Iterable[SearchHit], vector_hits: Sequence[SearchHit]
 ) -> frozenset[UUID]:
-    """Memories that had no vectors yet when they were searched; none without vector hits."""
+    """Finds memories that had no vectors yet when they were searched; none without vector hits."""
     if not vector_hits:
         return frozenset()
     new_ids = {hit.id for hit in word_hits if not hit.whole}

@@ -47,11 +47,11 @@ def expand_neighbours(
 ) -> list[ScoredMemory]:
     """Adds the neighbours of memories: a neighbour gets score × edge weight × hop weight.
 
-    Of several edges to a neighbour only the strongest counts, because many edges only say that
-    texts are similar, which the arms know. Contributions of neighbours in the session are added:
-    an answer often stands beside the words of the question. All contributions come from the
-    scores before the hop, so the order of edges does not matter. `only_new`: a further hop,
-    which changes no memory that is already there.
+    Of several edges to a neighbour only the strongest counts, because many edges only mean that
+    texts are similar, which the arms measure. Contributions of neighbours in the session are added:
+    an answer is often next to the words of the question. All contributions use the scores before
+    the hop, so the order of edges does not matter. `only_new`: a further hop, which changes no
+    memory that is already there.
     """
     by_id = {memory.id: memory for memory in memories}
     contributions = _collect_contributions(by_id, edges, intent, only_new)

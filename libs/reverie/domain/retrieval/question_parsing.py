@@ -28,10 +28,10 @@ _WORD = re.compile(r"\w+")
 
 
 def extract_project_mentions(text: str, scopes: Iterable[str]) -> tuple[str, frozenset[str]]:
-    """The question less the names of projects among the scopes, and the projects that it named.
+    """Returns the question without the names of projects among the scopes, and these projects.
 
-    Names of one word stay, for they may be words of the question; and all do where little else is
-    left.
+    Names of one word stay, because they may be words of the question. All names stay if little else
+    is left.
     """
     mentioned: dict[str, re.Pattern[str]] = {}
     for project in filter(None, map(project_of_scope, scopes)):
@@ -51,7 +51,7 @@ def extract_project_mentions(text: str, scopes: Iterable[str]) -> tuple[str, fro
 
 
 class QuestionIntent(StrEnum):
-    """What kind of answer is wanted."""
+    """The kind of answer that is wanted."""
 
     WHY = "why"
     WHEN = "when"
@@ -64,11 +64,11 @@ class QuestionIntent(StrEnum):
 
 @dataclass(frozen=True)
 class ParsedQuestion:
-    """A question as the rules read it.
+    """A question as parsed by the rules.
 
-    `preferred_kinds`: kinds that usually answer such a question. `names`: what its identifiers, or
-    words of it in a row, are as a name in code. `projects`: the projects that it names.
-    `only_names`: the names, where it asks by nothing else. `people`: whom it may ask about.
+    `preferred_kinds`: kinds that usually answer such a question. `names`: its identifiers, or words
+    of it in a row, as code names. `projects`: the projects that it names. `only_names`: the names,
+    if it contains nothing else. `people`: persons that it may ask about.
     """
 
     language: str
@@ -160,7 +160,7 @@ _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("zh", re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
 )
 MAX_PARSED_CHARS = 2_000
-"""A longer question is a pasted text: what it asks for stands at its beginning."""
+"""A longer question is a pasted text: its request is at the beginning."""
 
 
 def parse_question(
@@ -195,7 +195,7 @@ def parse_question(
 
 
 def detect_intent(text: str) -> QuestionIntent:
-    """The intent that its question word, or a phrase that stands for one, names."""
+    """Returns the intent of its question word, or of a phrase in place of one."""
     first = _QUESTION_WORD.search(text)
     for intent, pattern in _INTENT_PATTERNS:
         match = pattern.search(text)
@@ -215,7 +215,7 @@ def _find_all(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
 
 
 MAX_QUERY_CHARS = 2_000
-"""Of a longer message the beginning and the end are asked: the middle is mostly pasted text."""
+"""Of a longer message only the beginning and the end are used: the middle is mostly pasted text."""
 MAX_KEYWORDS = 24
 
 _STOP_WORDS = word_set(

@@ -43,7 +43,7 @@ def compute_factors(
     now: datetime,
     half_lives: HalfLives = HALF_LIVES,
 ) -> dict[str, float]:
-    """Each factor of the facts by its name; some that are 1 are left out.
+    """Computes each factor of the facts by its name; some that are 1 are left out.
 
     Age counts once, in `confidence`.
     """
@@ -67,7 +67,10 @@ def compute_factors(
 def compute_text_factors(
     content: str, question: ParsedQuestion, speakers: Collection[str] = ()
 ) -> dict[str, float]:
-    """Each factor of the text by its name; `speakers`: the people of the question who speak."""
+    """Computes each factor of the text by its name.
+
+    `speakers`: the people of the question who speak.
+    """
     factors = {}
     if question.phrases:
         folded = " ".join(content.split()).casefold()
@@ -105,7 +108,7 @@ def compute_score_threshold(
 
 
 class LoadPlan(NamedTuple):
-    """Candidates to load, to load only where they hold a name, and to skip."""
+    """Candidates to load, to load only if they contain a name, and to skip."""
 
     to_load: list[UUID]
     to_load_if_named: list[UUID]
@@ -121,8 +124,8 @@ def plan_loading(
     """Decides which memories can still reach the threshold and must be loaded; 0 is all of them.
 
     `boosts`: the factors of memories that have no vectors yet. Only memories that the word arm
-    found can hold a name. Where a question consists of names only, their holders come before all
-    others, and so do the memories that replaced the holders: all that words found are loaded.
+    found can contain a name. If a question consists of names only, their holders and the memories
+    that replaced them rank first. All that the word arm found are then loaded.
     """
     plan, max_factor = LoadPlan([], [], []), compute_max_factor(question)
     for memory in memories:
@@ -140,7 +143,7 @@ def plan_loading(
 def demote_superseded(
     memories: Sequence[ScoredMemory], successors: Mapping[UUID, UUID]
 ) -> list[ScoredMemory]:
-    """Ranks replaced memories below the memories that replaced them, where both were found.
+    """Ranks replaced memories below the memories that replaced them, if both were found.
 
     A score of 0 stays: there is nothing below it.
     """

@@ -14,9 +14,9 @@ from functools import lru_cache
 from reverie.domain.core.kinds import is_kind
 
 OTHER_SPEAKER_FACTOR = 0.75
-"""What a line counts that somebody else says than who is asked about."""
+"""Factor of a line by another speaker than the person in the question."""
 MIN_SPEAKER_LINES = 3
-"""Who says fewer among what was found is not known to speak: `Note:` and `Redis:` begin notes."""
+"""Least number of lines of a known speaker: `Note:` and `Redis:` begin notes."""
 _MAX_NAME_LENGTH = 60
 _MAX_LINE_LENGTH = 2_000
 _NAME_WORD = r"[^\W\d_][\w.'’-]*"
@@ -26,7 +26,7 @@ _SPEAKER_LINE = re.compile(
 _NOTE_LABELS = frozenset(
     {"answer", "cause", "note", "question", "reason", "result", "update", "why"}
 )
-"""Beside the kinds, what notes begin with as lines of a conversation do."""
+"""Words besides the kinds that begin notes in the form of a line of conversation."""
 _NO_NAMES: frozenset[str] = frozenset()
 _WORD = re.compile(r"[^\W\d_][\w-]*")
 
@@ -39,7 +39,7 @@ def extract_people(question: str) -> frozenset[str]:
 
 
 def parse_speaker(text: str) -> frozenset[str]:
-    """The names of who says a text that is one line, `NAME: ...`; none of a text that is more."""
+    """Parses the speaker of a text, `NAME: ...`; none if it has lines of other speakers."""
     may_be_line = len(text) <= _MAX_LINE_LENGTH and text.find(":", 0, _MAX_NAME_LENGTH) > 0
     match = _SPEAKER_LINE.match(text) if may_be_line else None
     if match is None:
@@ -54,7 +54,7 @@ def parse_speaker(text: str) -> frozenset[str]:
 
 
 def find_speakers(texts: Iterable[str], names: Collection[str]) -> frozenset[str]:
-    """Those of the names `names` who say `MIN_SPEAKER_LINES` of the texts or more."""
+    """Returns which of `names` speak at least `MIN_SPEAKER_LINES` of the texts."""
     if not names:
         return _NO_NAMES
     lines = Counter(name for text in texts for name in parse_speaker(text) if name in names)
@@ -62,7 +62,7 @@ def find_speakers(texts: Iterable[str], names: Collection[str]) -> frozenset[str
 
 
 def compute_speaker_factor(text: str, people: Collection[str]) -> float:
-    """The factor of a text: less than 1 where it is a line of somebody else than `people`."""
+    """Computes the factor of a text: less than 1 if another person than `people` speaks it."""
     speakers = parse_speaker(text)
     return OTHER_SPEAKER_FACTOR if speakers and speakers.isdisjoint(people) else 1.0
 

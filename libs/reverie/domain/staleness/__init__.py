@@ -1,1 +1,1 @@
-"""What a change of code means for the memories that touch it."""
+"""The effect of a code change on the memories that are anchored to it."""

@@ -32,8 +32,11 @@ PathMatcher = Callable[[str, str], bool]
 
 @dataclass(frozen=True)
 class AnchorTrail:
-    """What became of an anchor: its doubts, oldest first, where it is now, the paths it left, and
-    anchors of parts that went to other files."""
+    """The history of an anchor.
+
+    It has the doubts, oldest first, the current place, the former paths, and anchors of parts that
+    moved to other files.
+    """
 
     marks: tuple[StaleMark, ...]
     path: str
@@ -45,9 +48,9 @@ class AnchorTrail:
 def track_anchor(
     anchor: FileAnchor, steps: Iterable[FileChangeStep], match: PathMatcher
 ) -> AnchorTrail:
-    """What the steps, in their order, do to an anchor.
+    """Applies the steps, in their order, to an anchor.
 
-    `match(anchor, changed)` says whether two paths mean one file; after a rename the path is
+    `match(anchor, changed)` returns whether two paths are one file; after a rename the path is
     known exactly.
     """
     tracker = _AnchorTracker(anchor, match)
@@ -120,8 +123,10 @@ class _AnchorTracker:
         )
 
     def _apply_revert(self, step: FileChangeStep) -> bool:
-        """Whether the step reverts one that was met; its doubt goes, or what that took back is
-        there again."""
+        """Returns whether the step reverts an earlier one.
+
+        If so, its doubt is removed; if it was a revert itself, the earlier doubt returns.
+        """
         if not step.commit.is_revert:
             return False
         recent_commits = reversed(self._applied_commits.values())
@@ -138,7 +143,7 @@ class _AnchorTracker:
         return True
 
     def _is_own_commit(self, commit: ChangeCommit) -> bool:
-        """Whether this is the commit that has what the memory's session wrote."""
+        """Returns whether this commit contains what the memory's session wrote."""
         if self._uncommitted_write is not None and commit.committed_at > self._uncommitted_write:
             if commit.committed_at - self._uncommitted_write <= SESSION_COMMIT_WINDOW:
                 self._own_commit = commit.sha

@@ -54,13 +54,13 @@ def parse_merged_branch(subject: str) -> str | None:
 
 
 def parse_reverted_commit(message: str) -> str | None:
-    """The commit that a message says it takes back, as `git revert` words it."""
+    """Parses the commit that a message reverts, in the words of `git revert`."""
     match = _REVERT_LINE.search(message)
     return match[1] if match else None
 
 
 class StaleGrade(StrEnum):
-    """How far to doubt a memory, from the mildest."""
+    """Degrees of doubt about a memory, from the mildest."""
 
     SUSPECT = "suspect"
     STALE = "stale"
@@ -81,12 +81,12 @@ MIN_STALENESS = 0.05
 SESSION_COMMIT_WINDOW = timedelta(days=1)
 """The first commit of a file within so long after a session wrote it has what the session wrote."""
 MIN_MOVE_SIMILARITY = 0.6
-"""How much of what moved must be as it was for an anchor to follow it."""
+"""Least share of unchanged lines for an anchor to follow a move."""
 
 
 @dataclass(frozen=True)
 class ChangeCommit:
-    """A commit of a change; `reverted_sha` is the one that it takes back, where it says so."""
+    """A commit of a change; `reverted_sha` is the commit that it reverts, if named."""
 
     sha: str
     subject: str
@@ -95,11 +95,11 @@ class ChangeCommit:
 
     @property
     def is_revert(self) -> bool:
-        """Whether it says that it reverts some commit."""
+        """Whether the message names a commit that it reverts."""
         return bool(self.reverted_sha) or self.subject.startswith('Revert "')
 
     def reverts_commit(self, other: ChangeCommit) -> bool:
-        """Whether it says that it reverts the other, by its name or as git words a revert."""
+        """Returns whether it reverts the other, by its name or in the words of `git revert`."""
         if self.reverted_sha:
             # Either name may be abbreviated.
             short, long = sorted((other.sha, self.reverted_sha), key=len)
@@ -109,8 +109,11 @@ class ChangeCommit:
 
 @dataclass(frozen=True)
 class FileEdit:
-    """A hunk, its kind (code, comment, space; None: unknown), the definitions it lies in or
-    holds, and other identifiers in it."""
+    """A hunk, its kind (code, comment, space; None: unknown), its definitions, and other
+    identifiers.
+
+    Definitions are those that enclose the hunk or that it contains.
+    """
 
     hunk: DiffHunk
     kind: str | None = None
@@ -153,7 +156,7 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class FileChangeStep:
-    """A change of one file: the commit to blame, and from when on it stood on its branch."""
+    """A change of one file: its commit, and the time from which it was on its branch."""
 
     file: ChangedFile
     commit: ChangeCommit
@@ -162,12 +165,12 @@ class FileChangeStep:
 
 @dataclass(frozen=True)
 class FileAnchor:
-    """A memory and a file that it speaks of, as they stood at `known_at`.
+    """A memory and a file that it mentions, in the state of `known_at`.
 
-    `ranges` are the lines and symbols in it, `identifiers` the identifiers that the memory names,
-    `blob` git's name of the content, each as far as it is known. `confirmed_at`: when it was last
-    said that the memory holds; what was changed before moves it, and casts no doubt.
-    `written_at`: when the session that the memory comes from had last written the file by then.
+    `ranges` are the lines and symbols, `identifiers` those that the memory names, `blob` git's name
+    of the content, each if known. `confirmed_at`: when the memory was last confirmed; earlier
+    changes move the anchor and cast no doubt. `written_at`: when the memory's session had last
+    written the file by then.
     """
 
     memory: UUID
@@ -182,8 +185,11 @@ class FileAnchor:
 
 @dataclass(frozen=True)
 class StaleMark:
-    """Why one memory may be stale. `change` is the file's status; `path` its path then; `lines`
-    where those of the memory stand after it."""
+    """The reason why one memory may be stale.
+
+    `change` is the file's status; `path` its path then; `lines` the position of the memory's lines
+    after it.
+    """
 
     memory: UUID
     path: str
@@ -207,7 +213,7 @@ class StalenessVerdict:
 def grade_file(
     file: ChangedFile, ranges: tuple[LineRange, ...] = (), identifiers: frozenset[str] = frozenset()
 ) -> GradedScore | None:
-    """The rule of the table above for an edit of a file that stays, and what a memory speaks of."""
+    """Grades an edit of a file that still exists, by the table above and the memory's ranges."""
     if file.status not in {"modified", "renamed"}:
         return None
     if not file.edits:
@@ -244,7 +250,7 @@ def _grade_ranges(edit: FileEdit, file: ChangedFile, ranges: Iterable[LineRange]
             line_range.has_lines and hunk_deletes(edit.hunk, line_range)
         ):
             return GONE
-        # A definition's name stands also for its namesakes: lines, where they are known, decide.
+        # A definition can have namesakes: lines decide if they are known.
         is_touched = (
             hunk_touches(edit.hunk, line_range)
             if line_range.has_lines
@@ -257,7 +263,7 @@ def _grade_ranges(edit: FileEdit, file: ChangedFile, ranges: Iterable[LineRange]
 def _grade_identifiers(
     edit: FileEdit, file: ChangedFile, identifiers: frozenset[str]
 ) -> GradedScore:
-    """For a memory that is known to speak of the file and of no lines in it."""
+    """Grades for a memory about the file that refers to no lines in it."""
     if not identifiers or not (edit.symbols or edit.identifiers):
         return LINES_UNKNOWN
     if identifiers & file.removed_symbols:
@@ -268,7 +274,7 @@ def _grade_identifiers(
 
 
 def shift_ranges(file: ChangedFile, ranges: tuple[LineRange, ...]) -> tuple[LineRange, ...]:
-    """Where the parts stand after an edit of their file; without lines where not all is told."""
+    """Shifts the ranges after an edit of their file; drops the lines if not all edits are known."""
     if file.status == "renamed" and not file.edits and not file.is_truncated:
         return ranges
     if not file.edits or file.is_truncated:
@@ -280,7 +286,7 @@ def shift_ranges(file: ChangedFile, ranges: tuple[LineRange, ...]) -> tuple[Line
 
 
 def find_move_target(file: ChangedFile, line_range: LineRange) -> LineMove | None:
-    """Where a part went, if it went to one other file and is there much as it was."""
+    """Finds the new place of a part that moved to one other file and is mostly unchanged."""
     if not line_range.has_lines:
         return None
     candidates = (
@@ -294,10 +300,10 @@ def find_move_target(file: ChangedFile, line_range: LineRange) -> LineMove | Non
 
 
 def combine_marks(marks: Iterable[StaleMark]) -> dict[UUID, StalenessVerdict]:
-    """One verdict a memory: the worst grade, and the doubts joined by noisy-or.
+    """Combines marks to one verdict per memory: the worst grade, and the score by noisy-or.
 
-    Noisy-or, 1 - product of (1 - score), treats the marks as independent reasons: each adds
-    to the doubt, none takes from it, and the sum stays within 1.
+    Noisy-or, 1 - product of (1 - score), treats the marks as independent reasons: each increases
+    the doubt, and the result is at most 1.
     """
     by_memory: defaultdict[UUID, list[StaleMark]] = defaultdict(list)
     for mark in marks:

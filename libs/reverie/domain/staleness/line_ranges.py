@@ -10,8 +10,11 @@ DiffHunk = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class LineRange:
-    """What a memory speaks of in a file: lines from `first` to `last`, both counted in, and the
-    symbol that they define, where one is known. Without lines (`first` 0) the name alone."""
+    """A part of a file: lines `first` to `last`, both included, and the symbol they define, if
+    known.
+
+    Without lines (`first` 0), only the name is known.
+    """
 
     first: int
     last: int
@@ -24,9 +27,9 @@ class LineRange:
 
 
 def hunk_touches(hunk: DiffHunk, line_range: LineRange) -> bool:
-    """Whether the old side of a hunk lies in the lines.
+    """Returns whether the old side of a hunk touches the lines.
 
-    A pure insertion hits where it parts two of the lines.
+    A pure insertion touches them if it is between two of the lines.
     """
     start, count = hunk[:2]
     if count == 0:
@@ -35,14 +38,17 @@ def hunk_touches(hunk: DiffHunk, line_range: LineRange) -> bool:
 
 
 def hunk_deletes(hunk: DiffHunk, line_range: LineRange) -> bool:
-    """Whether a hunk takes all of the lines away and puts none in their place."""
+    """Returns whether a hunk deletes all of the lines without a replacement."""
     start, count, _, new = hunk
     return new == 0 and start <= line_range.first and line_range.last < start + count
 
 
 def shift_range(line_range: LineRange, hunks: Iterable[DiffHunk]) -> LineRange:
-    """The same lines after the edit: shifted by what came before them, and where a hunk meets
-    them, what stands in its place now. Lines that were removed leave the one before them."""
+    """Shifts the lines by an edit.
+
+    Edits above move them; in an overlapping hunk, the replacement is used. Deleted lines leave the
+    line before them.
+    """
     if not line_range.has_lines:
         return line_range
     ordered = sorted(hunks)

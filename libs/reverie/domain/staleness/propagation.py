@@ -60,10 +60,9 @@ class DependencyEdge:
 def spread_impact(
     affected: Mapping[UUID, AffectedMemory], edges: Iterable[DependencyEdge]
 ) -> dict[UUID, AffectedMemory]:
-    """Whom one step more makes doubtful, or more doubtful than `affected` has it, by their best
-    way.
+    """Finds memories that one further step makes doubtful, or more doubtful than `affected`.
 
-    What would fall below `MIN_SCORE` is left out.
+    Each has its strongest path. Scores below `MIN_SCORE` are left out.
     """
     reached: dict[UUID, AffectedMemory] = {}
     for edge in edges:
@@ -79,7 +78,7 @@ def spread_impact(
 MIN_SOURCE_SCORE = LINES_UNKNOWN[1]
 """A doubt below this stays with the memory that it is about."""
 MAX_FRONTIER = 5000
-"""Of what one step reaches, so many of the most doubtful are followed further."""
+"""Number of the most doubtful memories of one step that are followed further."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class PropagationSource:
 
 @dataclass(frozen=True)
 class PropagatedMark:
-    """Where the doubt of a source came to: by which memories and arrows, and how much is left."""
+    """The path of a doubt from its source: the memories and edges, and the remaining score."""
 
     source: PropagationSource
     memory: UUID
@@ -110,14 +109,14 @@ class PropagatedMark:
 
     @property
     def grade(self) -> StaleGrade:
-        """Of the source itself as it is marked, else by what is left of its score."""
+        """The grade of the source itself, else the grade of the remaining score."""
         return (
             StaleGrade(AffectedMemory(self.score, ()).grade) if self.via else self.source.mark.grade
         )
 
 
 def select_sources(marks: Iterable[PropagationSource]) -> list[PropagatedMark]:
-    """What spreads: of each memory and file the gravest doubt, the latest of equals."""
+    """Selects the sources: per memory and file the gravest doubt, the latest of equals."""
     best: dict[tuple[UUID, UUID], PropagationSource] = {}
     for source in marks:
         key = (source.mark.memory, source.node)
@@ -135,10 +134,9 @@ def propagate_step(
     edges: Iterable[tuple[DependencyEdge, PropagationTarget]],
     reached: dict[tuple[UUID, UUID, UUID], PropagatedMark],
 ) -> list[PropagatedMark]:
-    """One edge on from the frontier, what is new or stronger than `reached` has it, which it
-    updates.
+    """Follows one edge from the frontier; updates `reached` and returns new or stronger marks.
 
-    No doubt comes back to where it came from, leaves its branch, or reaches who knew the change.
+    No doubt returns to its origin, leaves its branch, or reaches memories that knew the change.
     """
     by_memory: defaultdict[UUID, list[PropagatedMark]] = defaultdict(list)
     for item in frontier:

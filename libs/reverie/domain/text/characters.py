@@ -39,7 +39,7 @@ def is_mostly_east_asian(texts: Iterable[str]) -> bool:
 
 
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
-# Variation selectors only say how the character before them looks.
+# Variation selectors only change the appearance of the character before them.
 _VARIATION_SELECTOR = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _FILLER_CHARS = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"

@@ -29,10 +29,10 @@ _KANA = re.compile("[\u3040-\u30ff]")
 
 
 def fold_to_simplified(text: str) -> str:
-    """`text` in simplified characters; where it was written in others, in mainland words too.
+    """Folds `text` to simplified characters; if it used others, to mainland words too.
 
-    A word may mean another thing on the mainland, so text that is simplified already keeps its
-    words, and Japanese keeps them too.
+    A word may have another meaning on the mainland. So simplified text keeps its words, and
+    Japanese keeps them too.
     """
     folded = text.translate(_CHARACTER_TABLE)
     if folded == text or _KANA.search(text):
@@ -174,5 +174,5 @@ def memory_index_text(key: str | None, content: str, tags: Sequence[str]) -> str
 
 
 def turn_index_text(role: str, content: str) -> str:
-    """The words of a turn: none of a tool's output, and none where only recalled memory was."""
+    """Returns the words of a turn: none of a tool's output, and none of recalled memory."""
     return "" if role == "tool" or content == OMITTED_PLACEHOLDER else index_text(content)

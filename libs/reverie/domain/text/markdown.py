@@ -50,7 +50,7 @@ class MarkdownBlock:
 
 
 def parse_blocks(text: str, include_commands: bool = False) -> list[MarkdownBlock]:
-    """The blocks in order; code, quotes, drawings and rules are left out.
+    """Parses the blocks in order; code, quotes, drawings and rules are left out.
 
     With `include_commands`, a few shell commands or names of settings in a fence are an item.
     """
@@ -89,7 +89,7 @@ def to_plain_text(text: str) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of an English or Chinese text. A full stop inside `code` ends none."""
+    """Splits an English or Chinese text into sentences. A full stop inside `code` ends none."""
     complete: list[str] = []
     for piece in _SENTENCE_END.split(text):
         if complete and complete[-1].count("`") % 2:

@@ -11,7 +11,8 @@ OMITTED_PLACEHOLDER = "[recalled memory left out]"
 """Replaces a turn that was nothing but recalled memory."""
 
 _TAG_START = re.compile(r"<(?=\s*/?\s*reverie-memory)", re.I)
-# On one line, with the line ends lost or escaped. The title tells it from talk about the tag.
+# On one line, with the line ends lost or escaped. The title distinguishes it from text about the
+# tag.
 _INLINE_FENCE = re.compile(
     rf"{OPEN_TAG}(?:[ \t]|\\[nrt])*{re.escape(MEMORY_TITLE)}[^\n]*?(?:{CLOSE_TAG}|$)", re.I | re.M
 )
@@ -20,7 +21,7 @@ _LINE_EDGE = " \t\r\n|│"
 
 
 def wrap_in_fence(text: str) -> str:
-    """The text, whose tags are escaped already, between the tags, each on its own line."""
+    """Returns the text, whose tags are escaped already, between the tags, each on its own line."""
     return f"{OPEN_TAG}\n{text}\n{CLOSE_TAG}"
 
 
@@ -57,7 +58,7 @@ def strip_fenced(text: str) -> str:
 
 
 def _strip_decoration(line: str) -> str:
-    """What a line says beside its indentation, its quotation and the frame around it."""
+    """Returns the text of a line without indentation, quotation and frame."""
     return line.lstrip(_QUOTES).rstrip(_LINE_EDGE).lower()
 
 

@@ -95,7 +95,7 @@ class NormalizedStatement:
 
 Result = TypeVar("Result")
 MAX_CACHED_CHARS = 65_536
-"""Total length of the texts whose results one function keeps."""
+"""Total length of the texts whose results one function caches."""
 
 
 def cache_by_text(function: Callable[[str], Result]) -> Callable[[str], Result]:

@@ -45,7 +45,7 @@ class TimeRange:
     until: datetime
 
     def contains(self, at: datetime) -> bool:
-        """Whether a time lies in the range."""
+        """Returns whether a time is in the range."""
         return self.since <= at < self.until
 
 

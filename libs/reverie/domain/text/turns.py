@@ -49,12 +49,12 @@ class TurnText:
 
 
 def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> str:
-    """A trace of a tool call: one line of tool, target, note and status, then an excerpt.
+    """Condenses a tool call: one line of tool, target, note and status, then an excerpt.
 
-    The excerpt is at most `limit` characters, and none for tools whose output is a file's
-    content or a list of matches. A failed command keeps the lines that say why; a question
-    to the user keeps question and answer; a refused call keeps the user's words.
-    Condensing a trace again changes nothing but its excerpt's length.
+    The excerpt is at most `limit` characters. It is empty for tools whose output is a file's
+    content or a list of matches. A failed command keeps the lines with the reason. A question to
+    the user keeps question and answer; a refused call keeps the user's words. Condensing the result
+    again changes only the excerpt's length.
     """
     name = (tool or "tool").strip() or "tool"
     if content.startswith(f"{name}: ") and trace_status(content):
@@ -103,14 +103,14 @@ def _detect_status(output: str) -> str:
 
 
 def _find_target(head: str, output: str) -> tuple[str, str]:
-    """The command or path in the request, and the note beside it."""
+    """Returns the command or path of the request, and the note with it."""
     if head.startswith("{"):
         with suppress(ValueError):
             if arguments := json.loads(head):
                 values = (arguments.get(key) for key in _TARGET_KEYS)
                 target = next((str(value) for value in values if value), "")
                 return target, str(arguments.get("description", ""))
-    # The file that an output reports as written stands last, after its contents.
+    # The file that an output reports as written is last, after its contents.
     targets = _CODE_SPAN.findall(head) or [
         match["made"] or match["put"] for match in _UPDATED_FILE.finditer(output)
     ]
@@ -131,7 +131,7 @@ def _build_excerpt(name: str, head: str, output: str, status: str, limit: int) -
         return _failure_lines(output)
     if len(output) <= limit:
         return output
-    # Whole lines from the end, where a command reports its result.
+    # Whole lines from the end, because a command reports its result there.
     tail = output[len(output) - limit :]
     return tail.partition("\n")[2] or tail
 
