@@ -20,10 +20,10 @@ DailyLimit = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class KeyLimits(RequestBody):
-    """What a key may do, or all keys of a tenant together; null and what is left out: no limit.
+    """Limits of one key. A null or omitted field means no limit.
 
-    Days begin at midnight (UTC). `bytes_per_day`: of the bodies of requests. `llm_tokens_per_day`:
-    what a language model reads and writes for calls of the key. A tenant has limits of its own.
+    Days begin at midnight UTC. `bytes_per_day` counts request bodies. `llm_tokens_per_day` counts
+    tokens that a language model reads and writes for the key. A tenant has separate limits.
     """
 
     requests_per_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
@@ -34,9 +34,11 @@ class KeyLimits(RequestBody):
 
 
 class CreateKeyRequest(RequestBody):
-    """`POST /v1/admin/keys`. Patterns: `*`, a scope, or `/*` after one for all below it.
+    """`POST /v1/admin/keys`.
 
-    `agent` (or `<agent>/sub/<sub-agent>`) binds the key to it: it sees no other agent's scopes.
+    A pattern in `reads` and `writes` is `*`, a scope, or a scope with `/*` for all scopes below it.
+    `agent` (or `<agent>/sub/<sub-agent>`) binds the key to that agent. A bound key cannot read the
+    scopes of other agents.
     """
 
     label: Name
@@ -50,7 +52,10 @@ class CreateKeyRequest(RequestBody):
 
 
 class UpdateKeyRequest(RequestBody):
-    """`PATCH /v1/admin/keys/{id}`: what is left out stays; null: no end, no limits."""
+    """`PATCH /v1/admin/keys/{id}`.
+
+    An omitted field stays unchanged. Null removes the expiry or the limits.
+    """
 
     label: Name | None = None
     expires_at: Timestamp | None = None
@@ -58,7 +63,7 @@ class UpdateKeyRequest(RequestBody):
 
 
 class RotateKeyRequest(RequestBody):
-    """`POST /v1/admin/keys/{id}/rotate`: for `overlap_seconds` the old text works too."""
+    """`POST /v1/admin/keys/{id}/rotate`. The old text remains valid for `overlap_seconds`."""
 
     overlap_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = 3600
     expires_at: Timestamp | None = None
@@ -67,7 +72,7 @@ class RotateKeyRequest(RequestBody):
 class KeyBody(ResponseBody):
     """A key without its text.
 
-    Until `previous_expires_at`, the text before the rotation works too.
+    The text before the last rotation is valid until `previous_expires_at`.
     """
 
     id: UUID
@@ -85,32 +90,38 @@ class KeyBody(ResponseBody):
 
 
 class KeyUsageBody(KeyBody):
-    """`GET /v1/admin/keys/{id}`: with what it used of its limits, where it has any."""
+    """`GET /v1/admin/keys/{id}`: a key, and the use of its limits."""
 
     used: dict[str, int]
 
 
 class CreatedKeyBody(KeyBody):
-    """A key with its text, which is shown this once."""
+    """A key with its text in `key`. The text is shown only once."""
 
     key: str
 
 
 class KeyPage(PageResponse):
-    """`GET /v1/admin/keys`, in the order of their making."""
+    """`GET /v1/admin/keys`, oldest first."""
 
     items: list[KeyBody]
 
 
 class RevokeKeyResponse(ResponseBody):
-    """`DELETE /v1/admin/keys/{id}`. Services trust it for `key_cache_ttl` more."""
+    """`DELETE /v1/admin/keys/{id}`.
+
+    Services may accept the key for `key_cache_ttl` more seconds.
+    """
 
     id: UUID
 
 
 class AuditEntryBody(ResponseBody):
-    """One call. `who`: the agent, else the key; `action`: method and route; `subjects`: ids and
-    names of what it was about; `client`: the program, as it calls itself."""
+    """One recorded call.
+
+    `actor` is the agent, otherwise the key. `action` is the method and route. `subjects` are the
+    ids and names that the call concerns. `client` is the name that the client program sends.
+    """
 
     id: UUID
     at: AwareDatetime
@@ -133,7 +144,10 @@ class AuditPage(PageResponse):
 
 
 class ScopeBody(ResponseBody):
-    """A scope, what people call it where that is no slug, and its memories by kind and status."""
+    """A scope, and its memories by kind and by status.
+
+    `name` is the original name where the slug differs from it.
+    """
 
     scope: str
     name: str | None = None
@@ -149,7 +163,7 @@ class ScopePage(PageResponse):
 
 
 class ProjectBody(ResponseBody):
-    """A project, and what lies in it and below it."""
+    """A project, with counts of its content in all its scopes."""
 
     project: str
     name: str | None = None
@@ -166,10 +180,10 @@ class ProjectPage(PageResponse):
 
 
 class DeletionResponse(ResponseBody):
-    """What was deleted: rows by table, messages by stream.
+    """Deleted rows by table, and deleted messages by stream.
 
-    `done` is false where time ran out: the same call goes on, with `next` as its `cursor` where
-    one is given.
+    `done` is false if time ran out. Then repeat the call, with `next` as its `cursor` if `next` is
+    set.
     """
 
     done: bool
@@ -179,18 +193,18 @@ class DeletionResponse(ResponseBody):
 
 
 class DeleteTenantRequest(RequestBody):
-    """`DELETE /v1/admin/tenant`: `confirm` is the tenant's name."""
+    """`DELETE /v1/admin/tenant`. `confirm` must be the name of the tenant."""
 
     confirm: Name
 
 
 class ModelBody(ResponseBody):
-    """A model and what it is for.
+    """A model and its use.
 
-    `state`: `ready` is loaded, or an endpoint that is asked when needed; `missing` cannot be had
-    now. `active`: what the tenant's memories mean goes by it. `chunks` of them are to have a vector
-    of it, `filled` have one; both are told of one that is being filled beside the active one.
-    `max_tokens`: what it reads at once; a longer text is read in parts. `used_for`: what asks it.
+    `state` is `ready` for a loaded model and for an endpoint; a `missing` model is not available.
+    `active` is false for an embedding model that is still being filled. For such a model,
+    `embedded` of the `chunks` have a vector. `max_tokens` is the input limit; a longer text is
+    split. `used_for` names the functions that use the model.
     """
 
     role: Literal["embedding", "sparse", "reranker", "language"]
@@ -208,6 +222,6 @@ class ModelBody(ResponseBody):
 
 
 class ModelListResponse(ResponseBody):
-    """`GET /v1/models`: the models of the gateway and of the tenant that asks."""
+    """`GET /v1/models`: the models of the gateway and of the caller's tenant."""
 
     models: list[ModelBody]

@@ -32,15 +32,17 @@ _WINDOWS_ROOT = re.compile(r"[A-Za-z]:[/\\]|\\\\")
 
 
 def _reject_numeric_timestamp(value: object) -> object:
-    """Refuses a count of seconds, which a lenient parser would take for a time."""
+    """Rejects numbers, which a lenient parser would read as seconds."""
     if isinstance(value, datetime) or (isinstance(value, str) and "-" in value[1:]):
         return value
     raise ValueError("input should be a valid datetime, as 2026-01-31T10:00:00Z")
 
 
 def _normalize_to_utc(value: datetime) -> datetime:
-    """A time that exists in every offset, in UTC: the store keeps that, and answers are read from
-    there. It knows no offset of 16 hours and more, which ISO 8601 can tell."""
+    """Converts a timestamp to UTC, the only offset in the store.
+
+    PostgreSQL rejects offsets of 16 hours and more, which ISO 8601 allows.
+    """
     if not MIN_TIMESTAMP <= value <= MAX_TIMESTAMP:
         raise ValueError("lies outside the years 1 to 9999")
     return value.astimezone(UTC)
@@ -100,7 +102,11 @@ class ResponseBody(BaseModel):
 
 
 class Problem(ResponseBody):
-    """RFC 9457: what was wrong, where, what to do. `code` is stable."""
+    """An error, as an RFC 9457 problem document.
+
+    `detail` says what is wrong and what to do. `code` is stable. `current` is the stored state that
+    conflicts with the request.
+    """
 
     type: str
     title: str

@@ -16,9 +16,9 @@ TokenBudget = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class ContextBudgetsBody(ResponseBody):
-    """Tokens of each part and of all; `entries` is how many lines there are at most.
+    """Token budgets of the parts of the context block, and their total.
 
-    `files` counts where open files are named.
+    `entries` is the maximum number of lines. `files` applies only if the request names open files.
     """
 
     hot: int
@@ -31,7 +31,7 @@ class ContextBudgetsBody(ResponseBody):
 
 
 class ContextEntry(ResponseBody):
-    """A line of the block. `why`: what it has to do with the open files."""
+    """A line of the context block. `reason` says how it relates to the open files."""
 
     id: UUID
     kind: str
@@ -46,7 +46,7 @@ class ContextEntry(ResponseBody):
 
 
 class ContextSection(ResponseBody):
-    """A heading of the block, and the `part` whose budget pays for it."""
+    """A section of the context block. `part` is the budget that it uses."""
 
     name: str
     part: str
@@ -55,7 +55,10 @@ class ContextSection(ResponseBody):
 
 
 class OmittedMemory(ResponseBody):
-    """A memory that has no line: `entries` were all taken, or the `budget` of its part."""
+    """A memory without a line in the context block.
+
+    `reason` is `entries` (no line was left) or `budget` (the budget of its part was used up).
+    """
 
     id: UUID
     title: str
@@ -66,7 +69,7 @@ class OmittedMemory(ResponseBody):
 
 
 class BudgetWarning(ResponseBody):
-    """A limit of which 80 % are taken: `what` is a part, `total` or `entries`."""
+    """A limit that is used to 80 % or more. `part` is a part of the block, `total` or `entries`."""
 
     part: str
     used: int
@@ -76,11 +79,11 @@ class BudgetWarning(ResponseBody):
 
 
 class ContextResponse(ResponseBody):
-    """`GET /v1/context`: the session-start block, as Markdown and in its sections.
+    """`GET /v1/context`: the context block for a session start, as Markdown and in sections.
 
-    `more`: older memories were not looked at. `summaries`: the condensed state of each scope that
-    has been dreamt over. `degraded` names what could not be asked (`store`, `session`), so that it
-    is not in the block.
+    `truncated` means that older memories were not examined. `summaries` holds the summary of each
+    digested scope. `degraded` names failed sources (`store`, `session`); the block lacks their
+    content.
     """
 
     markdown: str
@@ -96,7 +99,7 @@ class ContextResponse(ResponseBody):
 
 
 class ContextBudgetsUpdate(RequestBody):
-    """Budgets of a project to change; what is left out stays."""
+    """Changes of a project's context budgets. An omitted field stays unchanged."""
 
     hot: TokenBudget | None = None
     warm: TokenBudget | None = None
@@ -107,8 +110,11 @@ class ContextBudgetsUpdate(RequestBody):
 
 
 class ProjectSettingsBody(ResponseBody):
-    """`GET /v1/projects/{name}/settings`: `context` holds the budgets of the block, `dream` says
-    when its scopes dream."""
+    """`GET /v1/projects/{name}/settings`.
+
+    `context` holds the budgets of the context block. `dream` holds the thresholds that start a
+    dream.
+    """
 
     project: str
     context: ContextBudgetsBody
@@ -116,8 +122,10 @@ class ProjectSettingsBody(ResponseBody):
 
 
 class UpdateProjectSettingsRequest(RequestBody):
-    """`PATCH /v1/projects/{name}/settings`; what is null goes back to the defaults, what is left
-    out stays."""
+    """`PATCH /v1/projects/{name}/settings`.
+
+    Null restores the defaults. An omitted field stays unchanged.
+    """
 
     context: ContextBudgetsUpdate | None = None
     dream: DreamLimitsUpdate | None = None
@@ -129,10 +137,11 @@ OpenFilePath = Annotated[
 
 
 class PreflowRequest(RequestBody):
-    """`POST /v1/preflow`: the session and what its user says; `files` are open in the agent.
+    """`POST /v1/preflow`: a session, and the message of its user.
 
-    `compacted`: what was given before is gone from the agent's context. `again`: answer the whole
-    set, also what the session was given already.
+    `files` are open in the agent. `compacted` means that the agent's context no longer holds
+    earlier answers. `include_seen` requests the whole set, including memories that the session
+    already received.
     """
 
     session: UUID
@@ -144,7 +153,7 @@ class PreflowRequest(RequestBody):
 
 
 class PreflowItem(ResponseBody):
-    """A line of the block, and why it is there. `id`: its memory; none of a summary's line."""
+    """A line of the block, and the reason for it. `id` is the memory; it is null for a summary."""
 
     id: UUID | None = None
     layer: ActiveSetLayer
@@ -157,7 +166,7 @@ class PreflowItem(ResponseBody):
 
 
 class PreflowLayer(ResponseBody):
-    """A layer of the set: its budget, the tokens of what is in it, how many lines, how many new."""
+    """A layer of the active memory set: token budget, tokens, items and new items."""
 
     budget: int
     tokens: int
@@ -166,11 +175,12 @@ class PreflowLayer(ResponseBody):
 
 
 class PreflowResponse(ResponseBody):
-    """`markdown` is empty where there is nothing new. `tokens` are those of `markdown`.
+    """The new context for a turn. `markdown` is empty if nothing is new; `tokens` counts its
+    tokens.
 
-    `active`: the memories of the set, also those given before; `omitted`: how many candidates the
-    budgets left out. `degraded` names what could not be asked; `set` in it: something may be given
-    twice; `session`: the turn is not counted (0) and nothing is given.
+    `active` lists all memories of the set, including those sent before. `omitted` counts candidates
+    that exceeded the budgets. `degraded` names failed sources. With `set` in it, a memory may be
+    sent twice. With `session` in it, `turn` is 0 and no memory is sent.
     """
 
     markdown: str

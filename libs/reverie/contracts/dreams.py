@@ -15,23 +15,27 @@ Minutes = Annotated[float, Field(gt=0, le=MAX_THRESHOLD_MINUTES)]
 
 
 class DreamRequest(RequestBody):
-    """`POST /v1/dream`: digest what is undigested in a scope now, open topics too."""
+    """`POST /v1/dream`: digest all undigested turns of a scope now, including open topics."""
 
     scope: NonBlankStr | None = None
     session: UUID | None = None
 
 
 class DreamRequestStatus(ResponseBody):
-    """The request: `queued`, or `running` where a worker has the scope and will look again."""
+    """The state of a dream request.
+
+    `running` means that a worker is busy with the scope and will check it again.
+    """
 
     scope: str
     status: Literal["queued", "running"]
 
 
 class DreamRun(ResponseBody):
-    """What one dream did: `turns` of the `waiting` ones are digested, with what came of them.
+    """A dream and its results. It digested `turns` of the `waiting` turns.
 
-    `reason`: why it was asked for; `seconds`: by stage; `degraded`: why rules stood in for a model.
+    `reason` says why it was requested. `seconds` gives the duration of each stage. `degraded` says
+    why rules replaced the language model.
     """
 
     id: UUID
@@ -64,7 +68,7 @@ class DreamPage(PageResponse):
 
 
 class DreamInput(ResponseBody):
-    """What of a session went in: its turns from ordinal `first` to `last`."""
+    """The input from one session: its turns from `first_ordinal` to `last_ordinal`."""
 
     session: UUID
     turns: int
@@ -74,7 +78,10 @@ class DreamInput(ResponseBody):
 
 
 class DreamDecision(ResponseBody):
-    """What became of one thing, and why; `content` and `status` are the memory's as it stands."""
+    """One decision of a dream, and its reason.
+
+    `content` and `status` are those of the memory now.
+    """
 
     number: int
     outcome: str
@@ -88,7 +95,10 @@ class DreamDecision(ResponseBody):
 
 
 class DreamDetail(DreamRun):
-    """`GET /v1/dreams/{id}`; `decisions` come by the page, `next` is the cursor of the rest."""
+    """`GET /v1/dreams/{id}`.
+
+    `decisions` holds one page. `next` is the cursor of the following page.
+    """
 
     input: list[DreamInput]
     decisions: list[DreamDecision]
@@ -96,11 +106,11 @@ class DreamDetail(DreamRun):
 
 
 class UndigestedScope(ResponseBody):
-    """What of a scope is undigested, and what is asked for.
+    """A scope with undigested turns or a requested dream.
 
-    `state`: `waiting` (nothing is asked for yet), `queued`, `running` or `parked` (given up, with
-    the `error`); `new_turns` came since a worker last looked; `done` of the `waiting` turns of
-    the running dream `run` are digested.
+    `state` is `waiting` (not requested yet), `queued`, `running` or `parked` (given up with
+    `error`). `new_turns` counts turns since the last check of a worker. The running dream `run` has
+    digested `digested` of its `waiting` turns.
     """
 
     scope: str
@@ -127,7 +137,10 @@ class UndigestedPage(PageResponse):
 
 
 class DreamLimitsBody(ResponseBody):
-    """When a scope dreams; `overrides` names what is not as the services' settings say."""
+    """The thresholds that start a dream over a scope.
+
+    `overrides` names the thresholds that differ from the service settings.
+    """
 
     segments: int
     chars: int
@@ -138,7 +151,7 @@ class DreamLimitsBody(ResponseBody):
 
 
 class DreamLimitsUpdate(RequestBody):
-    """Limits to change; what is left out stays."""
+    """Changes of dream thresholds. An omitted field stays unchanged."""
 
     segments: ThresholdCount | None = None
     chars: ThresholdCount | None = None
@@ -148,9 +161,10 @@ class DreamLimitsUpdate(RequestBody):
 
 
 class LlmBudgetBody(ResponseBody):
-    """What the tenant may ask of a language model a day (UTC), and what it asked today.
+    """The tenant's daily language model budget (UTC), and its use today.
 
-    `overrides`: what the tenant has set itself, never more than the services allow.
+    `overrides` names the budgets that the tenant has set. They cannot exceed those of the service
+    settings.
     """
 
     calls_per_day: int
@@ -163,14 +177,16 @@ class LlmBudgetBody(ResponseBody):
 
 
 class LlmBudgetUpdate(RequestBody):
-    """Budgets to change; 0 calls: no language model reads what the tenant says."""
+    """Changes of the language model budget. `calls_per_day` 0 disables the language model for the
+    tenant.
+    """
 
     calls_per_day: Annotated[int, Field(ge=0, le=MAX_THRESHOLD_COUNT)] | None = None
     tokens_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
 
 class TenantLimitsUpdate(RequestBody):
-    """What all keys of the tenant may do together, to change; what is left out stays."""
+    """Changes of the limits that all keys of the tenant share. An omitted field stays unchanged."""
 
     requests_per_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
     requests_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
@@ -179,10 +195,10 @@ class TenantLimitsUpdate(RequestBody):
 
 
 class TenantLimitsBody(ResponseBody):
-    """What all keys of the tenant may do together, by the tenant and by who runs the services.
+    """The limits that all keys of the tenant share.
 
-    `overrides`: what the tenant has set itself; the stricter of two counts. `used`: of those in
-    force.
+    `overrides` names the limits that the tenant has set. If the operator also sets one, the
+    stricter limit applies. `used` gives the use of the limits in force.
     """
 
     limits: dict[str, int] = Field(default_factory=dict)
@@ -191,7 +207,7 @@ class TenantLimitsBody(ResponseBody):
 
 
 class TenantSettingsBody(ResponseBody):
-    """`GET /v1/admin/settings`: what holds for all scopes of the tenant."""
+    """`GET /v1/admin/settings`: settings for all scopes of the tenant."""
 
     dream: DreamLimitsBody
     llm: LlmBudgetBody
@@ -199,8 +215,10 @@ class TenantSettingsBody(ResponseBody):
 
 
 class UpdateTenantSettingsRequest(RequestBody):
-    """`PATCH /v1/admin/settings`; null goes back to the services' settings, what is left out
-    stays."""
+    """`PATCH /v1/admin/settings`.
+
+    Null restores the service settings. An omitted field stays unchanged.
+    """
 
     dream: DreamLimitsUpdate | None = None
     llm: LlmBudgetUpdate | None = None
@@ -208,9 +226,9 @@ class UpdateTenantSettingsRequest(RequestBody):
 
 
 class SummarySourceBody(ResponseBody):
-    """A memory that a summary rests on, as the version that it was then.
+    """A memory that a summary cites, at the cited version.
 
-    `stands`: it is active and says the same.
+    `current` means that the memory is active and its content is unchanged.
     """
 
     memory: UUID
@@ -219,10 +237,10 @@ class SummarySourceBody(ResponseBody):
 
 
 class ScopeSummary(ResponseBody):
-    """What stands in a scope, in few words, and the memories it rests on in the order of its lines.
+    """The summary of a scope. `sources` lists the cited memories in the order of the lines.
 
-    The newest version says nothing that was forgotten, replaced or archived since; an older one
-    what it said then, less what was forgotten. `run`: the dream that made an older one.
+    The newest version omits memories that were forgotten, replaced or archived since. An older
+    version omits only forgotten memories. `run` is the dream that created an older version.
     """
 
     scope: str
@@ -241,13 +259,13 @@ class SummaryPage(PageResponse):
 
 
 class MaintenanceResponse(ResponseBody):
-    """`POST /v1/maintenance/run`: how many memories were looked at, and what was done to how many.
+    """`POST /v1/maintenance/run`: counts of examined memories and of changes.
 
-    `collected`: files and entities that nothing touches; `restored`: those touched again;
-    `topics`: nodes of what memories keep being about that arose, changed or dissolved;
-    `ranked`: memories whose weight in the graph was computed; `proposed`: for the vault;
-    `derived`: lessons that several memories show; `reviewed`: memories in doubt that the language
-    model looked over; `unfinished`: passes whose time was over.
+    `collected` counts archived files and entities without links; `restored` counts those linked
+    again. `topics` counts topic nodes that were created, changed or removed. `ranked` counts
+    memories with a new graph rank. `proposed` counts proposals for the vault. `derived` counts
+    lessons derived from several memories. `reviewed` counts stale memories that a language model
+    reviewed. `unfinished` names the steps that ran out of time.
     """
 
     examined: int = 0

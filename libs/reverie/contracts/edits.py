@@ -20,9 +20,9 @@ from reverie.contracts.base import (
 
 
 class EditMemoryRequest(RequestBody):
-    """`PATCH /v1/memories/{id}`: what is given is changed, what is left out stays.
+    """`PATCH /v1/memories/{id}`. An omitted field stays unchanged.
 
-    An empty `summary` removes it. `reason` is kept with the version.
+    An empty `summary` removes the summary. `reason` is stored with the version.
     """
 
     content: NonBlankStr | None = None
@@ -38,15 +38,17 @@ class EditMemoryRequest(RequestBody):
 
 
 class RollbackRequest(RequestBody):
-    """`POST /v1/memories/{id}/rollback`: back to what `version` was, as a new version."""
+    """`POST /v1/memories/{id}/rollback`: restore `version` as a new version."""
 
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
     reason: NonBlankStr | None = None
 
 
 class FeedbackRequest(RequestBody):
-    """`POST /v1/memories/{id}/feedback`: approve makes it certain, edit rewrites it, discard
-    forgets it."""
+    """`POST /v1/memories/{id}/feedback`.
+
+    `approve` sets full confidence, `edit` replaces the content, and `discard` forgets the memory.
+    """
 
     verdict: Literal["approve", "edit", "discard"]
     content: NonBlankStr | None = None
@@ -54,7 +56,7 @@ class FeedbackRequest(RequestBody):
 
 
 class MemoryChangeResponse(ResponseBody):
-    """The version that stands after a change; `changed` is false where it was so already."""
+    """The version after a change. `changed` is false if the memory already had that state."""
 
     id: UUID
     version: int
@@ -64,8 +66,9 @@ class MemoryChangeResponse(ResponseBody):
 
 
 class ConfirmMemoryResponse(ResponseBody):
-    """`POST /v1/memories/{id}/confirm`: it holds as the code stands. `cleared` counts the reasons
-    for doubt that are none any more."""
+    """`POST /v1/memories/{id}/confirm`: the memory is still true. `cleared` counts the removed
+    stale marks.
+    """
 
     id: UUID
     version: int
@@ -73,7 +76,10 @@ class ConfirmMemoryResponse(ResponseBody):
 
 
 class MemoryVersionBody(ResponseBody):
-    """What a memory was from `known_from` to `known_to` (null: it still is); by whom, why."""
+    """A version of a memory, with the actor and the reason of the change.
+
+    It was current from `known_from` to `known_to`. A null `known_to` marks the current version.
+    """
 
     version: int
     content: str
@@ -94,7 +100,7 @@ class MemoryHistoryPage(PageResponse):
 
 
 class SourceSessionBody(ResponseBody):
-    """The session in which a memory was learned."""
+    """The session that a memory comes from."""
 
     id: UUID
     agent: str
@@ -106,7 +112,7 @@ class SourceSessionBody(ResponseBody):
 
 
 class SourceTurnBody(ResponseBody):
-    """A turn that a memory was made of."""
+    """A turn that a memory was derived from."""
 
     id: UUID
     session: UUID
@@ -117,7 +123,7 @@ class SourceTurnBody(ResponseBody):
 
 
 class ReplacedMemoryBody(ResponseBody):
-    """A memory that this one replaced, `step` steps back."""
+    """A predecessor of a memory, `step` replacements earlier."""
 
     id: UUID
     version: int
@@ -128,10 +134,10 @@ class ReplacedMemoryBody(ResponseBody):
 
 
 class MemoryProvenanceResponse(ResponseBody):
-    """`GET /v1/memories/{id}/provenance`. Turns are shown to the agent whose they are.
+    """`GET /v1/memories/{id}/provenance`.
 
-    `promoted`: the branch that it was of, the commit that merged it, and the dream (`run`) that let
-    it hold for the project.
+    `turns` are shown only to the agent that they belong to. `promoted` holds the original branch,
+    the merge commit, and the dream (`run`) that promoted the memory to the project.
     """
 
     id: UUID

@@ -12,7 +12,10 @@ from reverie.contracts.base import ResponseBody
 
 
 class MemoryEventBody(ResponseBody):
-    """Something happened at a place; `data` names the memory, its scope and kind, no content."""
+    """An event at a `cursor`.
+
+    `data` names the memory, its scope and its kind. It contains no content.
+    """
 
     event: str
     cursor: str
@@ -20,10 +23,10 @@ class MemoryEventBody(ResponseBody):
 
 
 class EventPage(ResponseBody):
-    """`GET /v1/events/page`: in order. `place`: the `after` of the next page, now or later.
+    """`GET /v1/events/page`: events in order. `next` is the `after` of the next request.
 
-    `gap`: events since `after` are lost for good, what is known should be read anew; `more`: the
-    next page may be asked for at once.
+    `gap` means that events after `after` are lost; read the state again. `has_more` means that
+    another page is available now.
     """
 
     items: list[MemoryEventBody]
@@ -34,7 +37,7 @@ class EventPage(ResponseBody):
 
 @dataclass(frozen=True)
 class ServerSentEvent:
-    """One event. `id`: the place to resume from; a sign of life has no `data`."""
+    """A server-sent event. `id` is the cursor to resume from. A heartbeat has no `data`."""
 
     id: str
     event: str
@@ -42,7 +45,7 @@ class ServerSentEvent:
 
 
 async def read_server_sent_events(lines: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEvent]:
-    """The events of a stream; what a break cut off is not told."""
+    """Yields the events of a stream. An incomplete last event is dropped."""
     event_id, event_name, data = "", "", []
     async for raw in lines:
         field, _, value = raw.decode("utf-8", "replace").rstrip("\r\n").partition(":")

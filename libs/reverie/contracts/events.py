@@ -45,14 +45,16 @@ MEMORY_EVENTS: Final = (
     "digesting",
     "digested",
 )
-"""What may happen to a memory. `remembered` also asks for the slow path to run (again).
+"""The events of a memory. `remembered` also starts the enrichment of the memory.
 
-`digesting` and `digested` tell of the dream over a scope: how far it is, and how it ended.
+`digesting` reports the progress of a dream over a scope, and `digested` reports its end.
 """
 
 
 class BusEvent(BaseModel):
-    """A message on the bus. `tenant` is the inner number; the subject carries its name."""
+    """A message on the bus. `tenant` is the internal number; the subject contains the tenant's
+    name.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -61,15 +63,17 @@ class BusEvent(BaseModel):
 
 
 class MemoryEvent(BusEvent):
-    """Something happened to a memory: one of `MEMORY_EVENTS`; of an edge, `id` is the edge's."""
+    """An event of a memory: one of `MEMORY_EVENTS`. For an edge, `id` is the id of the edge."""
 
     id: UUID
     version: int
 
 
 class GitEvent(BusEvent):
-    """A change was stored: `id` is its row, which holds the files. Or, without one, the anchors of
-    a memory came after changes that may concern it."""
+    """A git change was stored; `id` is its row, which holds the files.
+
+    Without `id`, `memory` received its anchors after changes that may concern it.
+    """
 
     id: UUID | None = None
     memory: UUID | None = None
@@ -87,7 +91,7 @@ def dream_subject(tenant: str, scope: str) -> str:
 
 
 MAINTENANCE_SUBJECT: Final = "dream.ALL.maintenance.requested"
-"""Of no tenant: it wakes a worker, which looks first for a tenant whose maintenance is due."""
+"""Belongs to no tenant. It wakes a worker, which selects a tenant whose maintenance is due."""
 
 
 def git_subject(tenant: str, project: str) -> str:
@@ -96,7 +100,7 @@ def git_subject(tenant: str, project: str) -> str:
 
 
 class OutgoingEvent(BaseModel):
-    """A stored event on its way to the bus: `id` is the outbox row and the `Nats-Msg-Id`."""
+    """A stored event for the bus. `id` is the outbox row and the `Nats-Msg-Id`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -113,6 +117,6 @@ def build_outgoing_event(
     headers: Mapping[str, str],
     id: UUID | None = None,
 ) -> OutgoingEvent:
-    """An event as the outbox holds it; `id` is its row, a new one where it is not given."""
+    """An event in the form of the outbox. `id` is its row; the default is a new id."""
     payload = json.dumps({**body, "v": 1, "tenant": tenant}, separators=(",", ":"))
     return OutgoingEvent(id=id or new_id(), subject=subject, payload=payload, headers=dict(headers))

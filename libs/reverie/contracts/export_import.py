@@ -31,7 +31,7 @@ MessageRole = Literal["user", "assistant", "tool", "system"]
 
 
 class ExportRecord(BaseModel):
-    """A line. Unknown fields pass: a later version may have more columns."""
+    """A record on one line. Unknown fields are allowed, because a later version may add some."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -45,7 +45,7 @@ class ExportHeader(ExportRecord):
 
 
 class ExportedUtterances(ExportRecord):
-    """How often a memory was said in a session; the nil session stands for none."""
+    """How often a session stated a memory. The nil UUID means no session."""
 
     session: UUID
     times: NonNegativeInt32
@@ -62,7 +62,7 @@ class ExportedUsage(ExportRecord):
 
 
 class ExportedTaskState(ExportRecord):
-    """Where a task stands and who has it."""
+    """The state of a task, and its current claim."""
 
     state: Literal["todo", "doing", "blocked", "done"]
     claimed_by: str | None = None
@@ -70,7 +70,7 @@ class ExportedTaskState(ExportRecord):
 
 
 class ExportedStaleMark(ExportRecord):
-    """A change of the code that made a memory doubtful."""
+    """A code change that made a memory stale."""
 
     commit: Name
     path: RepoPath
@@ -85,9 +85,10 @@ class ExportedStaleMark(ExportRecord):
 
 
 class ExportedMemory(ExportRecord):
-    """A memory as it stands, and what belongs to it alone.
+    """A memory with the data that belongs only to it.
 
-    `settled`: its anchors and edges stand in the file, and it was compared with its like.
+    `settled` means that the file contains its anchors and edges, and that duplicate detection has
+    processed it.
     """
 
     id: UUID
@@ -122,7 +123,7 @@ class ExportedMemory(ExportRecord):
 
 
 class ExportedMemoryVersion(ExportRecord):
-    """A memory as it was before a change."""
+    """An earlier version of a memory."""
 
     memory: UUID
     version: NonNegativeInt32
@@ -134,7 +135,7 @@ class ExportedMemoryVersion(ExportRecord):
 
 
 class ExportedEdge(ExportRecord):
-    """An edge; closed where it has a `known_to`."""
+    """An edge. A closed edge has a `known_to`."""
 
     id: UUID
     src: UUID
@@ -166,15 +167,17 @@ class ExportedScopeSummary(ExportRecord):
 
 
 class ExportedScopeName(ExportRecord):
-    """What people call a scope whose last part is the slug of another name."""
+    """The original name of a scope whose last segment is a slug."""
 
     scope: NonBlankStr
     name: Name
 
 
 class ExportedProjectSetting(ExportRecord):
-    """What a project has set, or with `*` the tenant: the budgets of its context block, when it
-    dreams, what it may ask of a language model."""
+    """A setting of a project, or of the tenant if `project` is `*`.
+
+    It holds the context budgets, the dream thresholds or the language model budget.
+    """
 
     project: Name
     name: Literal["context", "dream", "llm"]
@@ -220,7 +223,7 @@ RECORD_TYPES: dict[str, type[ExportRecord]] = {
 
 
 class RejectedLine(ResponseBody):
-    """A line that was not taken, and why. `file` is told where an archive has several."""
+    """A rejected line and the reason. `file` is set if the import is an archive."""
 
     line: int
     reason: str
@@ -228,7 +231,7 @@ class RejectedLine(ResponseBody):
 
 
 class ImportResponse(ResponseBody):
-    """What an import did, or would do. `rejected_lines` names the first hundred."""
+    """The result of an import, or of its dry run. `rejected_lines` lists at most 100 lines."""
 
     created: int = 0
     updated: int = 0

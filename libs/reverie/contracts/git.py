@@ -44,13 +44,13 @@ BRANCH_REF_PREFIX = "refs/heads/"
 
 
 def _zeros_to_none(value: object) -> object:
-    """Git writes zeros for a commit that is none."""
+    """Git writes zeros for a commit that does not exist."""
     zeros = isinstance(value, str) and 7 <= len(value) <= 64 and not value.strip("0")
     return None if zeros else value
 
 
 def _short_branch_name(name: str) -> str:
-    """The short name of a branch; a tag is none."""
+    """The short name of a branch. Raises ValueError for another ref, such as a tag."""
     if name.startswith("refs/") and not name.startswith(BRANCH_REF_PREFIX):
         raise ValueError("is not a branch")
     return name.removeprefix(BRANCH_REF_PREFIX)
@@ -74,8 +74,11 @@ FileStatus = Literal["added", "modified", "deleted", "renamed", "copied", "mode"
 
 
 class CommitBody(RequestBody):
-    """A commit of a change. `merged_at`: when a merge brought it to the branch, where one did.
-    `reverts`: the one that it says it takes back."""
+    """A commit of a change.
+
+    `merged_at` is the time when a merge brought the commit to the branch. `reverts` is the commit
+    that its message says it reverts.
+    """
 
     sha: Sha
     subject: Annotated[str, StringConstraints(max_length=2000)] = ""
@@ -86,14 +89,14 @@ class CommitBody(RequestBody):
 
 
 class HunkBody(RequestBody):
-    """Lines that were replaced, as `git diff --unified=0` counts them; `[os, ol, ns, nl]` will do.
+    """Replaced lines, numbered as in `git diff --unified=0`. `[os, ol, ns, nl]` is a short form.
 
-    Of no lines (`old_lines` 0, an insertion) the start is the line before. `kind`: what the change
-    amounts to where that is known: `space` and `comment` alter no code. `header`: what git prints
-    after the second `@@`. `symbols`: the definitions that the lines lie in or hold, by their plain
-    name; `words`: other identifiers of code in the changed lines, neither comments nor strings.
-    `text`: the lines themselves, with - and + before them, where the publisher chose to send
-    source; a language model that looks over doubted memories reads them.
+    For an insertion, `old_lines` is 0 and `old_start` is the line before it. `kind` is the kind of
+    change if known; `space` and `comment` alter no code. `header` is the text that git prints after
+    the second `@@`. `symbols` names definitions that contain the lines or lie in them.
+    `identifiers` lists other identifiers in the changed code, without comments and strings. `text`
+    holds the lines with - and + if the publisher sends source. A language model reads `text` to
+    review stale memories.
     """
 
     old_start: LineNumber
@@ -125,7 +128,7 @@ class HunkBody(RequestBody):
 
 
 def _reject_overlapping_hunks(hunks: list[HunkBody]) -> list[HunkBody]:
-    """The hunks, none of which shares a line with another, on either side."""
+    """Returns the hunks. Raises ValueError if two share a line on the old or the new side."""
     for side in (0, 2):
         last_line = 0
         for start, lines in sorted(hunk.line_ranges[side : side + 2] for hunk in hunks):
@@ -136,7 +139,9 @@ def _reject_overlapping_hunks(hunks: list[HunkBody]) -> list[HunkBody]:
 
 
 class MovedLines(RequestBody):
-    """Lines that left this file for another one: `similarity` of what stands there now, 0 to 1."""
+    """Lines that moved from this file to another. `similarity` compares them with the new lines, 0
+    to 1.
+    """
 
     old_start: LineNumber
     lines: LineNumber
@@ -146,7 +151,9 @@ class MovedLines(RequestBody):
 
 
 class SymbolChange(RequestBody):
-    """A definition that a change added, altered or removed. `path`: where it went, if it moved."""
+    """A definition that a change added, modified, removed or moved. `path` is its new file if it
+    moved.
+    """
 
     name: Identifier
     change: Literal["added", "modified", "removed", "moved"]
@@ -154,11 +161,11 @@ class SymbolChange(RequestBody):
 
 
 class FileChange(RequestBody):
-    """A changed file, against what the entries before it left.
+    """A changed file, relative to the state after the previous entries.
 
-    `commit`: the one that touched it. `cut`: not all hunks are told. `binary`: it has no lines.
-    `old_blob` and `new_blob` are git's names of its content before and after, so that a change
-    back can be known. `perhaps`: where a deleted file may live on.
+    `commit` is the commit that changed it. `truncated` means that hunks are missing. `binary` means
+    that the file has no lines. `old_blob` and `new_blob` are git's blob ids before and after; they
+    reveal a reverted change. `possible_path` is a probable new path of a deleted file.
     """
 
     path: RepoPath
@@ -181,12 +188,13 @@ class FileChange(RequestBody):
 
 
 class GitChange(RequestBody):
-    """`POST /v1/git/changes`: what a push changed.
+    """`POST /v1/git/changes`: the changes of a push.
 
-    `before` null (or zeros): the branch is new. `after` null: it was `deleted`. `forced`: `before`
-    is no ancestor of `after`. `merge`: the push brought other branches in; `merged` names those
-    that are known. `uncommitted`: `after` is a state of a work tree. `detail`: `lines` where hunks
-    and renames are told, `files` where they cannot be. `partial`: the source left commits out.
+    A null or all-zero `before` means a new branch. A null `after` means a `deleted` branch.
+    `forced` means that `before` is not an ancestor of `after`. `merge` means that the push merged
+    other branches; `merged` names the known ones. `uncommitted` means that `after` is a state of a
+    work tree. `detail` is `lines` if hunks and renames are included, otherwise `files`. `partial`
+    means that the source omitted commits.
     """
 
     v: Literal[1] = 1
@@ -208,9 +216,11 @@ class GitChange(RequestBody):
 
     @property
     def deduplication_key(self) -> str:
-        """What it is told once by, beside project and branch: the commit that stands now; where
-        one may come back (a forced push, the end of a branch) also the one that stood before, and
-        where it tells no more than that a branch was merged that branch."""
+        """Identifies the change together with project and branch: the commit in `after`.
+
+        A forced push or a deleted branch adds `before`, because its commit may recur. A change
+        that only reports a merged branch adds the name of that branch.
+        """
         after = self.after or "deleted"
         if self.merged and not self.commits:
             return f"{after} with {self.merged[0]}"
@@ -218,14 +228,14 @@ class GitChange(RequestBody):
 
 
 class GitChangeResponse(ResponseBody):
-    """The event stored; `duplicate` where the same change was announced before."""
+    """The stored event. `duplicate` means that the same change was announced before."""
 
     event: UUID
     duplicate: bool
 
 
 class UnanchoredMemory(ResponseBody):
-    """A memory of which it is known which files it touches, and nothing in them."""
+    """A memory with known files, but without lines or symbols in them."""
 
     memory: UUID
     content: str
@@ -240,29 +250,31 @@ class UnanchoredPage(PageResponse):
 
 
 class MemoryAnchor(RequestBody):
-    """Where a memory belongs, as somebody beside the code has found."""
+    """The location of a memory in the code, found by a client with a checkout."""
 
     memory: UUID
     git: GitLocation
 
 
 class AnchorMemoriesRequest(RequestBody):
-    """`POST /v1/git/anchors`: of memories of one project."""
+    """`POST /v1/git/anchors`: locations of memories of one project."""
 
     project: Name
     anchors: Annotated[list[MemoryAnchor], Field(min_length=1, max_length=200)]
 
 
 class AnchorMemoriesResponse(ResponseBody):
-    """How many memories touch the files that were sent."""
+    """The number of memories that were linked to the given files."""
 
     anchored: int
 
 
 class StaleEvidence(ResponseBody):
-    """Why a memory may be stale. `lines`: where in the file those of the memory are after the
-    change; `way`: from the file over memories and edges to this one, without those that the key
-    may not read."""
+    """A reason why a memory may be stale.
+
+    `lines` are the lines of the memory in the file after the change. `via` is the path from the
+    file to the memory over other memories. It omits memories that the key may not read.
+    """
 
     commit: str
     subject: str
@@ -276,7 +288,7 @@ class StaleEvidence(ResponseBody):
 
 
 class StaleMemoryBody(ResponseBody):
-    """A memory that may no longer be true, with the evidence, newest first."""
+    """A memory that may be stale, with the evidence, newest first."""
 
     memory: MemoryBody
     grade: str
@@ -285,7 +297,7 @@ class StaleMemoryBody(ResponseBody):
 
 
 class StalePage(PageResponse):
-    """`GET /v1/stale`. `said`: what the page comes to, in a sentence a file."""
+    """`GET /v1/stale`. `messages` summarizes the page in one sentence for each file."""
 
     items: list[StaleMemoryBody]
     messages: list[str] = Field(default_factory=list)
@@ -295,8 +307,12 @@ ReviewState = Literal["open", "accepted", "rejected"]
 
 
 class ReviewBody(ResponseBody):
-    """What is said of a memory at a version. `holds`, `changed` (it should read `content`), `gone`,
-    or `unsure`; `told`: what it says now; `generated_by`: prompt and model."""
+    """A language model's review of a memory at a version.
+
+    `verdict` is `holds`, `changed` (`content` is the proposed text), `gone` or `unsure`.
+    `current_content` is the content of the memory now. `generated_by` names the prompt and the
+    model.
+    """
 
     id: UUID
     memory: UUID

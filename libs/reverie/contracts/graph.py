@@ -13,7 +13,7 @@ from reverie.contracts.memories import EdgeBody
 
 
 class CreateLinkRequest(RequestBody):
-    """`POST /v1/links`: one edge; the scope of `from` must be writable."""
+    """`POST /v1/links`: create an edge. The key must have write access to the scope of `from`."""
 
     source: UUID = Field(alias="from")
     target: UUID = Field(alias="to")
@@ -23,7 +23,7 @@ class CreateLinkRequest(RequestBody):
 
 
 class CreateLinkResponse(ResponseBody):
-    """The edge that stands; `created` is false where it stood before."""
+    """The edge. `created` is false if it existed before."""
 
     id: UUID
     created: bool = True
@@ -31,13 +31,13 @@ class CreateLinkResponse(ResponseBody):
 
 
 class DeleteLinkResponse(ResponseBody):
-    """`DELETE /v1/links/{id}`: the edge is closed; reads as of an earlier moment still show it."""
+    """`DELETE /v1/links/{id}`: the edge is closed. Reads as of an earlier time still show it."""
 
     id: UUID
 
 
 class GraphNode(ResponseBody):
-    """A memory of a graph; `depth` counts the edges from the root."""
+    """A memory in a graph. `depth` counts the edges from the root."""
 
     id: UUID
     short_id: str
@@ -51,7 +51,7 @@ class GraphNode(ResponseBody):
 
 
 class GraphEdge(EdgeBody):
-    """An edge and since when, and by whom, it is known; a `follows` edge is derived: no id."""
+    """An edge, with its actor and its period. A `follows` edge is derived and has no `id`."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
     known_from: AwareDatetime | None = None
@@ -60,7 +60,10 @@ class GraphEdge(EdgeBody):
 
 
 class SubgraphResponse(ResponseBody):
-    """`GET /v1/memories/{id}/subgraph`. `truncated` says what cut it: nodes, fan_out or time."""
+    """`GET /v1/memories/{id}/subgraph`.
+
+    `truncated_by` names the limits that were reached: `nodes`, `fan_out` or `time`.
+    """
 
     root: UUID
     depth: int
@@ -72,9 +75,10 @@ class SubgraphResponse(ResponseBody):
 
 
 class ImpactItem(ResponseBody):
-    """A memory that a change would make doubtful; `path` leads to it from what changes.
+    """A memory that a change could make stale. `path` leads from the changed node to it.
 
-    `score` is how much; `staleness` and `evidence` say what stands against it already.
+    `score` is the strength of the effect. `staleness` and `evidence` describe its present stale
+    marks.
     """
 
     id: UUID
@@ -91,9 +95,10 @@ class ImpactItem(ResponseBody):
 
 
 class ImpactPage(PageResponse):
-    """`GET /v1/impact`: the weightiest first; `files` are the anchors that the path names.
+    """`GET /v1/impact`, highest score first.
 
-    `entities` are those that the entity names.
+    `files` are the anchors that match the path. `entities` are the entities that match the given
+    name.
     """
 
     path: str | None = None
@@ -105,10 +110,10 @@ class ImpactPage(PageResponse):
 
 
 class GraphStats(ResponseBody):
-    """`GET /v1/graph/stats`: what may be read and was not forgotten, counted exactly.
+    """`GET /v1/graph/stats`: exact counts of readable memories that are not forgotten.
 
-    `memories` are nodes that are no anchors. `components` counts every orphan as one of its own;
-    `edges_by_type` counts the derived `follows` too, which join no components.
+    `memories` excludes anchors. `components` counts each orphan as one component. `edges_by_type`
+    includes derived `follows` edges; `components` ignores them.
     """
 
     nodes: int

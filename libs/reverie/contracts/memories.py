@@ -37,18 +37,18 @@ LineRange = Annotated[tuple[LineNumber, LineNumber], AfterValidator(_validate_li
 
 
 class SymbolLocation(RequestBody):
-    """A definition in a file: its plain name, and its first and last line."""
+    """A definition in a file: its unqualified name, its first line and its last line."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     lines: LineRange
 
 
 class GitLocation(RequestBody):
-    """Where in a repository a memory was learned. `lines` maps a path to [first, last] pairs.
+    """The location of a memory in a repository. `lines` maps a path to [first, last] pairs.
 
-    `symbols` maps a path to the definitions that the memory speaks of, `blobs` to git's name of
-    the content; all as they stand at `commit`, which was made at `committed_at`. `wrote`: the files
-    that the work it comes from had written by then, each with when.
+    `symbols` maps a path to the definitions that the memory refers to. `blobs` maps a path to git's
+    blob id. All three refer to `commit`, created at `committed_at`. `modified_at` maps a path to
+    the time when the session wrote the file.
     """
 
     branch: Name | None = None
@@ -73,11 +73,11 @@ class RememberEdge(RequestBody):
 
 
 class RememberRequest(RequestBody):
-    """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default.
+    """`POST /v1/remember`. Without `kind`, rules classify. Without `scope`, the key's default
+    applies.
 
-    `steps` make a skill, whose title is the content; the content that is kept lists them.
-
-    `soft` supersedes what stands under the key as a minor correction, with no reason needed.
+    `steps` create a skill with `content` as its title; the stored content lists the steps. `soft`
+    supersedes the memory under `key` as a minor correction, without a `supersede_reason`.
     """
 
     content: NonBlankStr
@@ -100,13 +100,16 @@ class RememberRequest(RequestBody):
 
 
 class RememberBatchRequest(RequestBody):
-    """`POST /v1/remember/batch`: each item is judged by itself; all that pass land together."""
+    """`POST /v1/remember/batch`.
+
+    Each item is validated separately. All valid items are stored in one transaction.
+    """
 
     items: list[dict[str, Any]] = Field(min_length=1, max_length=500)
 
 
 class RememberResponse(ResponseBody):
-    """What a write did. `redactions` counts secrets that were replaced."""
+    """The result of a write. `redactions` counts the secrets that were replaced."""
 
     id: UUID
     status: Literal["created", "duplicate", "superseded"]
@@ -116,13 +119,13 @@ class RememberResponse(ResponseBody):
 
 
 class RememberBatchResponse(ResponseBody):
-    """The answers in the order of the items: each its answer or its problem."""
+    """The results in the order of the items. Each is a response or a problem."""
 
     items: list[RememberResponse | Problem]
 
 
 class Provenance(ResponseBody):
-    """Where a memory came from."""
+    """The origin of a memory."""
 
     source: str
     session: UUID | None = None
@@ -132,7 +135,7 @@ class Provenance(ResponseBody):
 
 
 EdgeWeight = Annotated[float, AfterValidator(lambda weight: round(weight, 6))]
-"""As it was given: the store keeps single precision."""
+"""Rounded to the given value, because the store has single precision."""
 
 
 class EdgeBody(ResponseBody):
@@ -150,7 +153,7 @@ class EdgeBody(ResponseBody):
 class MemoryBody(ResponseBody):
     """A memory as `GET /v1/memories` shows it.
 
-    `confidence` is what time and use left of `base_confidence` by now.
+    `confidence` is `base_confidence` after decay over time and reinforcement by use.
     """
 
     id: UUID
@@ -180,7 +183,7 @@ class MemoryBody(ResponseBody):
 
 
 class NeighbourBody(ResponseBody):
-    """A memory one edge away; `direction` is seen from the memory asked for."""
+    """A memory one edge away. `direction` is relative to the requested memory."""
 
     id: UUID
     kind: str
@@ -191,7 +194,11 @@ class NeighbourBody(ResponseBody):
 
 
 class TaskStateBody(ResponseBody):
-    """Where a task stands. `depends_on`: tasks to be done before it, as far as the key may read."""
+    """The state of a task.
+
+    `depends_on` lists tasks that must be done before it. It contains only tasks that the key may
+    read.
+    """
 
     state: Literal["todo", "doing", "blocked", "done"]
     claimed_by: str | None = None
@@ -203,7 +210,7 @@ class TaskStateBody(ResponseBody):
 class MemoryDetail(MemoryBody):
     """`GET /v1/memories/{id}`: the memory with its neighbours.
 
-    `merged_from`: the id that was asked for, where that memory went into this one.
+    `merged_from` is the requested id if that memory was merged into this one.
     """
 
     merged_from: UUID | None = None
@@ -218,7 +225,7 @@ class MemoryPage(PageResponse):
 
 
 def build_provenance(memory: Memory) -> Provenance:
-    """Where a memory came from."""
+    """The origin of a memory."""
     return Provenance(
         source=memory.source,
         session=memory.session,
@@ -231,7 +238,7 @@ def build_provenance(memory: Memory) -> Provenance:
 def build_memory_body(
     memory: Memory, half_lives: HalfLives = HALF_LIVES, now: datetime | None = None
 ) -> MemoryBody:
-    """A memory as lists show it, as sure as it is at `now`; by default, at this moment."""
+    """A memory as lists show it, with its confidence at `now`. The default is the current time."""
     return MemoryBody(
         id=memory.id,
         short_id=short_id(memory.id),

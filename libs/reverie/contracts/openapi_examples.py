@@ -37,7 +37,7 @@ REQUEST_EXAMPLES: dict[str, Any] = {
         "session": SESSION_ID,
         "turns": [{"role": "user", "content": "Why is the total off by a cent?"}],
     },
-    "PATCH /v1/memories/{id}": {"content": CONTENT, "reason": "said more clearly"},
+    "PATCH /v1/memories/{id}": {"content": CONTENT, "reason": "clearer wording"},
     "POST /v1/memories/{id}/rollback": {"version": 1, "reason": "the edit was wrong"},
     "POST /v1/memories/{id}/feedback": {"verdict": "approve"},
     "POST /v1/import": '{"type": "memory", "content": "Tests need Redis up."}\n',
@@ -149,7 +149,7 @@ _MAX_DEPTH = 6
 def build_example(
     schema: JsonObject, definitions: JsonObject, name: str = "", depth: int = 0
 ) -> Any:
-    """A value that the JSON schema admits, telling where the name of the field says what it is."""
+    """A value that is valid for the JSON schema, and realistic for known field names."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rpartition("/")[2]]
     if "enum" in schema or "const" in schema:

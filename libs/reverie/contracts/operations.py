@@ -19,11 +19,9 @@ FieldValues = dict[str, Any]
 class Operation:
     """An operation and its REST call.
 
-    `query_fields`: the fields that go into the query where the method alone does not say so
-    (those of a GET or DELETE do, those of another go into the body). `payload_field`: the one
-    field that is all of what is sent. `uses_if_match`: a field `version` is what must stand, as
-    If-Match says
-    it.
+    `query_fields` names the fields of the query. By default, GET and DELETE send all fields in the
+    query, and other methods send them in the body. `payload_field` is the one field that is the
+    whole payload. With `uses_if_match`, the field `version` is sent as If-Match.
     """
 
     name: str
@@ -44,7 +42,7 @@ class Operation:
         return PATH_VARIABLE.findall(self.path)
 
     def split_fields(self, fields: Mapping[str, Any]) -> tuple[FieldValues, FieldValues]:
-        """What of the fields, those of the path taken out, is the query, and what the body."""
+        """Splits the fields into query and body. `fields` must not contain those of the path."""
         payload = dict(
             fields if self.payload_field is None else fields.get(self.payload_field) or {}
         )
@@ -143,7 +141,7 @@ OPERATIONS = (
     Operation("update_tenant_settings", "PATCH", "/v1/admin/settings", payload_field="changes"),
     Operation("delete_tenant", "DELETE", "/v1/admin/tenant", query_fields=_NO_FIELDS),
 )
-"""Each that is one call and one answer; `SPECIAL_OPERATIONS` holds the others."""
+"""Operations with one request and one response. `SPECIAL_OPERATIONS` holds the others."""
 
 SPECIAL_OPERATIONS = (
     Operation("watch_memories", "GET", "/v1/events"),
@@ -153,4 +151,4 @@ SPECIAL_OPERATIONS = (
     ),
     Operation("health", "GET", "/ready"),
 )
-"""Those that go on for long, and the one that answers without a key."""
+"""Streaming operations, and the operation that needs no key."""

@@ -61,7 +61,7 @@ PROBLEM_TITLES: dict[str, str] = {
 def build_problem(
     code: str, detail: str, redactor: Redactor = CREDENTIAL_REDACTOR, **fields: object
 ) -> Problem:
-    """A problem document of a known code; what it quotes of a request holds no credential."""
+    """A problem document of a known code. Credentials in quoted request data are redacted."""
     clean = {name: redactor.redact_value(value).value for name, value in fields.items()}
     return Problem.model_validate(
         {
@@ -76,7 +76,7 @@ def build_problem(
 
 
 def problem_from_error(error: ReverieError, redactor: Redactor = CREDENTIAL_REDACTOR) -> Problem:
-    """The document of an error; what lies inside (500) says nothing of itself."""
+    """The problem document of an error. An internal error (500) reveals no details."""
     if HTTP_STATUS[error.code] == 500:
         return build_problem(
             "internal", "something failed inside; the trace id finds it in the logs"

@@ -13,12 +13,14 @@ from reverie.domain.core.kinds import Tier
 
 
 class RecallRequest(RequestBody):
-    """`POST /v1/recall`. `include=["turns"]` finds raw turns too; a budget counts tokens.
+    """`POST /v1/recall`. `include=["turns"]` also finds raw turns. `budget_tokens` limits the
+    tokens.
 
-    `project` looks through what a session of it sees (the project, its topics, the key's agent,
-    global), in place of `scopes` or a `session`. `as_of` asks what was known then, by its words;
-    `valid_at` what was true then. A memory must have all of `tags`, and touch one of `files` by
-    its whole path; `since` and `until` bound when it was true or, where that is not said, written.
+    `project` searches the project, its topics, the key's agent and global; it replaces `scopes` and
+    `session`. `as_of` searches what was known at that time, by words only. `valid_at` searches what
+    was true at that time. A memory must have all `tags` and refer to one of `files` by its full
+    path. `since` and `until` limit the time of validity, or the time of writing if validity is
+    unknown.
     """
 
     query: NonBlankStr
@@ -41,7 +43,7 @@ class RecallRequest(RequestBody):
 
 
 class RecallHit(ResponseBody):
-    """One hit. `arms` says which arms found it, at what rank; `staleness` 0..1."""
+    """One hit. `arms` maps each arm that found it to its rank. `staleness` is from 0 to 1."""
 
     id: UUID
     type: Literal["memory", "turn"] = "memory"
@@ -61,7 +63,7 @@ class RecallHit(ResponseBody):
 
 
 class RecallResponse(ResponseBody):
-    """`degraded` names arms that could not answer; the rest did."""
+    """The hits of a recall. `degraded` names the arms that failed; the other arms answered."""
 
     memories: list[RecallHit]
     edges: list[EdgeBody] = Field(default_factory=list)
@@ -73,14 +75,14 @@ class RecallResponse(ResponseBody):
 
 
 class TraceArm(ResponseBody):
-    """Where an arm had a candidate, from 1, and the arm's own score of it."""
+    """The rank of a candidate in an arm, from 1, and the arm's score."""
 
     rank: int
     score: float | None = None
 
 
 class TraceHop(ResponseBody):
-    """From which memory a candidate was reached, along which type of edge, and what that lent."""
+    """A graph step to a candidate: the source memory, the edge type and the added score."""
 
     source: UUID
     type: str
@@ -88,12 +90,13 @@ class TraceHop(ResponseBody):
 
 
 class TraceCandidate(ResponseBody):
-    """What was found, and what became of it.
+    """A candidate, and the result of its ranking.
 
-    `rank`: its place in the answer; `place`: among all that were weighed. `score` is `base` times
-    all `factors`, of which those of 1 are left out; `base` is what the arms gave (`fused`) with
-    what the hops lent. `similarity`, 0..1: to what was chosen before it. `cut`: what kept it out of
-    the answer; `cut_by`: in favour of which memory, or (`beside`) the turn that it is read with.
+    `rank` is its position in the answer; `position` is its position among all candidates. `score`
+    is `base` times all `factors`; factors of 1 are omitted. `base` is the arms' score (`fused`)
+    plus the contributions of the hops. `similarity`, 0 to 1, compares it with the candidates
+    selected before it. `rejection_reason` says why the answer omits it. `rejected_for` is the
+    memory that replaced it. With the reason `beside`, it is the turn that it was merged into.
     """
 
     id: UUID
@@ -116,14 +119,14 @@ class TraceCandidate(ResponseBody):
 
 
 class TracePeriod(ResponseBody):
-    """The time that a question speaks of; `until` is excluded."""
+    """The period that a question refers to. It excludes `until`."""
 
     since: AwareDatetime
     until: AwareDatetime
 
 
 class TraceSummary(ResponseBody):
-    """A recall in a line. `trace_id`: of the request, as the answer named it."""
+    """A short record of a recall. `trace_id` is the id that its response contained."""
 
     id: UUID
     trace_id: str | None = None
@@ -139,12 +142,12 @@ class TraceSummary(ResponseBody):
 
 
 class TraceDetail(TraceSummary):
-    """`GET /v1/traces/{id}`: everything about one recall.
+    """`GET /v1/traces/{id}`: all details of one recall.
 
-    `agent`: whose turns were looked through, none for all. `arms`: how much each brought; `fusion`
-    with `weights`: how they were joined.
-    `took`: milliseconds by stage. `omitted`: candidates that are not listed. `others`: recalls that
-    the same request led to. Memories that may not be read, or no longer, are left out.
+    `agent` is the agent whose turns were searched; null means all agents. `arms` gives the number
+    of hits by arm. `fusion` and `weights` say how the arms were combined. `timings` gives
+    milliseconds by stage. `omitted` counts unlisted candidates. `related_traces` are other recalls
+    of the same request. Memories that the key cannot read are omitted.
     """
 
     agent: str | None = None
@@ -182,7 +185,7 @@ class TraceDetail(TraceSummary):
 
 
 class TracePage(ResponseBody):
-    """`GET /v1/traces`: the newest first."""
+    """`GET /v1/traces`, newest first."""
 
     items: list[TraceSummary]
     next: str | None = None

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ReverieStub:
-    """Each call adapts to the one of the REST interface that it names.
+    """Each call is equivalent to the REST route that it names.
     """
 
     def __init__(self, channel):
@@ -453,54 +453,54 @@ class ReverieStub:
 
 
 class ReverieServicer:
-    """Each call adapts to the one of the REST interface that it names.
+    """Each call is equivalent to the REST route that it names.
     """
 
     def Remember(self, request, context):
-        """Stores a memory (POST /v1/remember). ABORTED where another one is active under its key and
-        no supersede_reason is given.
+        """Store a memory (POST /v1/remember). ABORTED if another memory is active under its key and no
+        supersede_reason is given.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Recall(self, request, context):
-        """The memories that answer a question, the best first (POST /v1/recall).
+        """Find the memories that answer a question (POST /v1/recall).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Context(self, request, context):
-        """What to know before starting (GET /v1/context).
+        """Get the context block for a session start (GET /v1/context).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetMemory(self, request, context):
-        """One memory with its neighbours (GET /v1/memories/{id}).
+        """Get a memory with its neighbours (GET /v1/memories/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Forget(self, request, context):
-        """Forgets a memory: it is never found again (DELETE /v1/memories/{id}).
+        """Forget a memory for good (DELETE /v1/memories/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RememberBatch(self, request, context):
-        """Remember many things, each judged by itself (POST /v1/remember/batch).
+        """Store many memories; each succeeds or fails by itself (POST /v1/remember/batch).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Preflow(self, request, context):
-        """What an agent should have before a turn, as far as it was not given it yet (POST /v1/preflow).
+        """Get what is new for the next turn of a session (POST /v1/preflow).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -514,7 +514,7 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EditMemory(self, request, context):
-        """Edit a memory; If-Match guards against another's edit (PATCH /v1/memories/{id}).
+        """Edit a memory; If-Match detects a concurrent edit (PATCH /v1/memories/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -535,14 +535,14 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Restore(self, request, context):
-        """Take a memory out of the archive (POST /v1/memories/{id}/restore).
+        """Restore an archived memory (POST /v1/memories/{id}/restore).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Confirm(self, request, context):
-        """Say that a memory holds as the code stands (POST /v1/memories/{id}/confirm).
+        """Confirm that a stale memory is still true (POST /v1/memories/{id}/confirm).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -556,7 +556,7 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def History(self, request, context):
-        """The versions of a memory: what it was, who changed it, when and why (GET
+        """List the versions of a memory with actor, time and reason (GET
         /v1/memories/{id}/history).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -564,14 +564,14 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Make a memory what an earlier version was (POST /v1/memories/{id}/rollback).
+        """Restore an earlier version as a new version (POST /v1/memories/{id}/rollback).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Provenance(self, request, context):
-        """Where a memory came from: session, turns, agent, what it replaced (GET
+        """Get the origin of a memory: session, turns, agent, predecessor (GET
         /v1/memories/{id}/provenance).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -579,43 +579,42 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Replay(self, request, context):
-        """The steps of a skill as numbered text, its places filled (GET /v1/memories/{id}/replay).
+        """Get the steps of a skill, by the id of its memory (GET /v1/memories/{id}/replay).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSkills(self, request, context):
-        """List skills with the places that a replay fills, newest first (GET /v1/skills).
+        """List skills with their placeholders, newest first (GET /v1/skills).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Link(self, request, context):
-        """An edge from one memory to another (POST /v1/links). ABORTED where a causal edge closes a
-        circle.
+        """Link two memories (POST /v1/links). ABORTED if a causal edge would close a cycle.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Unlink(self, request, context):
-        """Closes an edge, by its own id (DELETE /v1/links/{id}).
+        """Close an edge; reads of earlier moments still show it (DELETE /v1/links/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Subgraph(self, request, context):
-        """The surroundings of a memory (GET /v1/memories/{id}/subgraph).
+        """Get the graph around a memory, now or as of a moment (GET /v1/memories/{id}/subgraph).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Impact(self, request, context):
-        """Which memories a change would make doubtful (GET /v1/impact).
+        """List memories that a change of a file or an entity could make stale (GET /v1/impact).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -629,56 +628,56 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateTask(self, request, context):
-        """Set the state of a task (PATCH /v1/tasks/{id}).
+        """Change a task (PATCH /v1/tasks/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClaimTask(self, request, context):
-        """Take a task for a time; again by the same agent prolongs it (POST /v1/tasks/{id}/claim).
+        """Claim a task for a time, or prolong the claim (POST /v1/tasks/{id}/claim).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseTask(self, request, context):
-        """Give a task back (POST /v1/tasks/{id}/release).
+        """Release a task (POST /v1/tasks/{id}/release).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddFact(self, request, context):
-        """Store what was learned, with how sure it is (POST /v1/facts).
+        """Store a fact with its confidence (POST /v1/facts).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListFacts(self, request, context):
-        """List what was learned, newest first (GET /v1/facts).
+        """List facts, newest first (GET /v1/facts).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SessionStart(self, request, context):
-        """Starts a session and says what to know (POST /v1/sessions/start).
+        """Start or resume a session, and get its context (POST /v1/sessions/start).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AppendTurns(self, request, context):
-        """Adds messages to a session (POST /v1/turns).
+        """Append turns of a conversation (POST /v1/turns).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SessionEnd(self, request, context):
-        """Ends a session; what was said is digested soon (POST /v1/sessions/{id}/end).
+        """End a session and request a dream (POST /v1/sessions/{id}/end).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -692,168 +691,169 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTurns(self, request, context):
-        """The turns of a session, in order (GET /v1/sessions/{id}/turns).
+        """List the turns of a session in order (GET /v1/sessions/{id}/turns).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CorrectSession(self, request, context):
-        """Take back what a turn corrected, and keep what holds instead (POST /v1/sessions/{id}/correct).
+        """Apply the corrections of a turn to memories (POST /v1/sessions/{id}/correct).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Dream(self, request, context):
-        """Asks for a scope to be digested now (POST /v1/dream).
+        """Request a dream over a scope, or over a session's scope (POST /v1/dream).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDreams(self, request, context):
-        """The dreams there were, the newest first (GET /v1/dreams).
+        """List dreams, newest first (GET /v1/dreams).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListUndigested(self, request, context):
-        """What waits in each scope, and what is asked for (GET /v1/dream).
+        """List undigested turns and requested dreams by scope (GET /v1/dream).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetDream(self, request, context):
-        """One dream: what went in, what came out, and why (GET /v1/dreams/{id}).
+        """Get a dream: input, output and reasons (GET /v1/dreams/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSummaries(self, request, context):
-        """What stands in each scope, and the memories that it rests on (GET /v1/dream/summaries).
+        """List the summaries of scopes with their memories (GET /v1/dream/summaries).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSummaryVersions(self, request, context):
-        """The versions of a scope's summary, newest first (GET /v1/dream/summaries/history).
+        """List the versions of a scope's summary, newest first (GET /v1/dream/summaries/history).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RunMaintenance(self, request, context):
-        """Promote, archive, collect, merge and link what is due in the key's scopes (POST
-        /v1/maintenance/run).
+        """Run maintenance in the scopes of the key (POST /v1/maintenance/run).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListReviews(self, request, context):
-        """What a language model says of memories in doubt (GET /v1/reviews).
+        """List reviews of stale memories by a language model (GET /v1/reviews).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AcceptReview(self, request, context):
-        """Do to the memory what a review says (POST /v1/reviews/{id}/accept).
+        """Apply a review to its memory (POST /v1/reviews/{id}/accept).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RejectReview(self, request, context):
-        """Leave the memory as it is (POST /v1/reviews/{id}/reject).
+        """Reject a review (POST /v1/reviews/{id}/reject).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GitChange(self, request, context):
-        """Tells what a push changed (POST /v1/git/changes).
+        """Announce a git change (POST /v1/git/changes).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Stale(self, request, context):
-        """The memories that commits made doubtful, with the evidence (GET /v1/stale).
+        """List stale memories with their evidence (GET /v1/stale).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListUnanchored(self, request, context):
-        """Memories whose lines in their files are not known (GET /v1/git/anchors).
+        """List memories without lines or symbols (GET /v1/git/anchors).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetAnchors(self, request, context):
-        """Say which lines and symbols memories speak of (POST /v1/git/anchors).
+        """Set the lines and symbols that memories refer to (POST /v1/git/anchors).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListWebhooks(self, request, context):
-        """List the push webhooks that are set up, without their secrets (GET /v1/git/webhooks).
+        """List push webhooks, without their secrets (GET /v1/git/webhooks).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetWebhook(self, request, context):
-        """Set the secret of a project's webhook; shown this once (PUT /v1/git/webhooks/{kind}/{project}).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DeleteWebhook(self, request, context):
-        """Refuse deliveries of a project's webhook from now on (DELETE
+        """Create the webhook of a project; its secret is shown only once (PUT
         /v1/git/webhooks/{kind}/{project}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def WatchMemories(self, request, context):
-        """What happens to memories, from now on or from a cursor, without an end (GET /v1/events).
+    def DeleteWebhook(self, request, context):
+        """Delete the webhook of a project (DELETE /v1/git/webhooks/{kind}/{project}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
-        Each message has a cursor. After a broken connection ask again with the last one: nothing in
-        between is lost. Where it cannot be kept that way, a message says `gap` in place of an event:
-        what is known should be read anew. RESOURCE_EXHAUSTED ends the stream of a client that does
-        not read; it too goes on from its last cursor.
+    def WatchMemories(self, request, context):
+        """Stream changes of memories, from now on or from a cursor (GET /v1/events). The stream has no
+        end.
+
+        Each message has a cursor. After a broken connection, send the last cursor to resume without
+        loss. If events are no longer stored, a message has `gap` in place of an event. Then read the
+        state again. RESOURCE_EXHAUSTED ends the stream of a client that does not read; it can resume
+        from its last cursor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchStale(self, request, context):
-        """The same, of memories that commits made doubtful, or that hold again.
+        """Stream memories that a commit made stale, or that are no longer stale.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Export(self, request, context):
-        """All that the key may read, in pieces, in their order (GET /v1/export).
+        """Export all that the key may read, in ordered chunks (GET /v1/export).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Import(self, request_iterator, context):
-        """Takes in an export (POST /v1/import): the first message says how, each has a piece.
+        """Import an export (POST /v1/import). The first message holds the options; each message holds a
+        chunk.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -867,112 +867,112 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetTrace(self, request, context):
-        """How a recall came to its answer; by its trace_id or its own id (GET /v1/traces/{id}).
+        """Explain a recall, by its trace_id or its own id (GET /v1/traces/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListVault(self, request, context):
-        """List entries without their values (GET /v1/vault).
+        """List the entries of the vault, without their values (GET /v1/vault).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VaultGet(self, request, context):
-        """Read a value (GET /v1/vault/{key}).
+        """Get an entry of the vault (GET /v1/vault/{key}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VaultPut(self, request, context):
-        """Keep a value under a key (PUT /v1/vault/{key}).
+        """Store an entry in the vault (PUT /v1/vault/{key}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VaultDelete(self, request, context):
-        """Remove a value for good (DELETE /v1/vault/{key}).
+        """Delete an entry of the vault (DELETE /v1/vault/{key}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListVaultSuggestions(self, request, context):
-        """Memories that belong into the vault (GET /v1/vault/suggestions).
+        """List memories that belong in the vault (GET /v1/vault/suggestions).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRedactionStatus(self, request, context):
-        """How far stored texts were searched for secrets (GET /v1/vault/redaction-status).
+        """Get the progress of redacting stored texts (GET /v1/vault/redaction-status).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListKeys(self, request, context):
-        """List the keys of the tenant, without their text (GET /v1/admin/keys).
+        """List the keys of the tenant, without their texts (GET /v1/admin/keys).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateKey(self, request, context):
-        """Make a key; its text is shown this once (POST /v1/admin/keys).
+        """Create a key; its text is shown only once (POST /v1/admin/keys).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RevokeKey(self, request, context):
-        """End a key (DELETE /v1/admin/keys/{id}).
+        """Revoke a key (DELETE /v1/admin/keys/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetKey(self, request, context):
-        """A key, and what it used of its limits (GET /v1/admin/keys/{id}).
+        """Get a key and the use of its limits (GET /v1/admin/keys/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateKey(self, request, context):
-        """Change the label, the end or the limits of a key (PATCH /v1/admin/keys/{id}).
+        """Change the label, the expiry or the limits of a key (PATCH /v1/admin/keys/{id}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RotateKey(self, request, context):
-        """Give a key another text; for a while both work (POST /v1/admin/keys/{id}/rotate).
+        """Rotate a key; both texts work for a while (POST /v1/admin/keys/{id}/rotate).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAuditEntries(self, request, context):
-        """List who read and changed what, newest first (GET /v1/admin/audit).
+        """List audit entries, newest first (GET /v1/admin/audit).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListProjects(self, request, context):
-        """List projects with what lies in them (GET /v1/admin/projects).
+        """List projects with counts (GET /v1/admin/projects).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteProject(self, request, context):
-        """Delete a project with everything in it and below it (DELETE /v1/admin/projects/{name}).
+        """Delete a project with all its scopes (DELETE /v1/admin/projects/{name}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -986,64 +986,63 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteScope(self, request, context):
-        """Delete everything of a scope (DELETE /v1/admin/scopes).
+        """Delete a scope (DELETE /v1/admin/scopes).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTenant(self, request, context):
-        """Delete the caller's tenant with everything in it (DELETE /v1/admin/tenant).
+        """Delete the caller's tenant with all its data (DELETE /v1/admin/tenant).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetTenantSettings(self, request, context):
-        """What holds for all of the tenant: when it dreams, its language model (GET /v1/admin/settings).
+        """Get the settings of the tenant (GET /v1/admin/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateTenantSettings(self, request, context):
-        """Change some of it (PATCH /v1/admin/settings).
+        """Change settings of the tenant (PATCH /v1/admin/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetProjectSettings(self, request, context):
-        """What a project has set: the budgets of its context, when it dreams (GET
-        /v1/projects/{name}/settings).
+        """Get the settings of a project (GET /v1/projects/{name}/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateProjectSettings(self, request, context):
-        """Change some of it (PATCH /v1/projects/{name}/settings).
+        """Change settings of a project (PATCH /v1/projects/{name}/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Health(self, request, context):
-        """Whether it can work, with each check (GET /ready).
+        """Report readiness with each check (GET /ready).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """The embedding and language models in use, and how far they are (GET /v1/models).
+        """List the models in use and their progress (GET /v1/models).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GraphStats(self, request, context):
-        """The graph in numbers (GET /v1/graph/stats).
+        """Count memories, edges and components (GET /v1/graph/stats).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1476,7 +1475,7 @@ def add_ReverieServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Reverie:
-    """Each call adapts to the one of the REST interface that it names.
+    """Each call is equivalent to the REST route that it names.
     """
 
     @staticmethod

@@ -19,8 +19,11 @@ from reverie.contracts.dreams import DreamRequestStatus
 
 
 class StartSessionRequest(RequestBody):
-    """`POST /v1/sessions/start`. `external_id` makes the start repeatable; `at`: when it began, of
-    one that is told afterwards."""
+    """`POST /v1/sessions/start`.
+
+    A repeated `external_id` returns the same session. `at` is the start time of a session that is
+    recorded later.
+    """
 
     agent: Name
     project: Name | None = None
@@ -31,7 +34,7 @@ class StartSessionRequest(RequestBody):
 
 
 class StartSessionResponse(ResponseBody):
-    """The session, the scope its memories go to, and what to know before starting."""
+    """The session, the scope of its memories, and the context block."""
 
     session: UUID
     scope: str
@@ -39,7 +42,7 @@ class StartSessionResponse(ResponseBody):
 
 
 class SessionBody(ResponseBody):
-    """A session as it is listed; `summary` is what was said of it at its end."""
+    """A session in a list. `summary` is the text that the client sent at its end."""
 
     id: UUID
     agent: str
@@ -55,20 +58,20 @@ class SessionBody(ResponseBody):
 
 
 class SessionPage(PageResponse):
-    """`GET /v1/sessions`, newest first: those whose turns the key may read."""
+    """`GET /v1/sessions`, newest first. It lists sessions whose turns the key may read."""
 
     items: list[SessionBody]
 
 
 class EndSessionRequest(RequestBody):
-    """`POST /v1/sessions/{id}/end`. `at`: when it was over, of one that is told afterwards."""
+    """`POST /v1/sessions/{id}/end`. `at` is the end time of a session that is recorded later."""
 
     summary: NonBlankStr | None = None
     at: Timestamp | None = None
 
 
 class EndSessionResponse(ResponseBody):
-    """`dream` names the request that will digest the session; null where nothing is left."""
+    """`dream` is the request to digest the session. It is null if no undigested turn is left."""
 
     session: UUID
     dream: DreamRequestStatus | None
@@ -82,9 +85,10 @@ class CorrectionMessage(RequestBody):
 
 
 class CorrectSessionRequest(RequestBody):
-    """`POST /v1/sessions/{id}/correct`: what was said in the turn that is over.
+    """`POST /v1/sessions/{id}/correct`: the content of the finished turn.
 
-    `messages` of it, of which those of the user correct; or `diff`, what the user said or changed.
+    Send its `messages`, or a `diff` with the text that the user wrote or changed. Only user
+    messages can correct memories.
     """
 
     messages: list[CorrectionMessage] = Field(default_factory=list, max_length=200)
@@ -92,7 +96,9 @@ class CorrectSessionRequest(RequestBody):
 
 
 class CorrectedMemory(ResponseBody):
-    """One correction: the memory that is out (null: none stood), the one in its place, and why."""
+    """One correction. `old` is the corrected memory, or null. `new` replaces it. `quote` is the
+    user's text.
+    """
 
     old: UUID | None
     new: UUID
@@ -100,7 +106,11 @@ class CorrectedMemory(ResponseBody):
 
 
 class CorrectSessionResponse(ResponseBody):
-    """What a turn corrected. `skipped`: why it was not looked at (cooldown, seen, nothing)."""
+    """The corrections of a turn.
+
+    `skipped` says why the turn was not processed: `cooldown`, `seen` (already processed) or
+    `nothing` (no correction found).
+    """
 
     session: UUID
     corrections: list[CorrectedMemory] = Field(default_factory=list)
@@ -109,7 +119,7 @@ class CorrectSessionResponse(ResponseBody):
 
 
 class NewTurnBody(RequestBody):
-    """One message. A repeated `external_id` in a session is a duplicate, not a second turn."""
+    """One message. A repeated `external_id` in a session is a duplicate and is not stored."""
 
     role: Literal["user", "assistant", "tool", "system"]
     content: NonBlankStr
@@ -126,7 +136,7 @@ class AppendTurnsRequest(RequestBody):
 
 
 class AppendTurnsResponse(ResponseBody):
-    """How many turns were new, how many known, and how many secrets were replaced."""
+    """The number of new turns, of duplicates, and of replaced secrets."""
 
     accepted: int
     duplicates: int

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 from reverie.domain.core.errors import Misconfigured
 
 if TYPE_CHECKING:
-    # Loaded by whoever makes a context alone: it takes longer than all else here.
+    # Imported only to create a context, because the import is slow.
     import ssl
 
 LOCAL_CA_PATH = "tls/ca.pem"
-"""Where in a home folder the authority lies that `reverie up` made for itself."""
+"""The path in a home folder of the certificate authority that `reverie up` creates."""
 
 
 def find_ca_file(ca: Path | str | None, home: Path) -> Path | None:
-    """The file that is set, else the one that the home folder holds, if any."""
+    """The configured file, otherwise the one in the home folder, if any."""
     local_ca = home / LOCAL_CA_PATH
     return Path(ca) if ca else local_ca if local_ca.is_file() else None
 
 
 def create_tls_context(ca: Path | str | None) -> ssl.SSLContext:
-    """A context that believes the system's authorities and those of a PEM file.
+    """A context that trusts the system's authorities and those of a PEM file.
 
-    Raises `Misconfigured` where that is none.
+    Raises `Misconfigured` if the file is not readable PEM.
     """
     if ca is None:
         return _load_tls_context(None, 0)

@@ -16,14 +16,14 @@ MAX_CLAIM_SECONDS = 86_400
 
 
 class MoveTaskRequest(RequestBody):
-    """`PATCH /v1/tasks/{id}`. Without an agent, the key's."""
+    """`PATCH /v1/tasks/{id}`. The default `agent` is that of the key."""
 
     state: TaskStatus
     agent: Name | None = None
 
 
 class ClaimTaskRequest(RequestBody):
-    """`POST /v1/tasks/{id}/claim`: for so many seconds nobody else may have it."""
+    """`POST /v1/tasks/{id}/claim`. No other agent can claim the task for `seconds`."""
 
     agent: Name | None = None
     seconds: Annotated[int, Field(ge=1, le=MAX_CLAIM_SECONDS)] = 900
@@ -36,7 +36,7 @@ class ReleaseTaskRequest(RequestBody):
 
 
 class TaskChangeResponse(ResponseBody):
-    """Where the task stands now, and its version as a memory."""
+    """The state of the task after the change, and the version of its memory."""
 
     id: UUID
     version: int
@@ -44,7 +44,7 @@ class TaskChangeResponse(ResponseBody):
 
 
 class TaskBody(MemoryBody):
-    """A task as it is listed."""
+    """A task in a list."""
 
     task: TaskStateBody
 
@@ -56,7 +56,7 @@ class TaskPage(PageResponse):
 
 
 class SkillBody(ResponseBody):
-    """A skill without its steps. `places`: the names in braces that a replay fills."""
+    """A skill without its steps. `placeholders` are the names in braces that a replay fills."""
 
     id: UUID
     short_id: str
@@ -72,13 +72,13 @@ class SkillBody(ResponseBody):
 
 
 class SkillPage(PageResponse):
-    """`GET /v1/skills`: those that are active, the newest first."""
+    """`GET /v1/skills`: active skills, newest first."""
 
     items: list[SkillBody]
 
 
 class SkillReplayResponse(ResponseBody):
-    """`text` is the title and the numbered steps; `missing` names the places nothing filled."""
+    """`text` is the title and the numbered steps. `missing` names placeholders without a value."""
 
     id: UUID
     version: int
@@ -92,7 +92,7 @@ ConfidenceLevel = Literal["high", "medium", "low"]
 
 
 class AddFactRequest(RequestBody):
-    """`POST /v1/facts`. `domains`: hosts or addresses of pages that say so."""
+    """`POST /v1/facts`. `domains` are hosts or addresses of pages that support the statement."""
 
     topic: Name
     statement: NonBlankStr
@@ -105,7 +105,7 @@ class AddFactRequest(RequestBody):
 
 
 class FactDetails(ResponseBody):
-    """What is known of a claim. `corroborations` counts independent root domains."""
+    """The details of a fact. `corroborations` counts independent root domains."""
 
     topic: str
     statement: str
@@ -116,14 +116,14 @@ class FactDetails(ResponseBody):
 
 
 class AddFactResponse(RememberResponse):
-    """What a claim did: created, superseded (an earlier verification of it), or duplicate."""
+    """The result of adding a fact. `superseded` means that it replaced an earlier verification."""
 
     key: str
     fact: FactDetails
 
 
 class FactBody(MemoryBody):
-    """A claim as it is listed."""
+    """A fact in a list."""
 
     fact: FactDetails
 

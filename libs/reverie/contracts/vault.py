@@ -12,8 +12,11 @@ from reverie.contracts.base import PageResponse, RequestBody, ResponseBody
 
 
 class VaultPutRequest(RequestBody):
-    """`PUT /v1/vault/{key}`. `secret` unset: as the entry is. `version`: what must stand there
-    now, 0 for nothing."""
+    """`PUT /v1/vault/{key}`.
+
+    Without `secret`, the entry keeps its present setting. `version` is the required current
+    version; 0 means that no entry exists.
+    """
 
     value: Any
     secret: bool | None = None
@@ -21,7 +24,10 @@ class VaultPutRequest(RequestBody):
 
 
 class VaultItem(ResponseBody):
-    """An entry without its value. Not `readable`: sealed under a master key that is not set."""
+    """An entry without its value.
+
+    `readable` is false if the value is encrypted with a master key that is not configured.
+    """
 
     scope: str
     key: str
@@ -40,7 +46,7 @@ class VaultValue(VaultItem):
 
 
 class VaultWriteResponse(ResponseBody):
-    """What a put or a delete did."""
+    """The result of a put or a delete."""
 
     scope: str
     key: str
@@ -66,14 +72,16 @@ class RedactionBackfillStatus(ResponseBody):
 
 
 class VaultPage(PageResponse):
-    """Entries in the order of scope and key; never a value."""
+    """Entries ordered by scope and key, without values."""
 
     items: list[VaultItem]
 
 
 class VaultSuggestion(ResponseBody):
-    """A key of memories that is written like a variable, or a `memory` that is state: a counter or
-    a JSON blob."""
+    """Content that belongs in the vault: a memory key or a memory.
+
+    The key changes like a variable. The `memory` holds state, such as a counter or a JSON value.
+    """
 
     scope: str
     key: str | None
@@ -83,6 +91,8 @@ class VaultSuggestion(ResponseBody):
 
 
 class VaultSuggestionPage(PageResponse):
-    """What belongs into the vault: busy keys first, then memories that are state."""
+    """Content that belongs in the vault: frequently changed keys first, then memories that hold
+    state.
+    """
 
     items: list[VaultSuggestion]

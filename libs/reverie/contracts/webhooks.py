@@ -14,8 +14,10 @@ WebhookProvider = Literal["github", "gitlab"]
 
 
 class SetWebhookRequest(RequestBody):
-    """`PUT /v1/git/webhooks/{project}/{kind}`: the secret that the sender signs with; one is made
-    where none is given."""
+    """`PUT /v1/git/webhooks/{kind}/{project}`.
+
+    `secret` is the signing secret of the sender. The service generates one by default.
+    """
 
     secret: Annotated[
         str | None, StringConstraints(min_length=8, max_length=500, pattern=r"^[\x21-\x7e]+$")
@@ -23,8 +25,10 @@ class SetWebhookRequest(RequestBody):
 
 
 class WebhookBody(ResponseBody):
-    """A webhook that is set up. `path`: where its deliveries go, below the gateway's address. Not
-    `readable`: its secret is sealed under a master key that is not set."""
+    """A configured webhook. `path` is the delivery path below the gateway's address.
+
+    `readable` is false if the secret is encrypted with a master key that is not configured.
+    """
 
     project: str
     kind: WebhookProvider
@@ -36,26 +40,26 @@ class WebhookBody(ResponseBody):
 
 
 class CreatedWebhookBody(WebhookBody):
-    """A webhook with its secret, shown this once."""
+    """A webhook with its secret. The secret is shown only once."""
 
     secret: str
 
 
 class WebhookPage(PageResponse):
-    """`GET /v1/git/webhooks`: in the order of project and kind."""
+    """`GET /v1/git/webhooks`, ordered by project and kind."""
 
     items: list[WebhookBody]
 
 
 class DeleteWebhookResponse(ResponseBody):
-    """A webhook whose deliveries are refused from now on."""
+    """The deleted webhook. The service refuses its deliveries from now on."""
 
     project: str
     kind: WebhookProvider
 
 
 class WebhookDeliveryResponse(ResponseBody):
-    """What became of a delivery: the change it told, or why it tells none (`ignored`)."""
+    """The result of a delivery: the stored `event`, or the reason why it was `ignored`."""
 
     event: UUID | None = None
     duplicate: bool = False
