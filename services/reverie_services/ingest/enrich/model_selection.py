@@ -38,10 +38,10 @@ async def run_model_selection(deps: ModelSelectionDependencies) -> None:
 
 
 async def select_model(deps: ModelSelectionDependencies, tenant: int) -> bool:
-    """Moves the tenant if most of its memories are East Asian; whether it did. Safe to repeat.
+    """Moves the tenant if most of its memories are East Asian; returns whether it did.
 
-    A tenant that was moved before, to whatever model, stays with that. Where a model that reads its
-    memories is not allowed or cannot be loaded, the queue lists the tenant as unreadable.
+    Safe to repeat. A tenant that was moved before keeps its model. If a model for its memories is
+    not allowed or cannot be loaded, the queue lists the tenant as unreadable.
     """
     models, unreadable = deps.models, deps.queue.unreadable
     if await models.has_chosen_model(tenant):

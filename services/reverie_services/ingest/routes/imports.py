@@ -23,7 +23,9 @@ from reverie_services.ingest.write.markdown_import import MarkdownImport, import
 
 
 class ImportQuery(QueryParams):
-    """The rules for a file that conflicts with stored memories."""
+    """The strategy for memories that exist already, and the target scope; `dry_run` changes
+    nothing.
+    """
 
     strategy: Literal["merge", "replace", "skip"] = "merge"
     dry_run: bool = False
