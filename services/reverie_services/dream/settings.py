@@ -14,9 +14,10 @@ from reverie.runtime.settings.settings import Settings
 
 @dataclass(frozen=True)
 class DreamSettings:
-    """Times in seconds; `turn_page_size` turns are read at once, the first `opening_turns` tell
-    what a session was
-    about."""
+    """The settings of dreams, with times in seconds.
+
+    `turn_page_size` turns are read at once; the first `opening_turns` show the session's topic.
+    """
 
     worker: str
     lease_seconds: float

@@ -18,8 +18,10 @@ log = structlog.get_logger("reverie.dream")
 
 
 class DreamWorker:
-    """Wakes by a ticket, and by a look at the queue now and then: a job that a dead worker left, or
-    one that failed and is due again, has no ticket of its own."""
+    """A worker that is woken by tickets, and that polls the queue periodically.
+
+    Polling finds jobs without a ticket: those of a dead worker, and failed ones that are due again.
+    """
 
     def __init__(self, deps: DigestDependencies) -> None:
         self.deps = deps
