@@ -214,7 +214,5 @@ class RenameCandidates:
 
 
 def _similarity_traits(path: PurePosixPath) -> tuple[tuple[str, ...], ...]:
-    """Rates what two paths share, most significant first: name, name without suffix, suffix,
-    nothing.
-    """
+    """Returns the traits of a path, most specific first: name, name without suffix, suffix, any."""
     return ("name", path.name), ("stem", path.stem), ("suffix", path.suffix), ("any",)
