@@ -41,7 +41,7 @@ from reverie_services.recall.dependencies import GraphDependencies
 
 MAX_DEPTH = 5
 MAX_RANKED = 10_000
-"""The length of a ranking."""
+"""The most entries of a ranking."""
 
 
 class SubgraphQuery(QueryParams):
