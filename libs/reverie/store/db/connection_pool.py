@@ -28,7 +28,7 @@ class ObservedPool(Protocol):
 
 
 class PoolMetricSet(NamedTuple):
-    """What is counted of one pool: seconds of waiting and of use, and the times that it failed."""
+    """The metrics of one pool: seconds of waiting and of use, and the number of failures."""
 
     wait_seconds: Histogram
     use_seconds: Histogram
@@ -63,14 +63,14 @@ class PoolMetrics(Collector):
         registry.register(self)
 
     def observe(self, name: str, pool: ObservedPool) -> PoolMetricSet:
-        """From now on the pool's connections are told of; what is told of one that is lent."""
+        """Adds the pool to the metrics; returns the metrics for its acquired connections."""
         self._pools[name] = pool
         return PoolMetricSet(
             self._waits.labels(name), self._held.labels(name), self._failed.labels(name)
         )
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What the pools hold now."""
+        """Collects the current state of the pools."""
         size = GaugeMetricFamily(
             "reverie_postgres_connections",
             "Connections of the pool, busy and idle.",
@@ -96,16 +96,16 @@ IDLE_SECONDS = 10.0
 
 
 class ConnectionPool:
-    """Lends the connections of a pool, and keeps those that come back for whoever asks next.
+    """Lends the connections of a pool, and keeps returned ones for the next caller.
 
-    All who use the pool ask here: it does not see what is kept. What did not end well goes back to
-    it, and so does any where somebody waits for one.
+    All users of the pool must acquire here: the pool does not know about kept connections. A
+    connection goes back to the pool if its use failed or if somebody waits for one.
     """
 
     def __init__(
         self, name: str, pool: asyncpg.Pool[asyncpg.Record], timeout: float, metrics: PoolMetrics
     ) -> None:
-        """`timeout`: seconds that a connection is waited for, and that giving it back may take."""
+        """`timeout`: maximum seconds to wait for a connection, and to return it."""
         self._pool, self._timeout = pool, timeout
         self._free: list[Connection] = []
         self._waiting = 0
@@ -142,11 +142,10 @@ class ConnectionPool:
             self._metrics.use_seconds.observe(perf_counter() - since)
 
     async def fetch_row(self, sql: str, timeout_seconds: float) -> asyncpg.Record | None:
-        """The first row of a statement.
+        """Returns the first row of a statement.
 
-        Raises as `acquire`, and `TimeoutError` after `timeout_seconds`.
-
-        A connection to a server that fell silent takes longer to be given up: that goes on beside.
+        Raises as `acquire`, and `TimeoutError` after `timeout_seconds`. Closing a connection to a
+        server that stopped responding takes longer and continues in the background.
         """
 
         async def asked() -> asyncpg.Record | None:
@@ -201,7 +200,7 @@ class ConnectionPool:
             self._timer = loop.call_later(IDLE_SECONDS, self._release_idle)
 
     async def close(self) -> None:
-        """Gives all that is free back to the pool, and from now on whatever comes back."""
+        """Returns all free connections to the pool, and from now on those that are released."""
         self._closed = True
         self._release_idle()
         if self._tasks:
@@ -211,14 +210,15 @@ class ConnectionPool:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # The pool lends what came back last: so the others rest until it closes them.
+        # The pool lends the most recently returned one: so the others stay idle until it closes
+        # them.
         while self._free:
             task = asyncio.get_running_loop().create_task(self._release(self._free.pop(0)))
             self._tasks.add(task)
             task.add_done_callback(self._forget_task)
 
     def _forget_task(self, task: asyncio.Task[Any]) -> None:
-        """Nobody asks any more how it went: the pool drops what it cannot take back."""
+        """Ignores the result of the task: the pool drops connections that it cannot take back."""
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()
@@ -228,7 +228,7 @@ class ConnectionPool:
 
 
 def _is_reusable(connection: Connection) -> bool:
-    """Whether it is open and rests: of one that was lost the pool has taken hold already."""
+    """Whether it is open and idle. A lost connection is already being replaced by the pool."""
     try:
         return not connection.is_closed() and not connection.is_in_transaction()
     except asyncpg.InterfaceError:

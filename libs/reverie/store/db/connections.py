@@ -53,7 +53,7 @@ OUTAGE_ERRORS = (
     asyncpg.InternalClientError,
     *CONFLICT_ERRORS,
 )
-"""What passes by itself."""
+"""Temporary errors."""
 
 
 IDLE_CONNECTION_SECONDS = 30
@@ -62,7 +62,7 @@ IDLE_CONNECTION_SECONDS = 30
 The next recall opens them again and takes about 0.13 s longer.
 """
 PLAN_CACHE_SECONDS = 60
-"""A plan is made anew then: what was planned for a small table must not stay when it has grown."""
+"""Seconds after which a plan is replaced: a plan for a small table is bad once it has grown."""
 
 
 READER_SETUP = (
@@ -75,12 +75,12 @@ were made."""
 
 
 def build_enter_sql(tenant: int) -> str:
-    """What a reader says to see a tenant's rows from now on."""
+    """Returns the SQL that makes a tenant's rows visible to a reader from now on."""
     return f"set reverie.tenant = '{int(tenant)}'"
 
 
 def build_local_enter_sql(tenant: int) -> str:
-    """What a transaction says to see a tenant's rows, whomever its connection is with otherwise."""
+    """Returns the SQL that makes a tenant's rows visible in one transaction only."""
     return (
         f"set local reverie.tenant = '{int(tenant)}'; set local enable_seqscan = on;"
         " set local plan_cache_mode = force_custom_plan"
@@ -119,7 +119,7 @@ async def open_pool(
     *,
     connect_now: bool = True,
 ) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
-    """A pool of connections to the address of a setting; none is kept open for long unused.
+    """Opens a pool of connections to the address of a setting; closes idle ones after a while.
 
     Raises `Misconfigured` or `Unavailable`; without `connect_now`, the first use does.
     """

@@ -33,7 +33,7 @@ from reverie.store.db.replica import ReadReplica, ReplicaOptions
 TRACKED_TENANTS = 1_000
 """Tenants that are counted, those that asked last."""
 FREQUENT_READS = 24
-"""Visits to the store after which a tenant asks a lot; a recall takes eight to ten."""
+"""Visits to the store after which a tenant is a frequent reader; a recall needs eight to ten."""
 
 
 class TenantActivity:
@@ -43,13 +43,13 @@ class TenantActivity:
         self._read_counts: OrderedDict[int, int] = OrderedDict()
 
     def record_read(self, tenant: int) -> None:
-        """Notes that a tenant asks."""
+        """Records one visit of a tenant."""
         self._read_counts[tenant] = self._read_counts.pop(tenant, 0) + 1
         if len(self._read_counts) > TRACKED_TENANTS:
             self._read_counts.popitem(last=False)
 
     def is_frequent(self, tenant: int) -> bool:
-        """Whether a tenant has asked enough."""
+        """Whether a tenant has made enough visits."""
         return self._read_counts.get(tenant, 0) > FREQUENT_READS
 
 
@@ -65,11 +65,12 @@ MAIN, READERS, REPLICA = "main", "readers", "replica"
 
 
 class TenantConnection:
-    """A transaction that sees one tenant's rows. Rows come as mappings.
+    """A transaction that sees one tenant's rows. Rows are returned as mappings.
 
-    `vector_table`: the table that stands for that of the first model in the queries.
+    `vector_table`: the table that replaces that of the first model in the queries.
     `inline_integers`: plans are kept, so limits are written into the statements.
-    `plans_per_tenant`: the tenant too, for statements whose best plan hangs on how much it has.
+    `plans_per_tenant`: the tenant is written too, for statements whose best plan depends on its
+    size.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class TenantConnection:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """What fails inside is undone by itself; the transaction goes on."""
+        """Opens a savepoint: a failure inside is rolled back, and the transaction goes on."""
         await self._connection.execute("savepoint attempt")
         try:
             yield
@@ -142,9 +143,9 @@ class TenantConnection:
 async def update_setting(
     connection: TenantConnection, project: str, name: str, changes: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Changes some of what a project (`*`: the tenant) has set under a name; None takes all back.
+    """Changes some settings of a project (`*`: the tenant) under a name; None resets all.
 
-    Answers all that is set now. No two callers of a tenant do this at once.
+    Returns all current settings. Calls for one tenant are serialised.
     """
     await connection.fetch_rows("settings_lock")
     if changes is None:
@@ -156,7 +157,7 @@ async def update_setting(
 
 
 class Database:
-    """A pool under the role that row-level security holds."""
+    """A connection pool under the role that row-level security restricts."""
 
     def __init__(
         self,
@@ -221,7 +222,7 @@ class Database:
     async def _replica_connection(
         self, stack: AsyncExitStack, prepare: Callable[[Connection], Awaitable[object]]
     ) -> Connection | None:
-        """A connection to the replica, prepared; None where the replica lags too far behind."""
+        """A prepared connection to the replica; None if the replica lags too far behind."""
         if self.replica is None or not await self.replica.is_usable():
             return None
         with suppress(Unavailable, *OUTAGE_ERRORS):
@@ -241,16 +242,17 @@ class Database:
             yield connection
 
     async def get_log_position(self) -> str:
-        """Where the log ends now: whoever names it in a read sees all that is committed yet."""
+        """Returns the current end of the log. A read that names it sees all writes committed so
+        far."""
         found: str = await self.call("log_position")
         return found
 
     def is_frequent_reader(self, tenant: int) -> bool:
-        """Whether so much is read of that tenant that it is worth keeping in memory."""
+        """Whether a tenant reads so often that its data is worth caching."""
         return self._reader_pool is not None and self._activity.is_frequent(tenant)
 
     async def get_tenant_name(self, tenant: int) -> str | None:
-        """The name of a tenant; None where there is none of that number."""
+        """The name of a tenant; None if there is no tenant with that number."""
         async with self.tenant_transaction(tenant) as connection:
             found: str | None = await connection.fetch_value("tenant_name")
         return found
@@ -300,7 +302,7 @@ class Database:
             yield connection
 
     async def check(self) -> None:
-        """Raises `Unavailable` where Postgres does not answer, `Misconfigured` without a schema."""
+        """Raises `Unavailable` if Postgres does not respond, `Misconfigured` without a schema."""
         if not await self.call("schema_exists"):
             raise build_schema_missing_error()
 
@@ -327,10 +329,10 @@ async def open_database(
     replica: ReplicaOptions | None = None,
     reader_url: str | None = None,
 ) -> AsyncIterator[Database]:
-    """A warm pool of at most `size` connections, one of `reader_size` beside it, one on a replica.
+    """Opens a warm pool of at most `size` connections, one of `reader_size`, and one on a replica.
 
-    `reader_url`: the same database as who may only read, for `reader_size`; unset: `url`.
-    `registry` takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
+    `reader_url`: the same database with a read-only user, for `reader_size`; unset: `url`.
+    `registry` receives their metrics. Raises `Misconfigured` or `Unavailable`.
     """
     metrics = PoolMetrics(registry or CollectorRegistry())
 
@@ -370,9 +372,10 @@ async def _roll_back(connection: Connection) -> None:
 
 @contextmanager
 def _span(name: str) -> Iterator[None]:
-    """A statement's span. Of a failure it tells the class: the text may quote what was written.
+    """Opens a statement's span.
 
-    There is none in a request that nobody keeps the spans of.
+    A failure records only its class, because the text may quote stored content. There is no span in
+    a request whose spans are not recorded.
     """
     parent = trace.get_current_span()
     if parent.get_span_context().is_valid and not parent.is_recording():

@@ -14,7 +14,7 @@ from reverie.store.db.migrate import migrate
 from reverie.store.db.names import SCHEMA
 
 _APPLICATION_NAME = "reverie"
-"""What the services call themselves at the server."""
+"""The application name of the services at the server."""
 
 
 def dump(url: str, programs: Path, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Stores the answer of each idempotent request and runs each of its steps once."""
+"""Stores the response of each idempotent request and runs each of its steps once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from reverie.store.db.connections import CONFLICT_ERRORS
 from reverie.store.db.database import Database, TenantConnection
 
 CLAIM_LEASE = timedelta(seconds=15)
-"""How long a claim stands by itself, unless the table is told otherwise."""
+"""Seconds for which a claim is valid, unless the table is given another value."""
 
 RETENTION = timedelta(days=1)
 
 
 class IdempotencyTable:
-    """Remembers answers by (tenant, key) for a day.
+    """Stores responses by (tenant, key) for a day.
 
-    A claim that was not renewed for `lease_seconds` is taken for that of a process that died, and
-    the request is carried out again.
+    A claim that was not renewed for `lease_seconds` belongs to a dead process, and the request runs
+    again.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class IdempotencyTable:
     async def begin(
         self, tenant: int, key: str, route: str, body_hash: bytes | None
     ) -> StoredReply | IdempotencyClaim:
-        """Claims the key in one step, or says what stands under it; None: no body came yet."""
+        """Claims the key in one step, or returns its entry; None: no body was stored yet."""
         async with self._db.tenant_transaction(tenant) as connection:
             claim = (key, route, body_hash or b"", self._lease)
             if await connection.fetch_row("idempotency_begin", *claim) is not None:
@@ -44,24 +44,24 @@ class IdempotencyTable:
         return IdempotencyClaim.IN_PROGRESS if row is None else _parse_claim(row, route, body_hash)
 
     async def finish(self, tenant: int, key: str, reply: StoredReply) -> None:
-        """Keeps the answer, and what it says of the body asked."""
+        """Stores the response, and the hash of the request body."""
         values = (reply.status, reply.body, reply.headers, reply.request_hash or None)
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("idempotency_finish", key, *values)
 
     async def renew(self, tenant: int, key: str) -> None:
-        """Lets a claim stand longer: its holder is at work."""
+        """Renews a claim: its holder still works."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("idempotency_renew", key)
 
     async def abandon(self, tenant: int, key: str) -> None:
-        """Frees the key: nothing was done, or it is noted what was."""
+        """Frees the key: nothing was written, or the result is recorded."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("idempotency_abandon", key)
             await connection.fetch_rows("idempotency_free", key)
 
     async def sweep(self) -> int:
-        """Forgets answers older than `RETENTION`, of all tenants; says how many."""
+        """Deletes responses older than `RETENTION`, of all tenants; returns the count."""
         return int(await self._db.call("delete_old_rows", "idempotency", RETENTION))
 
 
@@ -81,7 +81,10 @@ T = TypeVar("T")
 
 
 async def retry_on_conflict(write: Callable[[], Awaitable[T]], resource: str) -> T:
-    """What the write answers. Raises `Unavailable` naming `resource` where it loses every time."""
+    """Retries a write on conflicts; returns its result.
+
+    Raises `Unavailable` naming `resource` if every attempt fails.
+    """
     for _ in range(_ATTEMPTS):
         try:
             return await write()
@@ -93,18 +96,18 @@ async def retry_on_conflict(write: Callable[[], Awaitable[T]], resource: str) ->
 
 
 def build_busy_error(resource: str) -> Unavailable:
-    """The refusal where many write the same."""
+    """Builds the error for too many concurrent writes."""
     return Unavailable(resource, "many writers change it at once; try again")
 
 
 async def run_once(
     connection: TenantConnection, step: str, work: Callable[[], Awaitable[Any]]
 ) -> Any:
-    """The JSON that `work` answers; that of the first time where the request in force did it.
+    """Returns the JSON result of `work`; the stored one if this request already ran it.
 
-    `step` tells it from the other things that the same request does. What answers a `problem`
-    changed nothing, and may be tried again. No text of anybody's may be in the answer, for what is
-    kept of a request is not searched for secrets that become known later.
+    `step` distinguishes it from other steps of the same request. A result with a `problem` changed
+    nothing, and may be retried. The result must not contain user text, because stored results are
+    not searched for secrets that become known later.
     """
     request = current_idempotency_key()
     if request is None:
@@ -119,7 +122,7 @@ async def run_once(
 
 
 async def call_once(db: Database, name: str, tenant: int, step: str, *args: object) -> Any:
-    """The first value of a statement whose function sets its own tenant, $1; once as above."""
+    """Returns the first value of a function that sets its own tenant, $1; runs once, as above."""
     if current_idempotency_key() is None:
         return await db.call(name, tenant, *args)
     async with db.tenant_transaction(tenant) as connection:

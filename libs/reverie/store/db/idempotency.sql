@@ -1,6 +1,6 @@
 -- name: idempotency_begin
--- Takes a key, or one whose taker has been silent for $5 seconds; no row where it is taken, or where
--- another request has written something under it.
+-- Claims a key, also one whose claim was not renewed for $5 seconds; no row if it is claimed, or if another
+-- request has written something under it.
 insert into idempotency as i (tenant, key, route, body_hash) values ($1, $2, $3, $4)
 on conflict (tenant, key) do update
   set at = now(), route = excluded.route, body_hash = excluded.body_hash
@@ -9,16 +9,16 @@ on conflict (tenant, key) do update
 returning key;
 
 -- name: idempotency_read
--- What stands under a key.
+-- The entry of a key.
 select route, body_hash, status, body, headers from idempotency where tenant = $1 and key = $2;
 
 -- name: idempotency_finish
--- Keeps the answer, and what was asked where that was not known at first.
+-- Stores the response, and the request body's hash if it was not known at first.
 update idempotency set status = $3, body = $4, headers = $5, body_hash = coalesce($6, body_hash)
 where tenant = $1 and key = $2;
 
 -- name: idempotency_renew
--- Says of a key that its taker is still at work.
+-- Renews the claim of a key.
 update idempotency set at = now() where tenant = $1 and key = $2 and status is null;
 
 -- name: idempotency_abandon
@@ -26,16 +26,17 @@ update idempotency set at = now() where tenant = $1 and key = $2 and status is n
 delete from idempotency where tenant = $1 and key = $2 and status is null and effect is null;
 
 -- name: idempotency_free
--- Frees a key under which something was written, though its taker does not know: who comes next finds it.
+-- Frees a key under which something was written without the knowledge of its claimer; the next request finds
+-- it.
 update idempotency set at = now() - interval '1 hour'
 where tenant = $1 and key = $2 and status is null and effect is not null;
 
 -- name: effect_get
--- What the request $2 did in one place; nobody else finds or notes any of it meanwhile.
+-- The result of one step of the request $2; nobody else reads or writes its results concurrently.
 select i.effect -> $3::text from idempotency i where i.tenant = $1 and i.key = $2 for update;
 
 -- name: effect_put
--- Notes what the request $2 did in one place.
+-- Stores the result of one step of the request $2.
 update idempotency
 set effect = coalesce(effect, '{}') || jsonb_build_object($3::text, $4::jsonb)
 where tenant = $1 and key = $2;

@@ -22,7 +22,7 @@ from reverie.store.db.names import SCHEMA
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
 LOCK_SECONDS = 5
-"""How long a migration waits for a table that is in use, while services wait behind it."""
+"""Time that a migration waits for a table in use, while services wait behind it."""
 
 MigrationProgress = Callable[[str, int, int], None]
 """Is called before each step with its name, its number and the number of steps."""
@@ -35,12 +35,12 @@ def ignore_progress(_name: str, _number: int, _of: int) -> None:
 
 
 def migrate(url: str, on_progress: MigrationProgress = ignore_progress) -> list[str]:
-    """Brings the database to the newest schema; safe to run by several at once.
+    """Brings the database to the newest schema; safe to run concurrently.
 
     Returns the names of the schema files or migrations applied. Raises `Misconfigured` on a server
-    that is too old or lacks pgvector, for a user without the privileges, and for a database whose
-    schema is older than the baseline; `Unavailable` where the server cannot be reached, or where a
-    table remains in use. Migrations applied until then remain, and the next call continues.
+    that is too old or lacks pgvector, for a user without the privileges, and for a schema older
+    than the baseline. Raises `Unavailable` if the server cannot be reached, or if a table remains
+    in use. Migrations applied until then remain, and the next call continues.
     """
     try:
         with _connect(url) as connection:
@@ -67,9 +67,9 @@ def migrate(url: str, on_progress: MigrationProgress = ignore_progress) -> list[
 
 
 def list_pending_migrations(url: str) -> list[str]:
-    """Names of what the database lacks: schema files where it is empty, migrations otherwise.
+    """Names what the database lacks: schema files if it is empty, migrations otherwise.
 
-    Writes nothing; any service's role may call it. Raises `Unavailable` where the server cannot be
+    Writes nothing; any service's role may call it. Raises `Unavailable` if the server cannot be
     reached.
     """
     with _connect(url) as connection:

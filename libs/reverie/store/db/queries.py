@@ -40,7 +40,7 @@ def _parse_query(name: str, body: str) -> NamedQuery:
 
 @cache
 def load_queries() -> dict[str, NamedQuery]:
-    """All queries of the package by name; a name stands once."""
+    """Loads all queries of the package by name; names are unique."""
     queries: dict[str, NamedQuery] = {}
     for file in sorted(_QUERY_ROOT.glob("*/*.sql")):
         for name, parsed in parse(file.read_text(encoding="utf-8")).items():
@@ -82,7 +82,7 @@ def inline_integers(
 
 @lru_cache(maxsize=2048)
 def _inline(sql: str, numbers: tuple[object, ...]) -> str:
-    """`numbers` in the order of the parameters; None for one that stays."""
+    """Returns `numbers` in the order of the parameters; None for a parameter that stays."""
     kept_indexes = [index for index, number in enumerate(numbers, start=1) if number is None]
     renumbered = {index: f"${new_index}" for new_index, index in enumerate(kept_indexes, start=1)}
     texts = {

@@ -16,9 +16,9 @@ from reverie.store.db.connection_pool import ConnectionPool
 from reverie.store.db.queries import get_query
 
 STATE_TTL_SECONDS: Final = 1.0
-"""How long what was seen of the replica holds for reads that name no position."""
+"""Seconds for which a replica check is valid for reads that name no position."""
 RETRY_SECONDS: Final = 2.0
-"""How long a replica that failed is left alone."""
+"""Seconds for which a failed replica is not used."""
 POLL_SECONDS: Final = 0.005
 QUERY_TIMEOUT_SECONDS: Final = 2.0
 
@@ -38,10 +38,12 @@ def require_position(position: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ReplicaOptions:
-    """Where a replica is. `wait_timeout`: seconds that a read waits for what it must see;
-    `max_lag`: seconds that the replica may be behind for reads that name nothing; `on_read`: is
-    told of each
-    read whether the replica had it."""
+    """The address of a replica and its limits.
+
+    `wait_timeout`: seconds that a read waits for its position. `max_lag`: seconds that the replica
+    may be behind for reads without a position. `on_read`: is called for each read with whether the
+    replica served it.
+    """
 
     url: str = field(repr=False)
     wait_timeout: float = 0.5
@@ -51,7 +53,8 @@ class ReplicaOptions:
 
 @dataclass(frozen=True)
 class _ReplicaState:
-    """What a replica said: bytes replayed, whether it may be read, when (seconds, monotonic)."""
+    """Last known replica state: bytes replayed, whether it is readable, check time (seconds,
+    monotonic)."""
 
     replayed: int
     readable: bool
@@ -71,7 +74,8 @@ class ReadReplica:
         self._missed = (0, 0.0)
 
     async def is_usable(self) -> bool:
-        """Whether a read may go there now. Waits for what it must see, as long as it may."""
+        """Whether a read may use the replica now. Waits for the read's position, within the
+        timeout."""
         usable = await self._check_usable(_required_position.get())
         self._on_read(usable)
         return usable
@@ -102,19 +106,19 @@ class ReadReplica:
 
     def mark_failed(self) -> None:
         """It failed: reads go to the primary for a while."""
-        # As if it had been looked at then: until that time nobody looks again.
+        # The check counts from that time: until then nobody checks again.
         self._state = _ReplicaState(0, False, monotonic() + RETRY_SECONDS)
 
     async def _refresh_state(self, not_before: float) -> _ReplicaState:
-        """How the replica is, seen at `not_before` or later;
+        """Returns the state of the replica, checked at `not_before` or later.
 
-        one look serves all who wait for it.
+        Concurrent callers share one check.
         """
         async with self._lock:
             if self._state.checked_at < not_before:
                 try:
                     self._state = await self._query_state()
-                # Whatever ails a replica, the primary has the answer.
+                # Any replica failure falls back to the primary.
                 except Exception as error:
                     log.warning("replica_unavailable", error=type(error).__name__)
                     self.mark_failed()

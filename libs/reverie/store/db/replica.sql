@@ -1,5 +1,5 @@
 -- name: replica_state
--- How far a server has replayed the log, in bytes; whether it follows a primary (or is one); how many seconds it is behind.
+-- The replayed bytes of the log; whether the server follows a primary (or is one); its delay in seconds.
 select
   (case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0')
         else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn)::bigint as replayed,

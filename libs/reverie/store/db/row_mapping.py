@@ -69,7 +69,7 @@ def parse_memory(row: asyncpg.Record) -> Memory:
 
 
 def parse_facts(row: asyncpg.Record) -> CandidateFacts:
-    """What a candidate is worth, from a row of `recall_candidates`."""
+    """Parses the ranking facts of a candidate from a row of `recall_candidates`."""
     return CandidateFacts(
         id=row["id"],
         kind=_KINDS_BY_VALUE[row["kind"]],
@@ -96,9 +96,9 @@ def _parse_use(last: datetime | None, boost: float) -> MemoryUsage:
 
 
 def encode_memory(new: NewMemory, reads: Sequence[str], actor: str | None = None) -> dict[str, Any]:
-    """What the SQL function `remember` reads; `reads` bounds what an edge may point to.
+    """Encodes a memory for the SQL function `remember`; `reads` limits the targets of its edges.
 
-    `actor` wrote it, as the history says, where no agent did.
+    `actor`: the writer for the history, if no agent wrote it.
     """
     fields: dict[str, Any] = {
         "id": str(new.id),

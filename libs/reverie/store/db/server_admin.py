@@ -32,7 +32,7 @@ class ServerFacts:
 
 
 def is_reachable(url: str) -> bool:
-    """Whether the server takes this URL's user and password, and a query."""
+    """Whether the server accepts this URL's user and password, and a query."""
     try:
         with _connect(url) as db:
             return db.execute("select 1").fetchone() == (1,)
@@ -58,7 +58,7 @@ def load_server_facts(url: str) -> ServerFacts:
 
 
 def ensure_database(url: str, name: str) -> None:
-    """Make a database where it is missing. Raises `Unavailable`."""
+    """Creates a database if it is missing. Raises `Unavailable`."""
     with _connect(url) as db:
         existing = db.execute("select from pg_database where datname = %s", [name]).fetchone()
         if existing is None:
@@ -79,9 +79,9 @@ def drop_database(url: str, name: str) -> None:
 
 
 def ensure_login(url: str, role: str, password: str, group: str) -> None:
-    """Make `role` a member of `group` that logs in and is bound by row-level security.
+    """Makes `role` a member of `group` that logs in and is subject to row-level security.
 
-    One that only reads begins each transaction so, beside having no right to write.
+    A read-only one has no write privilege and starts each transaction as read-only.
     """
     rights = sql.SQL("{} role {} login nosuperuser nobypassrls nocreatedb nocreaterole password {}")
     with _connect(url) as db:
@@ -90,7 +90,7 @@ def ensure_login(url: str, role: str, password: str, group: str) -> None:
         )
         verb = sql.SQL("alter" if exists else "create")
         name = sql.Identifier(role)
-        # Hashed on this side, so that no log of the server can hold the password.
+        # Hashed on the client, so that no log of the server can contain the password.
         secret = db.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
         db.execute(rights.format(verb, name, sql.Literal(secret.decode())))
         db.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), name))

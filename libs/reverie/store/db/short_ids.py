@@ -15,7 +15,7 @@ from reverie.store.db.database import Database
 
 IdKind = Literal["session", "dream", "trace", "review", "link", "key"]
 LISTED_MATCHES = 5
-"""So many are named where a short id means several; a query reads one more."""
+"""Maximum matches listed for an ambiguous short id; a query reads one more."""
 _QUERIES: dict[IdKind, str] = {
     "session": "session_by_short_id",
     "dream": "dream_by_short_id",
@@ -25,7 +25,7 @@ _QUERIES: dict[IdKind, str] = {
     "key": "key_by_short_id",
 }
 _AGENT_KINDS = frozenset({"session", "trace"})
-"""What belongs to an agent, so that a key of another does not see it."""
+"""Kinds of data that belong to an agent; keys of other agents do not see them."""
 
 
 class ShortIdResolver:
@@ -35,9 +35,9 @@ class ShortIdResolver:
         self._db = database
 
     async def resolve(self, principal: Principal, kind: IdKind, text: str) -> UUID:
-        """The full id; of a session also by the agent's own name for it.
+        """Returns the full id; of a session also by the agent's own name for it.
 
-        Raises `NotFound`, and `InvalidInput` where it means several.
+        Raises `NotFound`, and `InvalidInput` if it is ambiguous.
         """
         if (full_uuid := parse_full_id(text)) is not None:
             return full_uuid
@@ -55,7 +55,7 @@ class ShortIdResolver:
 
 
 def parse_full_id(text: str) -> UUID | None:
-    """A full id; None where the text is none."""
+    """Parses a full id; returns None if the text is not one."""
     try:
         return UUID(text)
     except ValueError:
@@ -63,9 +63,9 @@ def parse_full_id(text: str) -> UUID | None:
 
 
 def require_single_match(kind: str, text: str, found: Sequence[asyncpg.Record]) -> UUID:
-    """The one id that was found; of several the newest are told with what they are.
+    """Returns the single match.
 
-    Raises `NotFound` or `InvalidInput`.
+    Raises `NotFound`, or `InvalidInput`, which lists the newest matches with their descriptions.
     """
     if not found:
         raise NotFound(kind, text[:40])

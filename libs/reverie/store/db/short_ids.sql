@@ -15,7 +15,7 @@ where tenant = $1 and scope_matches($5, scope)
 order by id desc limit 6;
 
 -- name: trace_by_short_id
--- Traces as far as $5 and agent $6 may see, by a part of their id or of their request's.
+-- Traces that $5 and agent $6 may see, by a part of their id or of their request's.
 select id, left(query, 60) as label from recall_trace
 where tenant = $1 and scopes_match_all($5, scopes)
   and ($6::text is null or agent = $6 or starts_with(agent, $6 || '/'))
@@ -48,7 +48,7 @@ where e.tenant = $1 and e.known_to is null and scope_matches($5, s.scope) and sc
 order by e.id desc limit 6;
 
 -- name: key_by_short_id
--- Keys whose grants those of the caller, $5, cover, by a part of the id.
+-- Keys with grants that the caller's grants $5 cover, by a part of the id.
 select id, label from api_key
 where tenant = $1 and scopes_match_all($5, reads)
   and (id between $3 and $4 or right(replace(id::text, '-', ''), length($2)) = $2)

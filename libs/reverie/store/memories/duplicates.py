@@ -27,9 +27,9 @@ from reverie.store.search.embedding_models import EmbeddingModelStore
 
 @dataclass(frozen=True)
 class DuplicateCandidate:
-    """A memory to be judged against another. `cosine`: to that one, where both have vectors.
+    """A memory to be compared with another.
 
-    `imported`: it came with a file in which it was judged already.
+    `cosine`: to that one, if both have vectors. `imported`: it was compared before it was exported.
     """
 
     id: UUID
@@ -44,7 +44,7 @@ class DuplicateCandidate:
 
 @dataclass(frozen=True)
 class DuplicateOutcome:
-    """What was done: the memory that now stands at `version`, and the event that says so."""
+    """The result of a comparison: the memory with its new `version`, and its event."""
 
     id: UUID
     version: int
@@ -71,10 +71,10 @@ class DuplicateStore:
     async def find_similar(
         self, tenant: int, memories: Sequence[DuplicateCandidate], limit: int
     ) -> list[list[DuplicateCandidate]]:
-        """Memories of the scope of each that may say the same or the opposite, nearest first.
+        """Finds memories of each scope that may be duplicates or contradictions, nearest first.
 
-        Up to `limit` by meaning, by shared anchors, and by shared rare words. None that comes
-        after it in the list, which will find it.
+        Up to `limit` by meaning, by shared anchors, and by shared rare words. Memories later in the
+        list are left out, because they will find this one.
         """
         found: dict[UUID, list[DuplicateCandidate]] = {memory.id: [] for memory in memories}
         if not memories:
@@ -101,7 +101,7 @@ class DuplicateStore:
         similarity: MemoryComparison,
         headers: Mapping[str, str],
     ) -> DuplicateOutcome | None:
-        """Merges the less sure into the surer; None where either changed or they stay apart."""
+        """Merges the less certain memory; None if either changed or they stay apart."""
         pair = _encode_pair(older, newer)
         pair["fuller"] = pair.get(similarity.fuller_side or "")
         result = await self._call_function(
@@ -121,7 +121,7 @@ class DuplicateStore:
         similarity: MemoryComparison,
         headers: Mapping[str, str],
     ) -> DuplicateOutcome | None:
-        """Links the newer to the older, which is doubted; None where that was done before."""
+        """Links the newer to the older, which becomes doubtful; None if that was done before."""
         pair = _encode_pair(older, newer)
         result = await self._call_function(
             "contradict_memories", tenant, pair, similarity.reason, headers
@@ -213,14 +213,14 @@ class DeduplicationAction:
 async def deduplicate(
     duplicates: DuplicateStore, tenant: tuple[int, str], memory: UUID, headers: Mapping[str, str]
 ) -> list[DeduplicationAction]:
-    """Settles one memory with the others of its scope, once all is derived of it."""
+    """Compares one memory with the others of its scope, once its derived data is complete."""
     return await deduplicate_all(duplicates, tenant, {memory: headers})
 
 
 async def deduplicate_all(
     duplicates: DuplicateStore, tenant: tuple[int, str], memories: Mapping[UUID, Mapping[str, str]]
 ) -> list[DeduplicationAction]:
-    """Settles one after the other, by memory: the headers of its events."""
+    """Compares memories in order. The argument maps each memory to the headers of its events."""
     remaining, done = list(memories), list[DeduplicationAction]()
     while remaining:
         candidates = await duplicates.load_candidates(tenant[0], remaining)
@@ -231,7 +231,7 @@ async def deduplicate_all(
                 duplicates, tenant, subject, similar, memories[subject.id]
             ):
                 done += actions
-                # What was read of the others need not stand any more.
+                # What was read of the others may be outdated by now.
                 remaining = [candidate.id for candidate in candidates[index:]]
                 break
     return done
@@ -244,9 +244,9 @@ async def _deduplicate_memory(
     others: Sequence[DuplicateCandidate],
     headers: Mapping[str, str],
 ) -> list[DeduplicationAction]:
-    """Contradictions first: a merge may end the memory. One merge at most, the nearest.
+    """Handles contradictions first, because a merge may end the memory.
 
-    Two that were carried in were judged where they come from.
+    Merges at most once, with the nearest. Two imported memories were compared before their export.
     """
     judged = [
         (candidate, _judge_pair(subject, candidate))

@@ -1,5 +1,5 @@
 -- name: duplicate_subjects
--- Active memories whose slow path is done, with the vector of their beginning and their files.
+-- Active memories whose enrichment is done, with the vector of their beginning and their files.
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
        m.valid_to, coalesce(m.imported_version >= m.version, false) as carried,
        (select v.v
@@ -19,9 +19,10 @@ where m.tenant = $1 and m.id = any($2::uuid[]) and m.status = 'active'
 order by array_position($2::uuid[], m.id);
 
 -- name: duplicate_candidates
--- For each of the memories $2 (vectors $3, scopes $4): active ones of its scope that may say what it says: nearest, same anchors, same rare words; $5 of each.
--- The index of vectors is walked where $6 is 1; what is not in it, else all, is compared.
--- Looked up from the likest down until there are enough, whatever the planner knows of the tables.
+-- For each of the memories $2 (vectors $3, scopes $4): active ones of its scope that may be duplicates:
+-- nearest, same anchors, same rare words; $5 of each. If $6 is 1, the vector index is used and unindexed
+-- vectors are compared; else all are compared. Candidates are looked up in order of similarity until there
+-- are enough, whatever the planner's statistics.
 select s.id as of, x.*
 from unnest($2::uuid[], $3::halfvec[], $4::text[]) with ordinality s (id, v, scope, n)
 cross join lateral (

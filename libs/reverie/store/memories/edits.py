@@ -33,10 +33,10 @@ NEWEST_VERSION = 2**31 - 1
 
 @dataclass(frozen=True)
 class MemoryChange:
-    """What is to become of a memory: columns by name, `tags`, and `index_text` for new words.
+    """The changes of a memory: columns by name, `tags`, and `index_text` for new words.
 
-    `event` names it on the bus, as `edited`; `expected_version` is the version it was read at, if
-    said.
+    `event` is its name on the bus, such as `edited`; `expected_version` is the version read before,
+    if given.
     """
 
     fields: Mapping[str, Any]
@@ -47,7 +47,7 @@ class MemoryChange:
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """The version that stands now, and the events to publish; none where nothing changed."""
+    """The current version, and the events to publish; empty if nothing changed."""
 
     version: int
     events: list[OutgoingEvent]
@@ -55,7 +55,7 @@ class ChangeResult:
 
 @dataclass(frozen=True)
 class MemoryVersion:
-    """What a memory was from `known_from` to `known_to` (null: it still is)."""
+    """A memory's state from `known_from` to `known_to` (null: it is current)."""
 
     version: int
     content: str
@@ -136,7 +136,7 @@ async def change_in_transaction(
     change: MemoryChange,
     headers: Mapping[str, str],
 ) -> ChangeResult:
-    """Carries out a change as part of a transaction, which ends where this raises as above."""
+    """Applies a change within a transaction, which is rolled back if this raises as above."""
     found = await connection.fetch_value(
         "memory_change", *_change_args(principal, memory, change, headers)
     )
@@ -214,7 +214,8 @@ class CorrectionStore:
     async def claim_turn(
         self, principal: Principal, session: UUID, turn_hash: bytes, cooldown_seconds: float
     ) -> Literal["taken", "seen", "cooldown"]:
-        """Whether this caller may look at a turn (by its hash) of a session that it may write."""
+        """Claims a turn (by its hash) of a writable session for this caller; returns whether it
+        may."""
 
         async def take() -> Literal["taken", "seen", "cooldown"]:
             if await connection.fetch_value(
@@ -281,7 +282,7 @@ class CorrectionStore:
         reason: str,
         headers: Mapping[str, str],
     ) -> WriteResult | None:
-        """Writes the new memory, then the old one steps down; None where it changed meanwhile."""
+        """Writes the new memory, then retires the old one; None if that changed in the meantime."""
 
         item = row_mapping.encode_memory(new, list(principal.reads), principal.actor)
         found = await retry_on_conflict(

@@ -28,14 +28,15 @@ where v.tenant = $1 and v.memory = $2 and v.version = $4 and scope_matches($3, m
   and m.status <> 'deleted';
 
 -- name: correction_claim_turn
--- Notes that a turn ($3: its hash) of session $2 is looked at; no row where that was so $4 seconds ago or less.
+-- Records that a turn ($3: its hash) of session $2 is being processed; no row if that was recorded at most $4
+-- seconds ago.
 insert into session_correction as a (tenant, session, turn_hash) values ($1, $2, $3)
 on conflict (tenant, session) do update set at = clock_timestamp(), turn_hash = excluded.turn_hash
 where a.turn_hash <> excluded.turn_hash and a.at <= clock_timestamp() - make_interval(secs => $4)
 returning true;
 
 -- name: correction_is_same_turn
--- Whether the turn that was looked at last is this one.
+-- Whether the turn processed last is this one.
 select a.turn_hash = $3 from session_correction a where a.tenant = $1 and a.session = $2;
 
 -- name: correction_candidates

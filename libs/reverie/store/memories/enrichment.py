@@ -45,7 +45,7 @@ WordWeights = Mapping[int, float]
 
 @dataclass(frozen=True)
 class EnrichableMemory:
-    """A memory as the slow path reads it. `carried`: its links came with a file."""
+    """A memory as enrichment reads it. `carried`: its links were imported with it."""
 
     id: UUID
     version: int
@@ -64,9 +64,9 @@ class EnrichableMemory:
 
 @dataclass(frozen=True)
 class EmbeddedChunk:
-    """A chunk of a memory: offsets into its content, SHA-256 of its text, what models made of it.
+    """A chunk of a memory: offsets into its content, SHA-256 of its text, and its embeddings.
 
-    `words`: weighted words of a sparse model, by number; None where none has read it.
+    `words`: weights of a sparse model by word number; None if not computed.
     """
 
     start: int
@@ -79,7 +79,7 @@ class EmbeddedChunk:
 
 @dataclass(frozen=True)
 class TextEmbedding:
-    """What models made of a text."""
+    """The embeddings of a text."""
 
     vector: Vector
     words: WordWeights | None = None
@@ -87,7 +87,7 @@ class TextEmbedding:
 
 @dataclass(frozen=True)
 class MemoryMentions:
-    """A memory, and the paths and entities that it speaks of."""
+    """A memory with the paths and entities that it mentions."""
 
     memory: EnrichableMemory
     files: Sequence[str]
@@ -96,13 +96,12 @@ class MemoryMentions:
 
 @dataclass(frozen=True)
 class DerivedData:
-    """What was derived from a memory, to be written while it stands at its version.
+    """Derived data of a memory, written while the memory is at its version.
 
-    `chunks` None leaves the chunks as they are and the memory due. `touches` maps file and entity
-    nodes to the edge's metadata; what was touched before under a name and is not among them is
-    closed. Causes that would close a cycle are left out; `llm_consulted` says that a language
-    model was heard on them. The links of a carried memory stay as they came. Its events get the
-    `headers`.
+    `chunks` None leaves the chunks unchanged and the memory due. `touches` maps file and entity
+    nodes to the edge's metadata; earlier edges that are missing there are closed. Causes that would
+    close a cycle are left out. `llm_consulted`: a language model judged them. The links of an
+    imported memory stay unchanged. Its events get the `headers`.
     """
 
     memory: EnrichableMemory
@@ -115,25 +114,25 @@ class DerivedData:
 
 @dataclass(frozen=True)
 class MentionedNodes:
-    """The nodes that a memory speaks of, by their names: paths, and labels of entities."""
+    """The nodes that a memory mentions, by their names: paths, and labels of entities."""
 
     files: Mapping[str, UUID]
     entities: Mapping[str, UUID]
 
 
 class EnrichmentStore:
-    """Derived rows, written only while the memory stands at the version they derive from."""
+    """Derived rows, written only while the memory is at the version they derive from."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
         self.models = EmbeddingModelStore(database)
 
     async def get_model(self, tenant: int) -> TenantModel:
-        """The model that is to make the tenant's vectors, as it stood a few seconds ago."""
+        """The model for the tenant's vectors, cached for a few seconds."""
         return await self.models.get(tenant)
 
     async def load(self, tenant: int, memory: UUID) -> EnrichableMemory | None:
-        """The memory, or None where it was forgotten."""
+        """Loads the memory, or None if it was deleted."""
         return next(iter(await self.load_all(tenant, [memory])), None)
 
     async def load_all(self, tenant: int, memories: Sequence[UUID]) -> list[EnrichableMemory]:
@@ -147,7 +146,7 @@ class EnrichmentStore:
     async def load_embeddings(
         self, tenant: int, hashes: Sequence[bytes], model: TenantModel
     ) -> dict[bytes, TextEmbedding]:
-        """What the model made already of texts of these hashes."""
+        """Loads existing embeddings of texts by their hashes."""
         async with self._db.tenant_reader(tenant) as connection:
             connection.vector_table = model.vector_table
             found = await connection.fetch_rows("text_embeddings", list(hashes))
@@ -156,11 +155,12 @@ class EnrichmentStore:
     async def ensure_nodes(
         self, tenant: int, mentions: Sequence[MemoryMentions]
     ) -> list[MentionedNodes]:
-        """The nodes of files in the memories' projects and of entities, made where missing.
+        """Returns the nodes of files in the memories' projects and of entities; creates missing
+        ones.
 
-        A file that moved since keeps the node that the memory touches under its old name. Entities
-        lie in the memory's project, else in its own scope: a name that only one agent's memory
-        gives is shown to that agent alone.
+        A renamed file keeps the node that the memory touches under its old name. Entities belong to
+        the memory's project, else to its own scope: a name from a single agent's memory is visible
+        to that agent alone.
         """
         encoded = [_encode_mentions(item) for item in mentions]
         if not any(item["files"] or item["entities"] for item in encoded):
@@ -178,10 +178,10 @@ class EnrichmentStore:
         nodes: Sequence[Iterable[UUID]],
         limit: int,
     ) -> dict[UUID, list[CauseCandidate]]:
-        """By memory: those of its scope that may be its causes or effects, `limit` at most.
+        """Returns up to `limit` possible causes or effects of each memory, from its scope.
 
-        None to which a causal edge was told, and none that comes after it in the list, which will
-        find it.
+        Leaves out memories with an explicit causal edge, and memories later in the list, because
+        they will find this one.
         """
         touched = [
             (n, node) for n, memory_nodes in enumerate(nodes, start=1) for node in memory_nodes
@@ -205,11 +205,11 @@ class EnrichmentStore:
     async def write_derived(
         self, tenant: tuple[int, str], derived: Sequence[DerivedData], relatives: int
     ) -> list[list[OutgoingEvent]]:
-        """Replaces what is derived of memories, of each that is still at its version and not done.
+        """Replaces the derived data of each memory that is still at its version and not done.
 
-        One after the other, together or none. Up to `relatives` memories of the scope that touch
-        the same nodes are linked. Where changes of its files were applied already, staleness is
-        told to look at the memory. Answers the events to publish, of each.
+        Writes them in order, in one transaction. Links up to `relatives` memories of the scope that
+        touch the same nodes. If changes of its files were already applied, requests a staleness
+        check. Returns the events to publish, of each.
         """
         encoded = [_encode_derived(tenant, item, relatives) for item in derived]
         chunks_by_memory = [(item.memory, item.chunks or ()) for item in derived]
@@ -227,7 +227,7 @@ class EnrichmentStore:
     async def replace_chunks(
         self, tenant: int, memory: EnrichableMemory, chunks: Sequence[EmbeddedChunk]
     ) -> bool:
-        """Replaces the chunks of a memory that stands at its version; tells nobody."""
+        """Replaces the chunks of a memory at its version; publishes nothing."""
         [result] = await self._call_derive(tenant, [(memory, chunks)], [_encode_chunks(chunks)])
         return result is not None
 
@@ -239,7 +239,7 @@ class EnrichmentStore:
         relatives: int,
         causes: Sequence[CausalLink],
     ) -> bool:
-        """Puts what a memory touches, and its causes, as `write_derived` does; tells nobody."""
+        """Replaces touched nodes and causes as `write_derived` does; publishes nothing."""
         encoded = _encode_links(DerivedData(memory, None, touches, causes), relatives)
         [result] = await self._call_derive(tenant, [(memory, ())], [encoded])
         return result is not None
@@ -250,7 +250,7 @@ class EnrichmentStore:
         chunks_by_memory: Sequence[tuple[EnrichableMemory, Sequence[EmbeddedChunk]]],
         encoded: Sequence[Mapping[str, Any]],
     ) -> list[dict[str, Any] | None]:
-        """What each write answers; None where the memory is at another version, or done."""
+        """Returns the result of each write; None if the memory is at another version, or done."""
         chunks = [chunk for _, memory_chunks in chunks_by_memory for chunk in memory_chunks]
         firsts = accumulate(
             (len(memory_chunks) for _, memory_chunks in chunks_by_memory), initial=0
@@ -281,7 +281,7 @@ class EnrichmentStore:
     async def list_overdue(
         self, age_seconds: float, limit: int = 50
     ) -> list[tuple[int, str, UUID]]:
-        """(tenant, tenant name, memory) whose slow path is behind for so long."""
+        """Lists (tenant, tenant name, memory) whose enrichment is overdue by that time."""
         found = await self._db.fetch_rows(
             "enrichment_overdue", timedelta(seconds=age_seconds), limit
         )
@@ -313,7 +313,7 @@ def _parse_ids(nodes: Mapping[str, str]) -> dict[str, UUID]:
 def _encode_derived(
     tenant: tuple[int, str], derived: DerivedData, relatives: int
 ) -> dict[str, Any]:
-    """What is to be written of a memory, and of the events to store with it."""
+    """Encodes the derived data of a memory, and the events to store with it."""
     encoded: dict[str, Any] = {} if derived.memory.carried else _encode_links(derived, relatives)
     encoded["headers"] = dict(derived.headers)
     if derived.chunks is not None:
@@ -329,7 +329,7 @@ def _encode_derived(
 def _build_events(
     tenant: int, derived: DerivedData, encoded: Mapping[str, Any], result: Mapping[str, Any] | None
 ) -> list[OutgoingEvent]:
-    """The events that were stored with what was made of a memory."""
+    """The events that were stored with the derived data of a memory."""
     if result is None:
         return []
     event_bodies = (
@@ -361,7 +361,7 @@ def _encode_cause(memory: EnrichableMemory, cause: CausalLink) -> dict[str, Any]
 
 
 def _encode_chunks(chunks: Sequence[EmbeddedChunk]) -> dict[str, Any]:
-    """Where the chunks of a memory are, and the model that made their vectors."""
+    """Encodes the offsets of a memory's chunks, and the model of their vectors."""
     ranges = [
         {"start": chunk.start, "stop": chunk.stop, "hash": chunk.hash.hex()} for chunk in chunks
     ]

@@ -6,16 +6,16 @@ select id, version, enriched_version, scope, kind, content, session, agent, git,
 from memory where tenant = $1 and id = any($2::uuid[]) and status <> 'deleted';
 
 -- name: text_embeddings
--- Vectors and weighted words that stand already for texts of these hashes.
+-- Existing vectors and weighted words for texts of these hashes.
 select distinct on (c.hash) c.hash, v.v, s.v as words
 from chunk c join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
 left join sparse_splade_tiny s on s.tenant = $1 and s.chunk = c.no
 where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, c.no;
 
 -- name: cause_candidates
--- For each of the memories $2 (scopes $3, sessions $4): active ones of its scope that may have led to
--- it or come of it, $7 at most. They touch its nodes (the $5th memory touches the node $6), or are
--- near in its session; none has a causal edge to it that was told, or comes after it in the list.
+-- For each of the memories $2 (scopes $3, sessions $4): active ones of its scope that may be its cause or
+-- effect, $7 at most. They touch its nodes (the $5th memory touches the node $6), or are near in its session;
+-- those with an explicit causal edge to it, and those later in the list, are left out.
 with node as materialized (select * from unnest($5::int[], $6::uuid[]) p (n, node))
 select a.id as of, x.*
 from unnest($2::uuid[], $3::text[], $4::uuid[]) with ordinality a (id, scope, session, n)

@@ -27,7 +27,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ImportOutcome:
-    """What became of one line: created, updated, skipped or refused, and as which memory."""
+    """The result of one line: created, updated, skipped or refused, and the memory it became."""
 
     outcome: str
     id: UUID | None = None
@@ -45,7 +45,7 @@ EXPORT_QUERIES = (
     "export_session",
     "export_turn",
 )
-"""What an export reads, in this order; each answers the key of a row before its line."""
+"""The queries of an export, in this order; each returns the key of a row before its line."""
 TRANSCRIPT_QUERIES = ("export_session", "export_turn")
 """Those that a key bound to an agent reads for that agent only."""
 
@@ -70,7 +70,7 @@ class ExportImportStore:
                     last_key = [str(part) for part in tuple(page[-1])[:-1]]
 
     def open_import(self, principal: Principal, strategy: str, dry_run: bool) -> ImportSession:
-        """Where the records of one file land. A dry run is undone when it ends."""
+        """Opens an import of one file. A dry run is rolled back at its end."""
         return ImportSession(self._db, principal, strategy, dry_run)
 
 
@@ -102,14 +102,14 @@ class ImportSession:
     async def write_batch(
         self, kind: str, rows: Rows, headers: Mapping[str, str]
     ) -> list[ImportOutcome]:
-        """What became of each record of one type, in order."""
+        """Writes records of one type; returns the result of each, in order."""
         if self._connection is not None:
             return await self._write_all_or_each(self._connection, kind, rows, headers)
         async with self._db.tenant_transaction(self._principal.tenant) as connection:
             return await self._write_all_or_each(connection, kind, rows, headers)
 
     async def remap_successors(self, new_ids: Mapping[str, str]) -> None:
-        """Tells what points to successors which ids those got here."""
+        """Replaces references to successors by the ids that those received here."""
         if self._connection is not None or not new_ids:
             return
         async with self._db.tenant_transaction(self._principal.tenant) as connection:
@@ -118,7 +118,7 @@ class ImportSession:
     async def _write_all_or_each(
         self, connection: TenantConnection, kind: str, rows: Rows, headers: Mapping[str, str]
     ) -> list[ImportOutcome]:
-        """A record that the database cannot take makes the batch land one by one."""
+        """Writes the batch; if the database rejects a record, writes them one by one."""
         try:
             async with connection.savepoint():
                 return [
@@ -175,7 +175,7 @@ def _parse_outcome(answer: Mapping[str, Any]) -> ImportOutcome:
 
 @dataclass(frozen=True)
 class ScopeNotes:
-    """The active memories of one scope, oldest first, with their links where they were asked."""
+    """The active memories of one scope, oldest first, with their links if requested."""
 
     scope: str
     summary: str | None
@@ -257,7 +257,7 @@ async def _build_scope_notes(
 
 
 async def _load_summary(connection: TenantConnection, scope: str, reads: list[str]) -> str | None:
-    """What the summary of a scope says that stands."""
+    """Loads the text of the scope's current summary."""
     summary = await connection.fetch_value("scope_note_summary", scope, reads)
     outdated = await connection.fetch_rows("summary_outdated_lines", [scope]) if summary else []
     return remove_lines(summary, [row["content"] for row in outdated]) if summary else None

@@ -1,6 +1,6 @@
 -- name: export_memory
--- Memories as lines after the key $5: of grants $2 within patterns $3; forgotten ones are none. One is
--- settled where its slow path is done and all that it links to is exported too.
+-- Memories as lines after the key $5: of grants $2 within patterns $3; without deleted ones. A memory is
+-- settled if its enrichment is done and all its linked memories are exported too.
 select m.id, (to_jsonb(m)
   - '{tenant,doc,words,terms,words_xid,short,hash,enriched_version,imported_version}'::text[]
   || jsonb_build_object('type', 'memory', 'settled',
@@ -16,7 +16,7 @@ where m.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope
 order by m.id limit $4;
 
 -- name: export_memory_version
--- What the exported memories were before their changes, after the key $5.
+-- Earlier versions of the exported memories, after the key $5.
 select v.memory, v.version,
        (to_jsonb(v) - '{tenant,words}'::text[]
         || jsonb_build_object('type', 'memory_version'))::text as line
@@ -52,7 +52,7 @@ where s.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope
 order by s.scope limit $4;
 
 -- name: export_scope_name
--- What people call scopes, after the key $5.
+-- Names of scopes, after the key $5.
 select n.scope, (to_jsonb(n) - 'tenant' || jsonb_build_object('type', 'scope_name'))::text as line
 from scope_name n
 where n.tenant = $1 and scope_matches($2, n.scope) and scope_matches($3, n.scope)
@@ -60,7 +60,7 @@ where n.tenant = $1 and scope_matches($2, n.scope) and scope_matches($3, n.scope
 order by n.scope limit $4;
 
 -- name: export_project_setting
--- What projects have set, after the key $5.
+-- Settings of projects, after the key $5.
 select p.project, p.name,
        (to_jsonb(p) - 'tenant' || jsonb_build_object('type', 'project_setting'))::text as line
 from project_setting p
@@ -92,7 +92,7 @@ update summary_version set seen = null
 where tenant = $1 and scope = any($2::text[]) and seen is not null;
 
 -- name: scope_note_memories
--- Active memories after (scope $4, id $5), in that order, as shown; anchors are none.
+-- Active memories after (scope $4, id $5), in that order, as shown; without anchors.
 select * from memory_view($1) m
 where m.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status = 'active'
   and m.kind not in ('file', 'entity')
@@ -100,7 +100,7 @@ where m.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope
 order by m.scope, m.id limit $6;
 
 -- name: scope_note_edges
--- The open edges from memories of a list to active ones that are notes too.
+-- The open edges from memories of a list to other active ones in the notes.
 select e.src, e.dst, e.kind from edge e join memory m on m.tenant = $1 and m.id = e.dst
 where e.tenant = $1 and e.src = any($2::uuid[]) and e.known_to is null and m.status = 'active'
   and m.kind not in ('file', 'entity') and scope_matches($3, m.scope) and scope_matches($4, m.scope)

@@ -29,12 +29,12 @@ from reverie.store.db.database import Database, TenantConnection
 EDGES_PER_NODE = 20
 REACHED_LIMIT = 1000
 RANKING_SLACK = 100
-"""How many more are ranked than a page needs, for those that came before its place meanwhile."""
+"""Extra rows ranked beyond a page, for rows that were added before its cursor in the meantime."""
 
 
 @dataclass(frozen=True)
 class SubgraphRequest:
-    """How far to look: edges away, edges a memory, memories in all, seconds in all."""
+    """Limits of a subgraph: depth, edges a memory, memories in total, seconds in total."""
 
     depth: int
     fan_out: int
@@ -46,7 +46,7 @@ class SubgraphRequest:
 
 @dataclass
 class SubgraphRecords:
-    """What was found: the depth of each memory, and what cut the walk short."""
+    """A subgraph: the depth of each memory, and the limit that stopped the search."""
 
     depths: dict[UUID, int]
     nodes: list[asyncpg.Record] = field(default_factory=list)
@@ -57,13 +57,13 @@ class SubgraphRecords:
 
 @dataclass(frozen=True)
 class RankingCursor:
-    """Where a page of a ranking ends: after how many, and after whom."""
+    """The end of a ranking page: the row count so far, and the last row."""
 
     count: int = 0
     last: tuple[float, UUID] | None = None
 
     def find_start(self, ranked: Sequence[UUID], affected: Mapping[UUID, AffectedMemory]) -> int:
-        """How many stand before it now, when some may have come and gone."""
+        """Returns the current position after the cursor, even if rows were added or removed."""
         if self.last is None:
             return self.count
         score, memory_id = self.last
@@ -75,7 +75,7 @@ class RankingCursor:
     def advance(
         self, page: Sequence[UUID], start: int, affected: Mapping[UUID, AffectedMemory]
     ) -> RankingCursor:
-        """Where a page that began after `start` ends."""
+        """Returns the cursor at the end of a page that began after `start`."""
         last = (affected[page[-1]].score, page[-1]) if page else self.last
         return RankingCursor(start + len(page), last)
 
@@ -128,9 +128,9 @@ class GraphStore:
     async def load_subgraph(
         self, principal: Principal, root: UUID, request: SubgraphRequest
     ) -> SubgraphRecords:
-        """What lies around a memory. Raises `NotFound` where the key may not read it.
+        """Loads the memories around a memory. Raises `NotFound` if the key may not read it.
 
-        Every bound of `request` holds; what was found until one cut in is answered.
+        Every limit of `request` applies; the result is complete up to the first limit reached.
         """
         subgraph = SubgraphRecords({root: 0})
         reads = list(principal.reads)
@@ -193,7 +193,10 @@ class GraphStore:
         limit: int,
         after: RankingCursor = RANKING_START,
     ) -> ImpactRecords:
-        """Whom a change of a file would make doubtful, the most doubtful first, after a place."""
+        """Finds memories that a change of a file would make doubtful, most doubtful first.
+
+        Continues after the cursor.
+        """
         name = path.rsplit("/", 1)[-1].lower()
         async with self._db.snapshot(principal.tenant) as connection:
             anchors = await connection.fetch_rows("impact_anchors", name, project)
@@ -239,7 +242,7 @@ class GraphStore:
 def _add_neighbours(
     subgraph: SubgraphRecords, found: Sequence[asyncpg.Record], depth: int, request: SubgraphRequest
 ) -> list[UUID]:
-    """Takes what a step found into the picture; answers the memories that are new in it."""
+    """Adds the neighbours of one step; returns the new memories."""
     taken_per_source: Counter[UUID] = Counter()
     fresh: list[UUID] = []
     for row in found:
@@ -263,10 +266,9 @@ async def _find_impact(
     limit: int,
     after: RankingCursor,
 ) -> ImpactRecords:
-    """Whom a change of these anchors, named, would make doubtful.
+    """Finds memories that a change of these anchors would make doubtful.
 
-    Where more touch them than are asked for, nobody else comes into the answer: whoever leans on
-    those is less doubtful than they are.
+    If more touch them than requested, dependent memories are left out: they are less doubtful.
     """
     reads = list(principal.reads)
     limit_with_slack = after.count + limit + (RANKING_SLACK if after.count else 0)

@@ -51,7 +51,7 @@ where src = any($2::uuid[]) and dst = any($2::uuid[])
 order by src, dst, kind limit $3;
 
 -- name: graph_follows
--- The backbone of sessions among the memories of $2 at $5 (null: now): who follows whom.
+-- The session order among the memories of $2 at $5 (null: now): which memory follows which.
 select m.id as src, b.id as dst, m.created as known_from
 from memory m cross join lateral (
   select p.id from memory p cross join lateral (
@@ -73,7 +73,7 @@ where tenant = $1 and status <> 'deleted' and merged_into is null and scope_matc
 group by kind, status order by kind, status;
 
 -- name: graph_follow_count
--- How many memories follow another in their session.
+-- The number of memories that follow another in their session.
 select coalesce(sum(n.many - 1), 0)::int from (
   select count(*) as many from memory m
   where m.tenant = $1 and m.session is not null and m.status <> 'deleted' and m.merged_into is null
@@ -152,7 +152,7 @@ cross join lateral (
 order by near, far, e.kind;
 
 -- name: impact_memories
--- Memories of an answer, with the evidence that stands against each.
+-- Memories of a result, with the evidence against each.
 select m.id, m.kind, m.scope, m.key, m.content, m.staleness, m.stale_grade,
        mark_evidence($1, m.id, $3) as evidence
 from memory_view($1) m

@@ -23,7 +23,7 @@ from reverie.store.search.search import SearchFilter
 
 @dataclass(frozen=True)
 class OriginTurn:
-    """A turn that a memory was made of."""
+    """A source turn of a memory."""
 
     id: UUID
     session: UUID
@@ -60,7 +60,7 @@ class ReplacedMemory:
 
 @dataclass(frozen=True)
 class MemoryOrigin:
-    """Where a memory came from: its session, its turns, what it replaced."""
+    """The origin of a memory: its session, its turns, the memories it replaced."""
 
     session: OriginSession | None
     turns: list[OriginTurn]
@@ -140,7 +140,7 @@ class HistoryStore:
         return [(row["id"], row["src"], row["dst"], row["kind"], row["weight"]) for row in found]
 
     async def load_origin(self, principal: Principal, memory: UUID) -> MemoryOrigin:
-        """Back to session, turns and what was replaced, as far as the key may read."""
+        """Loads session, turns and replaced memories, if the key may read them."""
         async with self._db.snapshot(principal.tenant) as connection:
             session = await connection.fetch_row(
                 "provenance_session", memory, list(principal.reads)

@@ -60,7 +60,7 @@ where src = any($2::uuid[]) and dst = any($2::uuid[])
 order by src, dst, kind;
 
 -- name: provenance_turns
--- The turns a memory was made of, of sessions that agent $4 (null: any) had.
+-- The source turns of a memory, from sessions of agent $4 (null: any).
 select t.id, t.session, t.ordinal, t.role, t.content, t.at
 from memory_turn o join memory m on m.tenant = $1 and m.id = o.memory
 join turn t on t.tenant = $1 and t.id = o.turn
@@ -76,7 +76,7 @@ from memory m join session s on s.tenant = $1 and s.id = m.session
 where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and scope_matches($3, s.scope);
 
 -- name: provenance_chain
--- What a memory replaced, step by step, the latest first.
+-- The memories that a memory replaced, step by step, the latest first.
 with recursive chain (id, step) as (
   select $2::uuid, 0
   union all

@@ -23,7 +23,7 @@ _HIDDEN_LABEL = "a memory that this key may not read"
 
 @dataclass(frozen=True)
 class LinkRequest:
-    """An edge about to be told: validated and redacted already."""
+    """An edge to be added: validated and redacted already."""
 
     source: UUID
     target: UUID
@@ -41,10 +41,10 @@ class LinkStore:
     async def put(
         self, principal: Principal, link: LinkRequest, headers: Mapping[str, str]
     ) -> tuple[UUID, OutgoingEvent | None]:
-        """The id of the edge that stands now, and its event where it is new.
+        """Stores an edge; returns its id, and its event if it is new.
 
-        Raises `NotFound` where an end may not be read, `Forbidden` where the scope of the first
-        may not be written, `Conflict` naming the way round that the edge would close.
+        Raises `NotFound` if an end may not be read, `Forbidden` if the scope of the first may not
+        be written, `Conflict` naming the cycle that the edge would close.
         """
         if link.source == link.target:
             raise InvalidInput("to", "is the memory that the link leaves from")
@@ -68,7 +68,7 @@ class LinkStore:
     ) -> OutgoingEvent:
         """Closes an open edge. Raises `NotFound` and `Forbidden`.
 
-        `A led_to B` is `B caused_by A`: who may write either end may take it back.
+        `A led_to B` is `B caused_by A`: a key that may write either end may close it.
         """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             closed = await run_once(
@@ -87,7 +87,7 @@ def _build_event(
 async def _close_edge(
     connection: TenantConnection, principal: Principal, edge: UUID, headers: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What is told of the edge that was closed, and the event that tells it."""
+    """Closes the edge; returns its description and its event."""
     row = await connection.fetch_row("link_open", edge, list(principal.reads))
     if row is None:
         raise NotFound("link", str(edge))
@@ -107,7 +107,7 @@ async def _put_edge(
     link: LinkRequest,
     headers: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The id of the edge that stands, whether it is new, and the event that tells of it then."""
+    """Stores the edge; returns its id, whether it is new, and its event then."""
     ends = await _load_ends(connection, principal, [link.source, link.target])
     for end in (link.source, link.target):
         if end not in ends:
@@ -162,7 +162,7 @@ async def _load_ends(
 
 
 def _event_body(edge: UUID, source: UUID, kind: str, target: UUID) -> dict[str, Any]:
-    """What the event says of an edge."""
+    """Builds the event body of an edge."""
     return {
         "id": str(edge),
         "version": 1,

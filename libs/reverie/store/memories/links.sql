@@ -6,7 +6,7 @@ from memory
 where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
 
 -- name: link_open
--- An open edge both of whose ends the grants $3 cover, with the scopes of its ends.
+-- An open edge with the scopes of its ends, if the grants $3 cover both.
 select e.id, e.src, e.kind, e.dst, s.scope as src_scope, d.scope as dst_scope
 from edge e
 join memory s on s.tenant = $1 and s.id = e.src

@@ -44,14 +44,16 @@ class MaintenanceScope:
 
     @property
     def is_whole_tenant(self) -> bool:
-        """Whether it is all of the tenant."""
+        """Whether it is the whole tenant."""
         return "*" in self.scopes
 
 
 @dataclass(frozen=True)
 class MaintenanceLease:
-    """A worker's hold on a tenant that is to be tended. `attempts`: how often it was begun since it
-    was last ended, this one included."""
+    """A worker's lease on the maintenance of a tenant.
+
+    `attempts`: the number of starts since it last ended, this one included.
+    """
 
     scope: MaintenanceScope
     epoch: int
@@ -89,7 +91,7 @@ class FrequentKey:
 
 @dataclass(frozen=True)
 class ChangedTopic:
-    """A topic that arose, has other members, or dissolved (then it has none)."""
+    """A topic that was added, changed its members, or was dissolved (then it has none)."""
 
     id: UUID
     name: str
@@ -117,7 +119,7 @@ class MaintenanceStore:
         )
 
     async def renew(self, lease: MaintenanceLease, lease_seconds: float) -> bool:
-        """Keeps the turn alive; False where another has it."""
+        """Renews the lease; False if another worker has it."""
         return bool(
             await self._db.call(
                 "maintenance_renew",
@@ -128,15 +130,17 @@ class MaintenanceStore:
         )
 
     async def release(self, lease: MaintenanceLease, retry_seconds: float | None) -> bool:
-        """Ends a turn: for this time, or until another goes on after so long. False where another
-        has it."""
+        """Ends the lease, or releases it so that another worker continues after a delay.
+
+        Returns False if another worker has it.
+        """
         retry_in = None if retry_seconds is None else timedelta(seconds=retry_seconds)
         return bool(
             await self._db.call("maintenance_release", lease.scope.tenant, lease.epoch, retry_in)
         )
 
     async def is_any_due(self, every_seconds: float) -> bool:
-        """Whether some tenant is due and nobody is at it."""
+        """Whether some tenant is due and has no worker."""
         return bool(await self._db.call("maintenance_is_due", timedelta(seconds=every_seconds)))
 
     async def list_fading(
@@ -152,7 +156,7 @@ class MaintenanceStore:
     async def archive(
         self, scope: MaintenanceScope, memories: Sequence[Memory], read_at: datetime, reason: str
     ) -> list[UUID]:
-        """Archives what did not change since it was read at `read_at`; answers their ids."""
+        """Archives memories unchanged since `read_at`; returns their ids."""
         found = await self._db.fetch_rows(
             "archive_memories",
             scope.tenant,
@@ -168,7 +172,8 @@ class MaintenanceStore:
     async def list_promotable(
         self, scope: MaintenanceScope, above: UUID, sessions: int, limit: int
     ) -> list[tuple[Memory, PromotionEvidence]]:
-        """Memories with evidence for a convention that became none yet, by id above `above`."""
+        """Lists memories with enough evidence for a convention that are not promoted, by id above
+        `above`."""
         async with self._db.tenant_transaction(scope.tenant) as connection:
             found = await connection.fetch_rows(
                 "promotable_memories",
@@ -182,7 +187,7 @@ class MaintenanceStore:
         return [(row_mapping.parse_memory(row), _parse_evidence(row)) for row in found]
 
     async def write_memory(self, scope: MaintenanceScope, new: NewMemory) -> bool:
-        """Writes a memory with its edges; False where something is in the way of it."""
+        """Writes a memory with its edges; False if it cannot be written."""
         items = [row_mapping.encode_memory(new, [new.scope])]
         tenant_args = scope.tenant, scope.tenant_name
         found = await self._db.fetch_rows("remember", *tenant_args, items, {}, None, None, "")
@@ -207,8 +212,10 @@ class MaintenanceStore:
     async def archive_unused_anchors(
         self, tenant: int, nodes: Sequence[UUID], days: float
     ) -> list[tuple[UUID, str]]:
-        """Archives those that nothing touches, unless they are younger than `days`; brings back
-        what is touched again. Answers which, and what became of them."""
+        """Archives anchors without edges, unless younger than `days`; restores those touched again.
+
+        Returns their ids and the results.
+        """
         found = await self._db.fetch_rows("archive_idle_anchors", tenant, list(nodes), days)
         return [(row["node"], row["outcome"]) for row in found]
 
@@ -223,7 +230,7 @@ class MaintenanceStore:
         return [(row["id"], row["idle"]) for row in found]
 
     async def load_positions(self, scope: MaintenanceScope) -> dict[str, UUID]:
-        """Above which memory each pass goes on; a part of a tenant begins anew."""
+        """The memory after which each pass continues; for a part of a tenant, the beginning."""
         if not scope.is_whole_tenant:
             return {}
         async with self._db.tenant_transaction(scope.tenant) as connection:
@@ -235,7 +242,7 @@ class MaintenanceStore:
     async def save_position(
         self, scope: MaintenanceScope, name: str, above: UUID, count: int
     ) -> None:
-        """Notes how far a pass came; `START_ID` where it came to the end."""
+        """Saves the position of a pass; `START_ID` if it reached the end."""
         if scope.is_whole_tenant:
             async with self._db.tenant_transaction(scope.tenant) as connection:
                 await connection.fetch_rows(
@@ -251,7 +258,7 @@ class MaintenanceStore:
         return [(row["scope"], row["first"]) for row in found]
 
     async def load_topic_centres(self, tenant: int, scope: str) -> list[TopicCentre]:
-        """What enough memories of enough sessions of a scope touch."""
+        """Loads anchors that enough memories of enough sessions of a scope touch."""
         async with self._db.tenant_transaction(tenant) as connection:
             found = await connection.fetch_rows(
                 "topic_centres", scope, MIN_MEMORIES, MIN_SESSIONS, MAX_MEMORIES
@@ -261,7 +268,7 @@ class MaintenanceStore:
     async def put_topics(
         self, tenant: int, scope: str, topics: Sequence[TopicCluster]
     ) -> list[ChangedTopic]:
-        """Makes these the topics of a scope; answers those that changed."""
+        """Replaces the topics of a scope; returns the changed ones."""
         items = [_encode_topic(topic) for topic in topics]
         found = await self._db.fetch_rows("topics_put", tenant, scope, items)
         return [ChangedTopic(row["node"], row["name"], row["members"]) for row in found]
@@ -303,7 +310,7 @@ class MaintenanceStore:
             ]
 
     async def mark_reflected(self, tenant: int, scope: str, newest: UUID) -> None:
-        """Notes that a scope was reflected on, up to its newest memory."""
+        """Records that a scope was reflected on, up to its newest memory."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("maintenance_pass_put", f"reflect {scope}", newest, 0, True)
 
@@ -332,15 +339,15 @@ class MaintenanceStore:
         )
 
     async def delete_old_uses(self, tenant: int, days: int) -> int:
-        """Forgets which sessions used what, so many days ago or more."""
+        """Deletes records of memory use by sessions that are older than so many days."""
         async with self._db.tenant_transaction(tenant) as connection:
             return int(await connection.fetch_value("memory_uses_delete_old", days))
 
     async def restore(self, principal: Principal, memory: UUID) -> tuple[int, OutgoingEvent]:
-        """Takes a memory out of the archive; answers its version and the event to publish.
+        """Restores a memory from the archive; returns its version and the event to publish.
 
-        Raises `NotFound`, `Forbidden`, or `Conflict` where it is not archived or another active
-        memory holds its key or content.
+        Raises `NotFound`, `Forbidden`, or `Conflict` if it is not archived or another active memory
+        has its key or content.
         """
         found = await call_once(
             self._db,

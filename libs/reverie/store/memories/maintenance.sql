@@ -1,5 +1,5 @@
 -- name: restore_memory
--- Makes an archived memory active again, or says what is in the way; with the event that tells of it.
+-- Makes an archived memory active again and returns its event, or returns the problem.
 select restore_memory($1, $2, $3, $4, $5, $6, $7, $8) || jsonb_build_object('event', $7::uuid);
 
 -- name: fading_memories
@@ -48,18 +48,18 @@ from candidate c join memory_view($1) m on m.id = c.id
 where m.tenant = $1 order by m.id;
 
 -- name: memory_uses_delete_old
--- Forgets which sessions used what, after $2 days; answers how many rows.
+-- Deletes records of memory use by sessions after $2 days; returns the number of rows.
 with gone as (
   delete from memory_use_session
   where tenant = $1 and at < now() - make_interval(days => $2) returning 1
 ) select count(*) from gone;
 
 -- name: maintenance_passes
--- Where each pass goes on.
+-- The position of each pass.
 select pass, above, rows_read from maintenance_pass where tenant = $1;
 
 -- name: maintenance_pass_put
--- Notes where pass $2 goes on, above $3, and how many it looked at more; $5: it came to its end.
+-- Saves the position $3 of pass $2, and how many more it processed; $5: it reached the end.
 insert into maintenance_pass as p (tenant, pass, above, rows_read, ended)
 values ($1, $2, $3, $4, case when $5 then clock_timestamp() end)
 on conflict (tenant, pass) do update
@@ -134,7 +134,7 @@ where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind not 
 order by m.id limit $4;
 
 -- name: maintenance_frequent_keys
--- Active memories in scopes $2 whose key was written more than $3 times: counters in disguise.
+-- Active memories in scopes $2 whose key was written more than $3 times: probably counters.
 select min(m.id::text) filter (where m.status = 'active')::uuid as id, m.key,
        (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
 from memory m

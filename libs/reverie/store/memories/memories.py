@@ -31,9 +31,9 @@ class ScopeNameStore:
         self._db = database
 
     async def save(self, principal: Principal, names: Mapping[str, str]) -> None:
-        """Keeps the names of scopes.
+        """Saves the names of scopes.
 
-        Raises `InvalidInput` where a scope stands for another name.
+        Raises `InvalidInput` if a scope already has another name.
         """
         if not names:
             return
@@ -57,7 +57,7 @@ async def load_scope_names(
 
 VISIBLE_STATUSES = (MemoryStatus.ACTIVE.value, MemoryStatus.SUPERSEDED.value)
 NEIGHBOUR_LIMIT = 50
-"""How many memories beside one are told of at most."""
+"""Maximum number of neighbours returned with a memory."""
 _LINK_PROBLEMS = {
     "cycle": "an edge would close a causal cycle",
     "ring": "an edge would close a ring of tasks that wait for each other",
@@ -67,7 +67,7 @@ _LINK_PROBLEMS = {
 
 @dataclass(frozen=True)
 class ListFilter:
-    """What a list of memories is narrowed to; None means all."""
+    """The filter of a list of memories; None means all."""
 
     scope: str | None = None
     kinds: Sequence[str] | None = None
@@ -106,14 +106,13 @@ class MemoryStore:
         step: str = "all",
         secrets_epoch: int | None = None,
     ) -> list[WriteResult | ReverieError]:
-        """Writes each item or says why not; what passes lands in one transaction.
+        """Writes each item or returns its error; valid items are written in one transaction.
 
-        Raises `OutdatedSecrets` where the vault's secrets changed after `secrets_epoch`.
-
-        An item whose edges would close a cycle, or whose scope stands for another name, makes the
-        rest land one by one. Answers in the order of the items. `headers` carry the trace to the
-        consumers. `request`: the idempotency key that the caller has taken; what it wrote in
-        that `step` is written once, whatever became of the answer.
+        Raises `OutdatedSecrets` if the vault's secrets changed after `secrets_epoch`. If an item's
+        edges would close a cycle, or its scope has another name, the rest are written one by one.
+        Returns results in the order of the items. `headers` carry the trace to the consumers.
+        `request`: the claimed idempotency key; that `step` is written once, even if the response
+        was lost.
         """
         payload = await self._resolve_merged_edges(
             principal,
@@ -199,7 +198,7 @@ class MemoryStore:
                 return build_busy_error("the memory")
 
     async def _load_current(self, principal: Principal, memory: UUID) -> dict[str, Any] | None:
-        """What stands under a key; None for a key that may write there and not read."""
+        """Loads the current memory of a key; None if the caller may write but not read there."""
         try:
             found = await self.get(principal, memory)
         except NotFound:
@@ -207,16 +206,17 @@ class MemoryStore:
         return {"id": str(found.id), "content": found.content, "version": found.version}
 
     async def get(self, principal: Principal, memory: UUID) -> Memory:
-        """One memory. Raises `NotFound` also where the key may not read it."""
+        """Returns one memory. Raises `NotFound` also if the key may not read it."""
         async with self._db.snapshot(principal.tenant) as connection:
             return await _load_memory(connection, principal, memory)
 
     async def get_with_neighbours(
         self, principal: Principal, memory_id: UUID, limit: int = NEIGHBOUR_LIMIT
     ) -> tuple[Memory, list[MemoryNeighbour]]:
-        """A memory, or what it was merged into, and what lies one edge away, all of one moment.
+        """Returns a memory, or its merge target, with its direct neighbours, from one snapshot.
 
-        The strongest `limit` edges to what the key may read. Raises as `get` does.
+        Includes the strongest `limit` edges to memories that the key may read. Raises as `get`
+        does.
         """
         async with self._db.snapshot(principal.tenant) as connection:
             memory = await _load_memory(connection, principal, memory_id)
@@ -230,7 +230,7 @@ class MemoryStore:
     async def load_neighbours(
         self, principal: Principal, memory: UUID, at: datetime
     ) -> list[MemoryNeighbour]:
-        """What lay one edge away from a memory at a moment, the strongest edges first."""
+        """Returns the direct neighbours of a memory at a moment, the strongest edges first."""
         async with self._db.snapshot(principal.tenant) as connection:
             return await _load_neighbours(connection, principal, memory, NEIGHBOUR_LIMIT, at)
 
@@ -259,7 +259,8 @@ class MemoryStore:
     async def page(
         self, principal: Principal, below: UUID | None, limit: int, filters: ListFilter
     ) -> list[Memory]:
-        """Memories newest first, below the id `below`; anchors only where their kind is asked."""
+        """Lists memories newest first, below the id `below`; anchors only if their kind is
+        requested."""
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows(
                 "memory_list",
@@ -280,7 +281,7 @@ class MemoryStore:
 def build_events(
     principal: Principal, written: WriteResult, headers: Mapping[str, str]
 ) -> list[OutgoingEvent]:
-    """The outbox rows that a write left, to be published after the reply; none on a duplicate."""
+    """Builds the outbox rows of a write, to be published after the reply; none on a duplicate."""
     old = written.superseded
     changes = [("superseded", old.id, old.version, old.event)] if old else []
     if written.event is not None:
@@ -334,7 +335,7 @@ class FactStore:
     async def learn(
         self, principal: Principal, new: NewMemory, headers: Mapping[str, str]
     ) -> WriteResult:
-        """Writes the fact. Raises `Conflict` where a later verification stands."""
+        """Writes the fact. Raises `Conflict` if it was verified later."""
         await self._names.save(principal, new.scope_names)
         item = row_mapping.encode_memory(new, principal.reads, principal.actor)
         found: dict[str, Any] = await retry_on_conflict(
@@ -376,5 +377,5 @@ class FactStore:
 
 
 def _escape_like(text: str) -> str:
-    """A text that stands for itself in a pattern."""
+    """Escapes a text so that it matches literally in a pattern."""
     return text.replace("\\", "\\\\").replace("_", "\\_").replace("%", "\\%")

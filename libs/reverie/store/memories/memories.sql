@@ -1,11 +1,10 @@
 -- name: merge_target
--- Where a memory that the grants $3 cover had gone at $4 (null: now) by being merged; null where it
--- stood for itself.
+-- The merge target at $4 (null: now) of a memory that the grants $3 cover; null if it was not merged.
 select nullif(merge_target($1, m.id, $4), m.id) from memory m
 where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope);
 
 -- name: merge_targets
--- For those of a list that were merged: where each went.
+-- The merge targets of the merged memories of a list.
 select m.id, merge_target($1, m.id, null) as into from memory m
 where m.tenant = $1 and m.id = any($2::uuid[]) and m.merged_into is not null;
 
@@ -52,7 +51,7 @@ from (
 order by e.weight desc, n.id limit $4;
 
 -- name: scope_names
--- What people call the scopes of a list $3, and those above them, that the grants $2 cover.
+-- The names of the scopes of a list $3, and of their parents, that the grants $2 cover.
 select n.scope, n.name from scope_name n
 where n.tenant = $1 and scope_matches($2, n.scope) and n.scope = any($3::text[]);
 

@@ -32,9 +32,9 @@ class TaskStatus:
 
 @dataclass(frozen=True)
 class TaskMove:
-    """What is to become of a task:
+    """The change of a task.
 
-    a claim of `claim_seconds`, a `state`, or with neither a release.
+    A claim of `claim_seconds`, a `state`, or with neither a release.
     """
 
     agent: str
@@ -44,7 +44,7 @@ class TaskMove:
 
 @dataclass(frozen=True)
 class TaskMoveResult:
-    """The version of the memory, and the events to publish; none where nothing changed."""
+    """The version of the memory, and the events to publish; empty if nothing changed."""
 
     version: int
     events: list[OutgoingEvent] = field(default_factory=list)
@@ -86,7 +86,7 @@ class TaskStore:
     async def get_status(
         self, principal: Principal, memory: UUID, at: datetime | None = None
     ) -> TaskStatus | None:
-        """Where a task stands, or stood `at` a moment; None where the memory is none."""
+        """Returns the status of a task, now or `at` a moment; None if the memory is not a task."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             row = await connection.fetch_row("task_get", memory, list(principal.reads), at)
         return _parse_status(row) if row else None

@@ -1,5 +1,5 @@
 -- name: task_get
--- Where one task stood at $4 (null: now); of what it waited for, those that the grants $3 cover.
+-- The status of one task at $4 (null: now); of its dependencies, those that the grants $3 cover.
 select s.state, s.claimed_by, s.claimed_until, s.claimable,
        array(select w.id from unnest(s.depends_on, s.waits_in) w (id, scope)
              where scope_matches($3, w.scope)) as depends_on

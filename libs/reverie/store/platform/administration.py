@@ -44,7 +44,7 @@ class ApiKey:
 
 @dataclass(frozen=True)
 class ScopeContentCounts:
-    """What lies in a scope."""
+    """Row counts of a scope."""
 
     scope: str
     name: str | None
@@ -55,7 +55,7 @@ class ScopeContentCounts:
 
 @dataclass(frozen=True)
 class ProjectContentCounts:
-    """What lies in a project and below it."""
+    """Row counts of a project and its branches."""
 
     project: str
     name: str | None
@@ -80,9 +80,9 @@ class AdministrationStore:
     async def add_key(
         self, principal: Principal, new: NewApiKey, expires: datetime | None
     ) -> tuple[ApiKey, str]:
-        """Makes a key of the caller's tenant; answers it and its text, which is not kept.
+        """Creates a key of the caller's tenant; returns it and its text, which is not stored.
 
-        Raises `Invalid` naming the field, `Forbidden` for a grant that the caller does not hold.
+        Raises `Invalid` naming the field, `Forbidden` for a grant that the caller does not have.
         """
         new = normalize_key(new)
         principal.check_grant(new.reads, new.writes, new.agent)
@@ -177,13 +177,13 @@ class AdministrationStore:
             }
 
     async def load_cursor_cipher(self, principal: Principal) -> CursorCipher:
-        """What the place of a deletion on the bus is told by. Raises `Unauthenticated`."""
+        """Loads the cipher for the resume token of a deletion. Raises `Unauthenticated`."""
         return await load_cursor_cipher(self._db, principal)
 
     async def delete_scope(
         self, principal: Principal, patterns: Sequence[str], batch: int = BATCH_SIZE
     ) -> AsyncIterator[Counter[str]]:
-        """Deletes all that lies in the covered scopes, a batch at a time; yields rows by table."""
+        """Deletes all data of the covered scopes, a batch at a time; yields row counts by table."""
         while deleted := await self._delete_scope_batch(
             principal, patterns, find_whole_project(patterns), batch
         ):
@@ -201,11 +201,12 @@ class AdministrationStore:
     async def delete_tenant(
         self, principal: Principal, batch: int = BATCH_SIZE
     ) -> AsyncIterator[Counter[str]]:
-        """Ends a tenant and deletes every row of it; yields rows by table, batch by batch.
+        """Disables a tenant and deletes every row of it; yields row counts by table, batch by
+        batch.
 
-        Its keys but the caller's end first and the caller's last, so that a deletion that broke off
-        can be asked for again; from the first moment on it writes nothing. What was being written
-        meanwhile goes in a second walk.
+        Other keys are revoked first and the caller's last, so that an interrupted deletion can be
+        requested again. The tenant writes nothing from the start on. A second pass deletes what was
+        being written in the meantime.
         """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             await connection.fetch_rows(
@@ -225,7 +226,7 @@ class AdministrationStore:
     async def _delete_all_rows(
         self, tenant: int, tables: Sequence[str], batch: int
     ) -> AsyncIterator[Counter[str]]:
-        """Deletes from all tables, again where a deletion itself left a row in one."""
+        """Deletes from all tables; repeats if a deletion itself added a row."""
         deleted_any = True
         while deleted_any:
             deleted_any = False
@@ -235,7 +236,7 @@ class AdministrationStore:
                     yield Counter({table: deleted})
 
     async def _wait_for_older_transactions(self, transaction: str) -> None:
-        """Waits, not for ever, until what ran beside the end of a tenant has ended too."""
+        """Waits, with a time limit, until transactions from before a tenant's end are over."""
         deadline = time.monotonic() + _WAIT_SECONDS
         while not await self._db.call("older_transactions_ended", transaction):
             if time.monotonic() > deadline:
@@ -244,14 +245,14 @@ class AdministrationStore:
 
 
 async def _set_key_text(connection: TenantConnection, key_id: UUID, text: str) -> None:
-    """The text that a key has now: one whose answer was lost is known to nobody."""
+    """Sets a new text for a key: if its response was lost, nobody knows the text."""
     await connection.fetch_rows("admin_key_set_text", key_id, hash_key(text))
 
 
 async def _load_manageable_key(
     connection: TenantConnection, principal: Principal, key_id: UUID
 ) -> ApiKey:
-    """A key that may no more than the caller. Raises `NotFound`, `Forbidden`."""
+    """Loads a key with no more rights than the caller. Raises `NotFound`, `Forbidden`."""
     row = await connection.fetch_row("admin_key_get", key_id)
     if row is None:
         raise NotFound("key", str(key_id))

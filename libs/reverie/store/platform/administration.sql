@@ -25,7 +25,7 @@ update api_key set old_hash = hash, previous_expires_at = now() + make_interval(
 where tenant = $1 and id = $2;
 
 -- name: admin_key_set_text
--- Gives a key the text that is shown; where it has that one already nothing happens.
+-- Gives a key the text that is shown; changes nothing if it already has that one.
 update api_key set hash = $3 where tenant = $1 and id = $2 and hash <> $3;
 
 -- name: admin_key_revoke
@@ -33,7 +33,7 @@ update api_key set hash = $3 where tenant = $1 and id = $2 and hash <> $3;
 update api_key set revoked = coalesce(revoked, now()) where tenant = $1 and id = $2 returning id;
 
 -- name: admin_scopes
--- Scopes that the grants $2 cover, after $3, with what lies in each by kind and by status.
+-- Scopes that the grants $2 cover, after $3, with their memory counts by kind and by status.
 with known as (
   select m.scope from memory m where m.tenant = $1 and scope_matches($2, m.scope)
   union select s.scope from session s where s.tenant = $1 and scope_matches($2, s.scope)
@@ -54,7 +54,7 @@ select p.scope,
 from page p order by p.scope;
 
 -- name: admin_projects
--- Projects whose scopes the grants $2 cover, by name after $3, with what lies in each.
+-- Projects whose scopes the grants $2 cover, by name after $3, with their counts.
 with known as (
   select split_part(m.scope, '/', 2) as project, m.scope, count(*) as memories, 0::bigint as sessions
   from memory m where m.tenant = $1 and m.scope like 'project/%' and scope_matches($2, m.scope)
@@ -74,7 +74,7 @@ from known k where $3::text is null or k.project > $3
 group by k.project order by k.project limit $4;
 
 -- name: scope_delete_batch
--- Deletes a batch of what lies in scopes; no rows when nothing is left.
+-- Deletes a batch of the data in scopes; no rows at the end.
 select name, sum(gone)::bigint as gone from scope_delete_batch($1, $2, $3, $4)
 group by name having sum(gone) > 0 order by name;
 
@@ -94,7 +94,7 @@ update api_key set
 where tenant = $1;
 
 -- name: tenant_end
--- Ends a tenant; answers the number of the transaction.
+-- Disables a tenant; returns the number of the transaction.
 select tenant_delete($1)::text;
 
 -- name: older_transactions_ended

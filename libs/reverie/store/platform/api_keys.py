@@ -35,7 +35,7 @@ _TENANT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 @dataclass(frozen=True)
 class NewApiKey:
-    """A key to be made: its role, what it may read and write, whose it is."""
+    """A key to be created: its role, its read and write grants, its owner."""
 
     label: str
     role: KeyRole = KeyRole.ADMIN
@@ -73,10 +73,10 @@ def generate_key_text() -> str:
 
 
 def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
-    """Makes a key, and its tenant where that is missing; returns its text, shown this once.
+    """Creates a key, and its tenant if missing; returns its text, shown this once.
 
-    `key` gives the text; a key that stands already is left as it is. Names become slugs and grants
-    canonical scopes. Raises `InvalidInput` naming the field.
+    `key` sets the text; an existing key is left unchanged. Names become slugs and grants canonical
+    scopes. Raises `InvalidInput` naming the field.
     """
     new = normalize_key(new)
     text = key or generate_key_text()
@@ -104,10 +104,10 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
 
 
 def ensure_key(url: str, key: str | None) -> str | None:
-    """Makes the first key. Returns its text if one was made by chance; `key` gives the text.
+    """Ensures the first key. Returns its text if a random one was created; `key` sets the text.
 
-    With `key`, that key stands afterwards; without, one is made only where there is none. Raises
-    `Misconfigured` where the key given was revoked.
+    With `key`, that key exists afterwards; without, one is created only if there is none. Raises
+    `Misconfigured` if the given key was revoked.
     """
     if key is not None and _is_revoked(url, key):
         raise Misconfigured("api_key", "this key was revoked: choose another")
@@ -178,7 +178,7 @@ def _update_key(url: str, key_id: str, sets: LiteralString, values: Sequence[obj
 
 
 def set_tenant_limits(url: str, name: str, limits: Mapping[str, int] | None) -> dict[str, int]:
-    """What an operator lets all keys of a tenant do together; None changes nothing.
+    """Sets an operator's limits for all keys of a tenant together; None changes nothing.
 
     Raises `NotFound`.
     """
@@ -260,7 +260,7 @@ def list_tenants(url: str) -> list[tuple[int, str]]:
 
 
 def ensure_tenant(url: str, name: str) -> int:
-    """The number of a tenant, made where it is missing. Raises `InvalidInput` naming the field."""
+    """Returns a tenant's number; creates it if missing. Raises `InvalidInput` naming the field."""
     _check_tenant(name)
     with connect_as_owner(url) as connection:
         return _ensure_tenant(connection, name)
@@ -274,7 +274,7 @@ def _check_tenant(name: str) -> None:
 
 
 def _ensure_tenant(connection: psycopg.Connection[dict[str, Any]], name: str) -> int:
-    """The number of a tenant, made where it is missing, and entered."""
+    """Returns the number of a tenant, created if missing, and makes its rows visible."""
     connection.execute("insert into tenant (name) values (%s) on conflict do nothing", (name,))
     numbers = {found: number for number, found in select_tenants(connection)}
     set_tenant(connection, numbers[name])

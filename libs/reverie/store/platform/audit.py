@@ -32,14 +32,14 @@ class AuditTable:
         self._db = database
 
     async def add(self, tenant: int, entries: Sequence[AuditEntry]) -> None:
-        """Keeps notes on one tenant. Raises `Unavailable`."""
+        """Stores audit records of one tenant. Raises `Unavailable`."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.execute_many("audit_add", [_encode_entry(entry) for entry in entries])
 
     async def page(
         self, principal: Principal, filters: AuditFilter, below: UUID | None, limit: int
     ) -> list[AuditEntry]:
-        """Notes of the caller's tenant, the newest first, below the id where one is given.
+        """Lists audit records of the caller's tenant, newest first, below the id if given.
 
         Raises `Forbidden` unless this is an admin's key of the whole tenant.
         """
@@ -54,7 +54,7 @@ class AuditTable:
         return [AuditEntry(**{**row, "subjects": tuple(row["subjects"])}) for row in found]
 
     async def sweep(self, seconds: float) -> int:
-        """Forgets notes older than that, of all tenants; says how many."""
+        """Deletes older records, of all tenants; returns the count."""
         return int(await self._db.call("delete_old_rows", "audit", timedelta(seconds=seconds)))
 
 

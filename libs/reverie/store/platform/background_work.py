@@ -42,11 +42,11 @@ class OutboxTable:
             yield OutboxClaim(connection, [_parse_message(row) for row in rows])
 
     async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
-        """Removes rows that their writer published; one that comes back is published again."""
+        """Deletes published rows; if the deletion is lost, they are published again."""
         await self._db.call("outbox_delete", tenant, list(ids))
 
     async def age(self) -> tuple[int, float]:
-        """How many rows wait, and for how many seconds the oldest has."""
+        """Returns the number of waiting rows, and the age of the oldest in seconds."""
         found = await self._db.fetch_rows("outbox_age")
         return found[0]["waiting"], found[0]["oldest_seconds"]
 
@@ -73,11 +73,11 @@ class LeaderLock:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[bool]:
-        """Whether this process may do the round that happens inside; none other does meanwhile."""
+        """Whether this process may run the round inside; no other process does so concurrently."""
         async with self._db.transaction() as connection:
             yield bool(await connection.fetchval(get_query("leader_lock").sql))
 
     async def count_backlog(self) -> WorkBacklog:
-        """How many memories the slow path has not reached, and changes are not applied."""
+        """Counts memories that wait for enrichment and changes that are not applied."""
         found = await self._db.fetch_rows("work_backlog")
         return WorkBacklog(**found[0])

@@ -25,14 +25,14 @@ _KEY_FORMAT = (
 
 @dataclass(frozen=True)
 class SecretLocation:
-    """Where a value stands. None of the parts may hold a slash that another part could claim."""
+    """The location of a value. No part may contain a slash that another part could claim."""
 
     tenant: int
     scope: str
     key: str
 
     def encode_associated_data(self) -> bytes:
-        """What is authenticated with a value."""
+        """Encodes the location that is authenticated with a value."""
         return f"{self.tenant}/{self.scope}/{self.key}".encode()
 
 
@@ -57,11 +57,11 @@ class SecretCipher:
         return nonce + ciphertext, self.newest_key_id
 
     def has_key(self, key_id: str | None) -> bool:
-        """Whether the master key of this id is at hand; a value that is not sealed needs none."""
+        """Whether the master key of this id is available; an unencrypted value needs no key."""
         return key_id is None or key_id in self._keys
 
     def decrypt(self, location: SecretLocation, ciphertext: bytes, key_id: str) -> Any:
-        """The value. Raises `Unavailable` where its master key is missing or does not fit."""
+        """Decrypts the value. Raises `Unavailable` if its master key is missing or wrong."""
         cipher = self._keys.get(key_id)
         if cipher is None:
             raise Unavailable(
@@ -85,7 +85,7 @@ class SecretCipher:
 
 
 def create_cipher(text: str | None) -> SecretCipher:
-    """The sealer of the setting's text; one without keys for None. Raises `Misconfigured`."""
+    """Creates the cipher of the setting's text; without keys for None. Raises `Misconfigured`."""
     return SecretCipher(
         [_parse_key(part.strip()) for part in (text or "").split(",") if part.strip()]
     )

@@ -33,9 +33,9 @@ class CursorCipher:
         return base64.urlsafe_b64encode(nonce + ciphertext).decode().rstrip("=")
 
     def decrypt(self, purpose: str, cursor: str, field: str) -> int:
-        """The number.
+        """Returns the number.
 
-        Raises `InvalidInput` naming the field where the mark is not this tenant's.
+        Raises `InvalidInput` naming the field if the cursor is not this tenant's.
         """
         try:
             data = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
@@ -48,7 +48,7 @@ class CursorCipher:
 
 
 async def load_cursor_cipher(database: Database, principal: Principal) -> CursorCipher:
-    """The marks of the caller's tenant. Raises `Unauthenticated` where it is gone."""
+    """Loads the cipher of the caller's tenant. Raises `Unauthenticated` if that was deleted."""
     async with database.tenant_transaction(principal.tenant) as connection:
         key = await connection.fetch_value("cursor_key")
     if key is None:
@@ -58,7 +58,7 @@ async def load_cursor_cipher(database: Database, principal: Principal) -> Cursor
 
 @dataclass(frozen=True)
 class VisibleMemory:
-    """A memory of an event, as far as it is told."""
+    """The visible part of a memory in an event."""
 
     id: UUID
     scope: str
@@ -66,7 +66,7 @@ class VisibleMemory:
 
 
 class EventVisibility:
-    """Looks up what events speak of, each call within one tenant."""
+    """Looks up the memories that events mention, each call within one tenant."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -87,5 +87,5 @@ class EventVisibility:
             return bool(await connection.fetch_value("key_is_valid", UUID(principal.key_id)))
 
     async def load_cursor_cipher(self, principal: Principal) -> CursorCipher:
-        """What places in the stream of events are told by. Raises `Unauthenticated`."""
+        """Loads the cipher for positions in the event stream. Raises `Unauthenticated`."""
         return await load_cursor_cipher(self._db, principal)

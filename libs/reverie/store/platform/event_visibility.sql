@@ -1,5 +1,5 @@
 -- name: event_memories
--- What may be told of the memories of events, also of forgotten ones.
+-- The visible data of the memories in events, also of deleted ones.
 select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope);
 
 -- name: key_is_valid
@@ -8,5 +8,5 @@ select exists (select from api_key where tenant = $1 and id = $2 and revoked is 
                and (expires_at is null or expires_at > now()));
 
 -- name: cursor_key
--- What seals the numbers that a tenant is given.
+-- The key for cursors of a tenant.
 select cursor_key from tenant where id = $1;

@@ -20,7 +20,7 @@ from reverie.store.db.database import Database, update_setting
 
 @dataclass(frozen=True)
 class QuotaGrant:
-    """What was granted of a limit, what remains, and seconds to wait (see `quota_take`)."""
+    """The granted part of a limit, the rest, and seconds to wait (see `quota_take`)."""
 
     granted: float
     remains: float
@@ -36,9 +36,9 @@ class QuotaStore:
     async def take(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, extra: float
     ) -> QuotaGrant:
-        """Takes `amount` of a limit and up to `extra`;
+        """Takes `amount` of a limit and up to `extra`.
 
-        grants nothing where `amount` is not left.
+        Grants nothing if less than `amount` is left.
         """
         args = (tenant, holder, name, float(limit), float(amount), float(extra))
         [row] = await self._db.fetch_rows("quota_take", *args)
@@ -50,7 +50,7 @@ class QuotaStore:
             await connection.fetch_rows("quota_add", holder, name, float(amount))
 
     async def load_usage(self, tenant: int, holders: Sequence[UUID]) -> dict[UUID, dict[str, int]]:
-        """What each holder used today, and in this minute, by limit."""
+        """Loads the usage of each holder today, and in this minute, by limit."""
         now = datetime.now(UTC)
         found: dict[UUID, dict[str, int]] = {holder: {} for holder in holders}
         async with self._db.tenant_transaction(tenant) as connection:
@@ -70,13 +70,13 @@ class QuotaStore:
         return combine_limits(operator_limits, own_limits), own_limits, used[TENANT_QUOTA_HOLDER]
 
     async def update_tenant_limits(self, tenant: int, changes: Mapping[str, int] | None) -> None:
-        """Sets some of what a tenant limits itself to; None takes all back."""
+        """Sets some of a tenant's own limits; None resets all."""
         async with self._db.tenant_transaction(tenant) as connection:
             await update_setting(connection, "*", "limits", changes)
 
 
 def _is_current(name: str, at: datetime, now: datetime) -> bool:
-    """Whether what was counted then has not run out by now."""
+    """Whether the counted period has not ended yet."""
     if name.endswith("_per_minute"):
         return now - at < timedelta(minutes=1)
     return at.astimezone(UTC).date() == now.date()
@@ -110,14 +110,14 @@ class LlmUsageStore:
         return calls, min(self._tokens, own_limits.get("tokens_per_day", self._tokens)), own_limits
 
     async def update_limits(self, tenant: int, changes: Mapping[str, int] | None) -> None:
-        """Sets some of the tenant's own limits; None takes all back."""
+        """Sets some of the tenant's own limits; None resets all."""
         async with self._db.tenant_transaction(tenant) as connection:
             await update_setting(connection, "*", "llm", changes)
 
     async def reserve_call(self, tenant: int, principal: Principal | None = None) -> bool:
-        """Counts one more call; False where the budget of the day is spent.
+        """Counts one more call; False if the budget of the day is spent.
 
-        A call that is made for the holder of a key is refused by that key's own budget too.
+        A call for the holder of a key is also refused by that key's own budget.
         """
         limit = principal.limits.llm_tokens_per_day if principal else None
         if principal is not None and limit is not None:
@@ -151,7 +151,7 @@ class LlmUsageStore:
             await connection.fetch_rows("llm_usage_add", calls, failed, input_tokens, output_tokens)
 
     async def load_today(self, tenant: int) -> LlmDailyUsage:
-        """What a tenant spent today."""
+        """Loads a tenant's usage of today."""
         async with self._db.tenant_transaction(tenant) as connection:
             row = await connection.fetch_row("llm_usage_today")
         return LlmDailyUsage(**row) if row else LlmDailyUsage()

@@ -6,19 +6,19 @@ on conflict (tenant, holder, name) do update set at = now(), used = excluded.use
     then m.used else 0 end;
 
 -- name: quota_usage
--- What was used of each limit, whether by the holder or by the tenant.
+-- The usage of each limit, by the holder or by the tenant.
 select holder, name, used, at from quota_usage where tenant = $1 and holder = any($2::uuid[])
 order by holder, name;
 
 -- name: tenant_limits
--- What operators set for a tenant, and what it has set itself.
+-- The limits that operators set for a tenant, and its own.
 select t.limits, (select s.value from project_setting s
                   where s.tenant = $1 and s.project = '*' and s.name = 'limits') as own
 from tenant t where t.id = $1;
 
 -- name: llm_usage_take
--- Counts one call of today where fewer than $2 calls and $3 tokens were spent, or than the tenant has
--- set where that is less; no row where not.
+-- Counts one call of today if fewer than $2 calls and $3 tokens were spent, or than the tenant's own lower
+-- limits; else no row.
 with held as (
   select least($2::int, (s.value ->> 'calls_per_day')::int) as calls,
          least($3::bigint, (s.value ->> 'tokens_per_day')::bigint) as tokens
@@ -40,6 +40,6 @@ set calls = d.calls + excluded.calls, failed = d.failed + excluded.failed,
     input_tokens = d.input_tokens + excluded.input_tokens, output_tokens = d.output_tokens + excluded.output_tokens;
 
 -- name: llm_usage_today
--- What was spent today.
+-- The usage of today.
 select calls, failed, input_tokens, output_tokens from llm_usage_daily
 where tenant = $1 and day = (now() at time zone 'utc')::date;

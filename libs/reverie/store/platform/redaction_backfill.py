@@ -30,14 +30,14 @@ TABLES = (
     "review",
     ANSWER_TABLE,
 )
-"""The tables that hold texts, in the order in which they are gone through."""
+"""The tables that contain texts, in processing order."""
 
 CHANGE_REASON = "a secret of the vault was taken out"
 
 
 @dataclass(frozen=True)
 class BackfillRun:
-    """A way through a tenant's texts, and how far it came: a table and a row of it."""
+    """A pass over a tenant's texts, and its position: a table and a row of it."""
 
     tenant: int
     tenant_name: str
@@ -48,7 +48,7 @@ class BackfillRun:
 
 @dataclass(frozen=True)
 class RowTexts:
-    """A row's key, and all texts of it by column; `seen` tells whether they changed since."""
+    """A row's key, and all texts of it by column; `seen` detects changes since the read."""
 
     place: Any
     texts: dict[str, Any]
@@ -68,7 +68,7 @@ class RedactedRow:
 
 @dataclass(frozen=True)
 class BackfillState:
-    """How far the texts of a tenant were gone through since a secret was last put."""
+    """The progress of a tenant's redaction since a secret was last put."""
 
     requested_at: datetime
     finished: datetime | None
@@ -107,7 +107,7 @@ class RedactionBackfillStore:
         ]
 
     async def put(self, run: BackfillRun, rows: Sequence[RedactedRow]) -> bool:
-        """Puts clean texts in their place; whether none of the rows changed since it was read."""
+        """Writes redacted texts; returns whether none of the rows changed since it was read."""
         if run.table == ANSWER_TABLE:
             async with self._db.tenant_transaction(run.tenant) as connection:
                 await connection.fetch_rows(
@@ -129,7 +129,7 @@ class RedactionBackfillStore:
     async def save_progress(
         self, run: BackfillRun, looked: int, scrubbed: int, lease_seconds: float
     ) -> bool:
-        """Notes where the passage stands; False where another goes on with it."""
+        """Saves the position of a pass; False if another worker continues it."""
         is_current = await self._db.call(
             "redaction_save_progress",
             run.tenant,
@@ -143,13 +143,13 @@ class RedactionBackfillStore:
         return bool(is_current)
 
     async def finish(self, run: BackfillRun, grace_seconds: float) -> None:
-        """Ends a passage; another follows where it began before the grace was over."""
+        """Ends a pass; another follows if it began before the grace period was over."""
         await self._db.call(
             "redaction_finish", run.tenant, run.started, timedelta(seconds=grace_seconds)
         )
 
     async def load_state(self, principal: Principal) -> BackfillState | None:
-        """How far it is; None where the tenant never put a secret."""
+        """Loads the progress; None if the tenant never put a secret."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             row = await connection.fetch_row("redaction_state")
         return BackfillState(**row) if row else None

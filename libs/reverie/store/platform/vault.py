@@ -29,7 +29,7 @@ FREQUENT_WRITES = 100
 
 @dataclass(frozen=True)
 class VaultEntryInfo:
-    """What is known of an entry without its value."""
+    """The description of an entry without its value."""
 
     scope: str
     key: str
@@ -69,7 +69,7 @@ class VaultStore:
 
     @property
     def can_encrypt(self) -> bool:
-        """Whether secret values can be taken."""
+        """Whether secret values can be stored."""
         return self._cipher.newest_key_id is not None
 
     async def put(
@@ -81,7 +81,8 @@ class VaultStore:
         secret: bool,
         expected: int | None,
     ) -> int:
-        """The version written. Raises `Conflict` where the entry has not the version expected."""
+        """Writes an entry; returns the version. Raises `Conflict` if it is not at the expected
+        version."""
         ciphertext, key_id = None, None
         if secret:
             ciphertext, key_id = self._cipher.encrypt(
@@ -97,7 +98,7 @@ class VaultStore:
         return int(version)
 
     async def find(self, principal: Principal, scope: str, key: str) -> VaultEntryInfo | None:
-        """The entry without its value, where the key may read it."""
+        """Returns the entry without its value, if the key may read it."""
         row = await self._load_row(principal, scope, key)
         return None if row is None else self._parse_entry(row)
 
@@ -127,7 +128,7 @@ class VaultStore:
         return [self._parse_entry(row) for row in found]
 
     async def delete(self, principal: Principal, scope: str, key: str) -> int:
-        """Removes an entry; answers its last version. Raises `NotFound`."""
+        """Deletes an entry; returns its last version. Raises `NotFound`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             version = await run_once(
                 connection,

@@ -1,5 +1,5 @@
 -- name: vault_put
--- Writes an entry; no row where its version is not the one expected ($9; 0: it must be new).
+-- Writes an entry; no row if it is not at the expected version ($9; 0: it must be new).
 insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, actor)
 select $1, $2, $3, $4, $5, $6, $7, $8
 where coalesce($9::bigint, 0) = 0
@@ -25,7 +25,7 @@ where v.tenant = $1 and scope_matches($2, v.scope) and ($3::text is null or v.sc
 order by v.scope, v.key limit $6;
 
 -- name: vault_delete
--- Removes an entry; its version where there was one.
+-- Deletes an entry; returns its version if it existed.
 delete from vault v where v.tenant = $1 and v.scope = $2 and v.key = $3 and scope_matches($4, v.scope)
 returning v.version;
 

@@ -14,7 +14,7 @@ _BATCH_SIZE = 200
 
 @dataclass(frozen=True)
 class _SecretTable:
-    """A table that holds sealed values: how many are behind, the next of them, and to write one."""
+    """A table with encrypted values: the count on older keys, the next batch, and a write."""
 
     count_sql: str
     next_sql: str
@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class RotationResult:
-    """How many values were sealed anew, under which master key, and which no key opens."""
+    """The number of re-encrypted values, the new master key, and the values that no key opens."""
 
     count: int
     key_id: str
@@ -89,7 +89,8 @@ def _count_outstanding(url: str, table: _SecretTable, tenant: int, newest: str) 
 def _rotate_batch(
     url: str, table: _SecretTable, after: SecretLocation, cipher: SecretCipher
 ) -> tuple[int, list[SecretLocation], SecretLocation | None]:
-    """How many were sealed anew, what could not be opened, and the last place, if there was one."""
+    """Re-encrypts a batch; returns the count, the values that failed, and the last position, if
+    any."""
     tenant, skipped, last = after.tenant, list[SecretLocation](), None
     with connect_as_owner(url) as connection:
         set_tenant(connection, tenant)

@@ -27,7 +27,7 @@ class WebhookInfo:
 
 
 class WebhookStore:
-    """The webhooks of all tenants, and who may speak for a project without a key."""
+    """The webhooks of all tenants, which may write to a project without a key."""
 
     def __init__(self, database: Database, cipher: SecretCipher) -> None:
         self._db = database
@@ -35,22 +35,22 @@ class WebhookStore:
 
     @property
     def can_encrypt(self) -> bool:
-        """Whether secrets can be taken."""
+        """Whether secrets can be stored."""
         return self._cipher.newest_key_id is not None
 
     async def is_project_known(self, tenant: int, project: str) -> bool:
-        """Whether anything is known of a project."""
+        """Whether a project is known."""
         return bool(await self._db.call("project_exists", tenant, project))
 
     async def find_tenant(self, name: str) -> int | None:
-        """The number of a tenant; None where there is none of that name."""
+        """Returns the number of a tenant; None if there is no tenant of that name."""
         number = await self._db.call("tenant_find", name)
         return None if number is None else int(number)
 
     async def find(self, tenant_name: str, project: str, kind: str) -> tuple[Principal, str] | None:
-        """Who a webhook speaks for and its secret; None where none is set.
+        """Returns the principal and the secret of a webhook; None if not set.
 
-        Raises `Unavailable` where the secret's master key is missing.
+        Raises `Unavailable` if the secret's master key is missing.
         """
         found = await self._db.fetch_rows("webhook_find", tenant_name, project, kind)
         if not found:
@@ -90,7 +90,7 @@ class WebhookStore:
         return [self._parse_webhook(row) for row in found]
 
     async def delete(self, principal: Principal, project: str, kind: str) -> None:
-        """Takes a webhook's secret back. Raises `NotFound`."""
+        """Deletes a webhook's secret. Raises `NotFound`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             if not await run_once(
                 connection,
@@ -108,7 +108,7 @@ class WebhookStore:
 
 
 def create_webhook_principal(tenant: int, name: str, project: str, key_id: str) -> Principal:
-    """Who may announce the changes of one project and nothing else."""
+    """Creates a principal that may announce the changes of one project and nothing else."""
     return Principal(tenant, name, key_id, KeyRole.CI, (), (f"project/{project}",))
 
 

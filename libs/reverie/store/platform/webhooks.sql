@@ -1,5 +1,5 @@
 -- name: webhook_put
--- Sets the secret of a project's webhook; says when it was first set.
+-- Sets the secret of a project's webhook; returns when it was first set.
 insert into webhook as h (tenant, project, kind, sealed, key_id, actor)
 values ($1, $2, $3, $4, $5, $6)
 on conflict (tenant, project, kind) do update
@@ -15,5 +15,5 @@ where h.tenant = $1 and scope_matches($2, 'project/' || h.project) and ($3::text
 order by h.project, h.kind limit $6;
 
 -- name: webhook_delete
--- Takes a webhook's secret back.
+-- Deletes a webhook's secret.
 delete from webhook h where h.tenant = $1 and h.project = $2 and h.kind = $3 returning h.project;

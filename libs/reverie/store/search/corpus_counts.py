@@ -13,7 +13,7 @@ EXACT_SEARCH_LIMIT = 20_000
 """Vectors of a tenant up to which all are compared."""
 COUNT_LIMIT = 200_000
 INDEX_WALK_COST = 10_000
-"""What a walk of the index costs that meets the tenant's vectors alone, in vectors compared."""
+"""The cost of an index walk that meets the tenant's vectors alone, in vector comparisons."""
 CACHE_MINIMUM = 2_000
 CACHE_SECONDS = 30.0
 _CACHE_SIZE = 10_000
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CorpusStats:
-    """What BM25 needs of the whole: how many documents, and their mean length in words."""
+    """Corpus statistics for BM25: the number of documents, and their mean length in words."""
 
     documents: float
     mean_length: float
@@ -31,7 +31,7 @@ class CorpusStats:
 
 @dataclass(frozen=True)
 class VectorCounts:
-    """How many vectors a tenant has, `COUNT_LIMIT` at most, and how many its partition has in all.
+    """The vectors of a tenant, `COUNT_LIMIT` at most, and those of its whole partition.
 
     `partition_count` is as old as the statistics of the table.
     """
@@ -41,9 +41,10 @@ class VectorCounts:
 
     @property
     def prefers_exact_search(self) -> bool:
-        """Whether comparing all is the cheaper way: a walk of the index meets all that lie around.
+        """Whether comparing all vectors costs less than the index.
 
-        It meets the others' vectors too, so that it costs the more the less are the tenant's.
+        An index walk also meets the vectors of other tenants, so it costs more if the tenant's
+        share is small.
         """
         if self.tenant_count <= EXACT_SEARCH_LIMIT:
             return True
@@ -89,7 +90,7 @@ class CorpusCounts:
         )
 
     async def uses_vector_index(self, connection: TenantConnection) -> bool:
-        """Whether the tenant has so many vectors that they belong into the index."""
+        """Whether the tenant has enough vectors for the index."""
 
         async def counted() -> bool:
             row = await connection.fetch_row("vector_count", EXACT_SEARCH_LIMIT + 1)

@@ -1,5 +1,5 @@
 -- name: corpus
--- How many memories a tenant has, and their mean length in words: what BM25 needs.
+-- The number of a tenant's memories, and their mean length in words: the input of BM25.
 select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_length
 from memory where tenant = $1 and terms > 0;
 
@@ -9,8 +9,8 @@ select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_le
 from turn where tenant = $1 and terms > 0;
 
 -- name: vector_count
--- How many vectors a tenant has, counted up to $2, and how many the index of its partition held when
--- that was last looked at: decides between exact and approximate.
+-- The number of a tenant's vectors, counted up to $2, and of those in its partition's index by the last
+-- statistics. They decide between exact and approximate search.
 select count(*) as own, coalesce((
   select c.reltuples from pg_index i join pg_class c on c.oid = i.indexrelid
   join pg_am a on a.oid = c.relam

@@ -21,7 +21,7 @@ from reverie.store.db.names import SCHEMA
 from reverie.store.search.corpus_counts import CorpusCounts
 
 SPARSE_DIMENSIONS = 30_522
-"""Words of the vocabulary of the model whose table stands."""
+"""Words in the vocabulary of the model whose table exists."""
 
 
 def encode_sparse_vector(words: Mapping[int, float]) -> SparseVector:
@@ -38,16 +38,16 @@ DEFAULT_MODEL = "bge-small-en-v1.5"
 """The model of a tenant that was never moved to another."""
 CACHE_SECONDS = 5.0
 PRELOAD_LIMIT = 3
-"""Models that are loaded before anybody asks by them: one may take 400 MB."""
+"""Number of models that are loaded in advance: one may need 400 MB."""
 CACHE_SIZE = 1_000
-"""Tenants whose model a process knows, those looked up last: 12 KB each, for the probe."""
+"""Number of tenants whose model is cached, the last used ones: 12 KB each, for the probe."""
 
 Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class TenantModel:
-    """A model and the length of its vectors; `probe`: what it made of the probe text."""
+    """A model and the length of its vectors; `probe`: its vector of the probe text."""
 
     name: str = DEFAULT_MODEL
     dims: int = 384
@@ -82,12 +82,12 @@ class ModelMigration:
         self._url = url
 
     async def create_vector_table(self, name: str, dims: int) -> None:
-        """Makes a model's vector table where it is missing."""
+        """Creates a model's vector table if it is missing."""
         if name != DEFAULT_MODEL:
             await self._execute("call create_vector_table(%s, %s)", build_table_name(name), dims)
 
     async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> TenantModel:
-        """Notes a model that is to be filled; what was noted of it first stands."""
+        """Records a model that is to be filled; an existing record stays unchanged."""
         await self._execute(
             "update tenant set models = jsonb_build_object(%s::text, %s::jsonb) || models"
             " where id = %s",
@@ -136,7 +136,7 @@ async def load_model(connection: TenantConnection) -> TenantModel:
 
 
 async def load_model_with_probe(connection: TenantConnection) -> TenantModel:
-    """`load_model`, with what the model made of the probe text."""
+    """Loads the model as `load_model`, with its vector of the probe text."""
     found = await load_model(connection)
     return replace(found, probe=tuple(await connection.fetch_value("model_probe") or ()))
 
@@ -150,7 +150,7 @@ class EmbeddingModelStore:
         self._counts = CorpusCounts()
 
     async def get(self, tenant: int) -> TenantModel:
-        """The model of a tenant, as it stood at most `CACHE_SECONDS` ago."""
+        """Returns the model of a tenant, at most `CACHE_SECONDS` old."""
         cached_at, found = self._cache.get(tenant, (-CACHE_SECONDS, TenantModel()))
         if monotonic() - cached_at >= CACHE_SECONDS:
             async with self._db.tenant_reader(tenant) as connection:
@@ -159,29 +159,29 @@ class EmbeddingModelStore:
         return found
 
     async def preload_used(self, preload: Callable[[str], None]) -> None:
-        """Tells once of the models that most tenants were moved to."""
+        """Requests once that the models of most migrated tenants are loaded."""
         for row in await self._db.fetch_rows("models_in_use", PRELOAD_LIMIT):
             preload(row["model"])
 
     def get_cached(self, tenant: int) -> TenantModel:
-        """What `get` said of a tenant last; the first model where it was not asked."""
+        """Returns the last result of `get` for a tenant; the first model if there is none."""
         return self._cache.get(tenant, (0.0, TenantModel()))[1]
 
     async def has_chosen_model(self, tenant: int) -> bool:
-        """Whether it was ever said which model the tenant's meaning is to go by."""
+        """Whether a model was ever chosen for the tenant."""
         async with self._db.tenant_transaction(tenant) as connection:
             return await connection.fetch_row("model_active") is not None
 
     async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> TenantModel:
-        """As `ModelMigration.begin`; the vector table must stand."""
+        """Implements `ModelMigration.begin`; the vector table must exist."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_value("model_add", name, _encode_model(name, dims, probe))
         return TenantModel(name, dims)
 
     async def switch(self, tenant: int, name: str) -> None:
-        """As `ModelMigration.switch`, but for a tenant that was moved meanwhile:
+        """Implements `ModelMigration.switch`.
 
-        there that stands.
+        If the tenant was migrated in the meantime, its model stays.
         """
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_value("model_switch_lock")
@@ -189,7 +189,7 @@ class EmbeddingModelStore:
         self._cache.pop(tenant, None)
 
     async def load_sample_texts(self, tenant: int, limit: int, chars: int) -> list[str]:
-        """How the memories that came last begin."""
+        """Loads the beginnings of the newest memories."""
         async with self._db.tenant_reader(tenant) as connection:
             return [row["text"] for row in await connection.fetch_rows("model_texts", limit, chars)]
 
@@ -208,7 +208,7 @@ class EmbeddingModelStore:
         return [(active, True), *((model, False) for model in others if model.name != active.name)]
 
     async def index_vectors(self, tenant: int, model: TenantModel, limit: int) -> int:
-        """Puts some vectors, where there are many, into the index that is walked; how many."""
+        """Adds some vectors of large tenants to the HNSW index; returns the count."""
         async with self._db.tenant_reader(tenant) as connection:
             connection.vector_table = model.vector_table
             if not await self._counts.uses_vector_index(connection):
@@ -239,7 +239,7 @@ class EmbeddingModelStore:
             )
 
     async def count_vectors(self, tenant: int, model: TenantModel) -> tuple[int, int]:
-        """How many chunks have a vector, of how many."""
+        """Counts the chunks with a vector, and all chunks."""
         async with self._db.tenant_transaction(tenant) as connection:
             connection.vector_table = model.vector_table
             [row] = await connection.fetch_rows("reembed_count")

@@ -12,16 +12,16 @@ select t.model as name, (t.models -> t.model ->> 'dims')::int as dims
 from tenant t where t.id = $1 and t.model is not null;
 
 -- name: model_list
--- The embedding models that are noted of a tenant, and which of them its meaning goes by.
+-- The recorded embedding models of a tenant, and which of them is in use.
 select o.name, (o.details ->> 'dims')::int as dims, o.name = t.model as active
 from tenant t, jsonb_each(t.models) o (name, details) where t.id = $1 order by o.name;
 
 -- name: model_probe
--- What that model made of the probe text.
+-- That model's vector of the probe text.
 select t.models -> t.model -> 'probe' as probe from tenant t where t.id = $1 and t.model is not null;
 
 -- name: model_add
--- Notes a model that is to be filled; what was noted of it first stands.
+-- Records a model that is to be filled; an existing record stays unchanged.
 update tenant t set models = jsonb_build_object($2::text, $3::jsonb) || t.models where t.id = $1;
 
 -- name: model_switch_lock
@@ -33,7 +33,7 @@ select pg_advisory_xact_lock(hashtext('reverie.model'), $1);
 update tenant t set model = $2 where t.id = $1 and t.model is null and t.models ? $2;
 
 -- name: model_texts
--- How the memories that came last begin: $2 of them, $3 characters of each.
+-- The beginnings of the newest memories: $2 of them, $3 characters of each.
 select left(m.content, $3) as text from memory m
 where m.tenant = $1 and m.status = 'active' and m.kind not in ('file', 'entity')
 order by m.id desc limit $2;
@@ -47,12 +47,12 @@ where c.tenant = $1 and c.no > $2 and not exists (
 order by c.no limit $3;
 
 -- name: reembed_count
--- How many chunks there are, and how many of them a model has vectors of.
+-- The number of chunks, and of those with vectors of a model.
 select (select count(*) from chunk c where c.tenant = $1) as chunks,
        (select count(*) from vec_bge_small_en_v1_5 v where v.tenant = $1) as done;
 
 -- name: reembed_put
--- Puts the vector of a chunk that still stands.
+-- Stores the vector of a chunk that still exists.
 insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
 select $1, c.no, $3 from chunk c where c.tenant = $1 and c.no = $2 for key share
 on conflict do nothing;

@@ -20,14 +20,17 @@ from reverie.store.search.tenant_cache import CacheKey, TenantCache
 MIN_MEMORIES = 2_000
 """Memories from which on postings are kept."""
 MAX_POSTINGS = 10_000_000
-"""Postings of a tenant up to which they are kept: they come in one value, of 14 bytes each."""
+"""Maximum postings of a cached tenant: they are read as one value, of 14 bytes each."""
 POSTING_BYTES = 6
 PART_SIZE = 1 << 18
 CHANGED_SHARE, MAX_CHANGED = 50, 1_000
-"""Memories whose words have changed since, one in so many: with more, Postgres does all of it,
-which is quicker then. With half as many all is read again."""
+"""Largest share of memories with changed words, one in so many.
+
+With more, Postgres runs the whole search, which is faster then. With half as many, the cache is
+read again.
+"""
 MAX_AGE_SECONDS = 600.0
-"""What is older is read again, for what was deleted and what an operator mended."""
+"""Maximum age of the cache, because of deletions and manual repairs."""
 TABLE = "posting_entry"
 
 _POSTING = np.dtype([("doc", ">i8"), ("tf", ">i2"), ("len", ">i4")])
@@ -47,13 +50,13 @@ class TopDocuments(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentScores:
-    """The score of each document, 0 where it holds none of the words."""
+    """The score of each document, 0 if it contains none of the words."""
 
     docs: IntArray
     scores: ScoreArray
 
     def top(self, count: int | None = None) -> TopDocuments:
-        """The best `count` (None: all that have any), ties by document."""
+        """Returns the best `count` (None: all with a score), ties by document."""
         found = np.flatnonzero(self.scores)
         complete = count is None or len(found) <= count
         if count is not None and not complete:
@@ -65,11 +68,11 @@ class DocumentScores:
 
 @dataclass
 class CachedPostings:
-    """A tenant's postings as they were in one snapshot of one table, `source`.
+    """A tenant's postings in one snapshot of one table, `source`.
 
-    `since`: the oldest transaction under way then. `docs` and `lengths` in words: of each document.
-    Of the term `terms[i]`, in order, the postings from `begins[i]` to `ends[i]` tell the
-    `doc_indexes` of documents and how often it occurs there.
+    `since`: the oldest transaction running then. `docs` and `lengths` (in words): of each document.
+    The postings of the term `terms[i]` are those from `begins[i]` to `ends[i]`: the `doc_indexes`
+    and the occurrences in each.
     """
 
     source: str
@@ -92,11 +95,11 @@ class CachedPostings:
 
     @property
     def max_changed(self) -> int:
-        """How many may have changed; a power of two, for it is part of a statement."""
+        """Maximum number of changed memories; a power of two, because it is part of a statement."""
         return min(MAX_CHANGED, 1 << (len(self.docs) // CHANGED_SHARE).bit_length())
 
     def find_postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
-        """The places of the documents that hold a term, and how often each does."""
+        """Returns the indexes of documents with a term, and its occurrences in each."""
         position = int(np.searchsorted(self.terms, term))
         if position == len(self.terms) or self.terms[position] != term:
             return self.doc_indexes[:0], self.frequencies[:0]
@@ -175,7 +178,7 @@ class PostingCache(TenantCache[CachedPostings]):
     async def score(
         self, connection: TenantConnection, text: str, corpus: CorpusStats
     ) -> DocumentScores | None:
-        """What the prepared question says of each document; None where what is kept cannot tell."""
+        """Scores each document for the prepared question; None if the cache cannot decide."""
         if not self._is_worthwhile(connection, corpus):
             return None
         key = (connection.id, TABLE)
@@ -198,7 +201,7 @@ class PostingCache(TenantCache[CachedPostings]):
         return fits and self._db.is_frequent_reader(connection.id)
 
     def _is_current(self, key: CacheKey, cached: CachedPostings, row: asyncpg.Record) -> bool:
-        """Whether the table is the one that was read, and little has changed since."""
+        """Whether the table is the one that was read, and few memories have changed since."""
         if not row["same"]:
             self._drop(key)
             return False

@@ -15,11 +15,11 @@ from (
 ) t;
 
 -- name: posting_changes
--- The terms of the question $2, and whose words have changed, $5 memories at most, by transactions from
--- $3 on; of these the postings of the terms. `same`: whether the table is $4, on a server that was not
--- started anew. What a backup brought back may name a transaction yet to come.
--- Where an entry may lie is reckoned in `fresh`: under row-level security a shift, which might leak, would
--- keep the index from being asked, and all postings of a term would be read for each document.
+-- The terms of the question $2, and the memories with changed words, $5 at most, by transactions from $3 on;
+-- of these the postings of the terms. `same`: whether the table is $4, on a server that was not restarted.
+-- Rows restored from a backup may have a future transaction number. The bounds of an entry are computed in
+-- `fresh`: under row-level security a shift is not leakproof and would prevent the use of the index. All
+-- postings of a term would then be read for each document.
 with term as materialized (
   select distinct term_hash(l) as no from unnest(tsvector_to_array(to_tsvector('english', $2))) l
 ), fresh as materialized (

@@ -16,20 +16,20 @@ from reverie.domain.graph.pagerank import EdgesByKind, NodeRanks, WeightedEdges
 from reverie.store.db.database import Database
 
 RANK_TOLERANCE = 1e-7
-"""Ranks that moved less than this stay as they stand: else every edge would rewrite them all."""
+"""Smaller changes of a rank are not written: else every edge would rewrite all ranks."""
 WRITE_BATCH_SIZE = 1000
 READ_BATCH_SIZE = 10_000
-"""Edges that are read, and reckoned with, at once."""
+"""Edges that are read and processed at once."""
 
 _EDGE = np.dtype([("source", ">i8"), ("target", ">i8"), ("weight", ">f4")])
 """As `rank_edges` puts them together."""
 _RANK = np.dtype([("node", ">i8"), ("rank", ">f4")])
-"""As `ranks_stored` does; no number where the memory has moved to another scope."""
+"""Row format of `ranks_stored`; NaN if the memory has moved to another scope."""
 
 
 @dataclass(frozen=True)
 class EdgeSnapshot:
-    """A tenant's edges, as they stood after the changes that are told of."""
+    """A tenant's edges, after the changes listed in `changes`."""
 
     changes: list[int]
     edges: EdgesByKind
@@ -46,8 +46,10 @@ class RankStore:
         return [row["tenant"] for row in await self._db.fetch_rows("ranks_due", limit)]
 
     async def load_edges(self, tenant: int) -> EdgeSnapshot:
-        """What the ranks are computed from. The changes are read first: edges that come between
-        are told of again."""
+        """Loads the edges for the ranks.
+
+        The changes are read first: edges added in between are reported again.
+        """
         async with self._db.tenant_transaction(tenant) as connection:
             changes = await connection.fetch_rows("rank_changes")
             edges = await connection.fetch_rows("rank_edges", READ_BATCH_SIZE)
@@ -55,7 +57,7 @@ class RankStore:
         return EdgeSnapshot([row["no"] for row in changes], parts)
 
     async def put(self, tenant: int, ranked: NodeRanks, changes: Sequence[int]) -> None:
-        """Stores the ranks, and that they hold these changes."""
+        """Stores the ranks, and the changes that they include."""
         async with self._db.tenant_transaction(tenant) as connection:
             stored = np.frombuffer(await connection.fetch_value("ranks_stored") or b"", _RANK)
             await connection.fetch_rows(
@@ -72,7 +74,10 @@ def _decode_edges(raw: bytes) -> WeightedEdges:
 
 
 def _find_changed_ranks(stored: NDArray[np.void], ranked: NodeRanks) -> NodeRanks:
-    """Those whose rank is not stored as it is, nearly; `stored` ascends as they do."""
+    """Ranks that differ from the stored ones by more than the tolerance.
+
+    `stored` is in ascending order, as the new ranks are.
+    """
     previous = np.full(len(ranked.nodes), np.nan)
     _, ours, theirs = np.intersect1d(ranked.nodes, stored["node"], True, return_indices=True)
     previous[ours] = stored["rank"][theirs]
@@ -107,7 +112,7 @@ class UsageStore:
     async def record(self, tenant: int, reads: Sequence[str], uses: Sequence[UsageRecord]) -> int:
         """Boosts the memories that `reads` covers and, less, their neighbours.
 
-        Answers how many uses were new.
+        Returns the number of new uses.
         """
         pairs = list(
             dict.fromkeys((use.used_by, memory) for use in uses for memory in use.memories)

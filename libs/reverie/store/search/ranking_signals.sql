@@ -1,11 +1,10 @@
 -- name: rank_changes
--- What was told of changed edges so far.
+-- The changes of edges reported so far.
 select no from edge_change where tenant = $1;
 
 -- name: rank_edges
--- The open edges between memories that were not forgotten, in parts of one kind and at most $2: the
--- numbers of their ends and the weight of each, 20 bytes, one after another; files, entities and
--- topics are none.
+-- The open edges between memories that were not deleted, in parts of one kind and at most $2. Each has the
+-- numbers of its ends and its weight, 20 bytes, one after another; files, entities and topics are left out.
 select n.kind,
        string_agg(int8send(n.src) || int8send(n.dst) || float4send(n.weight), ''::bytea) as edges
 from (
@@ -22,8 +21,8 @@ group by n.kind, n.part
 order by n.kind, n.part;
 
 -- name: ranks_stored
--- The numbers of memories and their ranks, 12 bytes, one after another; no number is the rank of one
--- that stands in another scope than it was ranked in.
+-- The numbers of memories and their ranks, 12 bytes, one after another. The rank is NaN if the memory is now
+-- in another scope than at the ranking.
 select string_agg(int8send(m.doc)
     || float4send(case when r.scope = m.scope then r.rank else 'NaN' end), ''::bytea order by m.doc)
 from memory_rank r join memory m on m.tenant = $1 and m.id = r.memory
@@ -39,11 +38,11 @@ order by m.id
 on conflict (tenant, memory) do update set rank = excluded.rank, scope = excluded.scope, at = now();
 
 -- name: ranks_delete
--- Ranks of memories that have no edges any more, by their numbers, and of those that are gone.
+-- Ranks of memories without edges, by their numbers, and of deleted ones.
 delete from memory_rank r where r.tenant = $1 and (
   r.memory in (select m.id from unnest($2::bigint[]) n (doc) join memory m on m.tenant = $1 and m.doc = n.doc)
   or not exists (select from memory m where m.tenant = $1 and m.id = r.memory));
 
 -- name: rank_changes_delete
--- The changes that the stored ranks hold.
+-- The changes that the stored ranks include.
 delete from edge_change where tenant = $1 and no = any($2::bigint[]);

@@ -1,4 +1,4 @@
-"""Stores how recalls came to their answers, for a short time."""
+"""Stores traces of recalls for a short time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _COMPRESSION_LEVEL = 1
 
 @dataclass(frozen=True)
 class RecallTraceRecord:
-    """A trace of one recall. `trace`: that of the request, which may have led to several.
+    """A trace of one recall. `trace`: that of the request, which may contain several recalls.
 
-    `agent`: whose turns were looked through, None for all. `asked`: how the question was read, and
-    what else was asked. `told`: how the answer came about, ids and numbers, no texts; not in pages.
+    `agent`: the agent whose turns were searched, None for all. `asked`: the parsed question and the
+    other parameters. `told`: how the result was computed, ids and numbers, no texts; not in pages.
     """
 
     id: UUID
@@ -53,10 +53,10 @@ class RecallTraceStore:
             await connection.fetch_rows("traces_trim", limit)
 
     async def find(self, principal: Principal, trace_id: UUID) -> list[RecallTraceRecord]:
-        """The traces under an id, their own or their request's, newest first.
+        """Returns the traces of an id, their own or their request's, newest first.
 
-        Raises `NotFound` where there is none whose scopes are all readable; a key that is bound
-        to an agent sees those of its own recalls.
+        Raises `NotFound` if there is none whose scopes are all readable. A key that is bound to an
+        agent sees those of its own recalls.
         """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             found = await connection.fetch_rows(
@@ -69,7 +69,7 @@ class RecallTraceStore:
     async def page(
         self, principal: Principal, below: UUID | None, limit: int, session: UUID | None
     ) -> list[RecallTraceRecord]:
-        """Traces that may be seen, newest first; of one session where it is given."""
+        """Lists visible traces, newest first; of one session if given."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             found = await connection.fetch_rows(
                 "trace_list", list(principal.reads), principal.agent, below, session, limit
@@ -77,7 +77,7 @@ class RecallTraceStore:
         return [_parse_trace(row) for row in found]
 
     async def sweep(self, seconds: float) -> int:
-        """Forgets traces older than that, of all tenants; says how many."""
+        """Deletes older traces, of all tenants; returns the count."""
         age = timedelta(seconds=seconds)
         return int(await self._db.call("delete_old_rows", "recall_trace", age))
 

@@ -14,7 +14,7 @@ START_ID = UUID(int=0)
 
 @dataclass(frozen=True)
 class MemoryText:
-    """What the words of a memory are made of."""
+    """The source text of a memory's words."""
 
     id: UUID
     key: str | None
@@ -24,7 +24,7 @@ class MemoryText:
 
 @dataclass(frozen=True)
 class TurnContent:
-    """What the words of a turn are made of."""
+    """The source text of a turn's words."""
 
     id: UUID
     role: str
@@ -43,7 +43,7 @@ class ReindexStore:
             return await connection.fetch_value("reindex_position_get", part) or START_ID
 
     async def save_position(self, tenant: int, part: str, after: UUID | None) -> None:
-        """Notes how far a part came; None: it is over."""
+        """Saves the position of a part; None: it is finished."""
         async with self._db.tenant_transaction(tenant) as connection:
             if after is None:
                 await connection.fetch_rows("reindex_position_delete", part)
@@ -67,7 +67,7 @@ class ReindexStore:
             ]
 
     async def count_rows(self, tenant: int) -> tuple[int, int]:
-        """How many memories and turns there are to go through."""
+        """Counts the memories and turns to process."""
         async with self._db.tenant_transaction(tenant) as connection:
             return await connection.fetch_value(
                 "reindex_memory_count"
@@ -91,7 +91,7 @@ class ReindexStore:
             await connection.fetch_rows("reindex_sweep_turns")
 
     async def delete_orphan_vectors(self, tenant: int) -> None:
-        """Removes vectors and chunks of what is no more."""
+        """Deletes vectors and chunks of deleted memories."""
         async with self._db.tenant_transaction(tenant) as connection:
             await load_model(connection)
             await connection.fetch_rows("reindex_sweep_vectors")

@@ -32,15 +32,15 @@ from reverie.store.search.posting_cache import DocumentScores, PostingCache
 from reverie.store.search.vector_cache import VectorCache
 
 LOOKUP_FACTOR = 4
-"""How many times the memories asked for the best are, before all are looked at."""
+"""Number of candidates per requested memory before all are searched."""
 
 
 @dataclass(frozen=True)
 class SearchFilter:
-    """What a search may return: readable scope patterns, statuses, kinds (None: all).
+    """The filter of a search: readable scope patterns, statuses, kinds (None: all).
 
-    `tags`: all of them; `files`: touching one of them by its whole path; `since` to `until`: when
-    it was true, or written; `valid_at`: a moment at which it was true.
+    `tags`: all of them; `files`: touches one of them by its whole path; `since` to `until`: when it
+    was true, or written; `valid_at`: a moment at which it was true.
     """
 
     scopes: Sequence[str]
@@ -55,7 +55,7 @@ class SearchFilter:
 
     @property
     def extra_conditions(self) -> dict[str, Any] | None:
-        """What the SQL function `wanted` reads; None where nothing of it is asked."""
+        """Conditions for the SQL function `wanted`; None if there are none."""
         lists = {"tiers": self.tiers, "tags": self.tags, "files": self.files}
         times = {"since": self.since, "until": self.until, "valid_at": self.valid_at}
         conditions: dict[str, Any] = {
@@ -102,7 +102,7 @@ class SearchStore:
         limit: int,
         until: datetime | None = None,
     ) -> list[TurnHit]:
-        """Turns by BM25, of one agent (None: any), none after `until`."""
+        """Searches turns by BM25, of one agent (None: any), up to `until`."""
         async with self._db.tenant_reader(principal.tenant) as connection:
             corpus = await self._counts.count_turns(connection)
             found = await connection.fetch_rows(
@@ -125,7 +125,7 @@ class SearchStore:
         limit: int,
         vector_table: str = DEFAULT_VECTOR_TABLE,
     ) -> list[SearchHit]:
-        """Memories by cosine of their nearest chunk: exact where few vectors are to be compared.
+        """Searches memories by cosine of their nearest chunk; exact if few vectors are compared.
 
         `vector_table`: the table of the model that made the vector.
         """
@@ -179,7 +179,8 @@ class SearchStore:
         filters: SearchFilter,
         by_name: NamedCandidates = NO_NAMED_CANDIDATES,
     ) -> dict[UUID, RecallCandidate]:
-        """Those of `ids` that the filter lets through, and of `by_name` what may hold a name."""
+        """Loads candidates of `ids` that pass the filter, and of `by_name` those that may contain a
+        name."""
         name_args = (
             (list(by_name.ids), list(select_minimal_names(tuple(by_name.names))))
             if by_name.ids
@@ -234,7 +235,7 @@ async def _look_up_documents(
 async def _search_words(
     connection: TenantConnection, args: tuple[object, ...], limit: int, documents: float
 ) -> list[asyncpg.Record]:
-    """The best by words, looked for among few first; among all where that is too few."""
+    """Returns the best by words: searches few candidates first, all if these are too few."""
     first_limit = LOOKUP_FACTOR * limit
     found = await connection.fetch_rows("search_words", *args, first_limit)
     if len(found) < limit and first_limit < documents:
@@ -247,7 +248,7 @@ async def _search_words(
 async def _search_nearest(
     connection: TenantConnection, args: tuple[object, ...], limit: int, count: int
 ) -> list[asyncpg.Record]:
-    """The nearest memories, looked for among few chunks first; among all where that is too few."""
+    """Returns the nearest memories: searches few chunks first, all if these are too few."""
     first_limit = LOOKUP_FACTOR * limit
     found = await connection.fetch_rows("search_vectors_exact", *args, first_limit)
     if len(found) < limit and first_limit < 2 * count:

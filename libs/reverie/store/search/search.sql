@@ -50,8 +50,7 @@ cross join lateral (
 order by g.place limit $6;
 
 -- name: search_turn_words
--- BM25 over turns of sessions that the grants $3 cover and that agent $4 (null: any) had, none after
--- $8 (null: up to now).
+-- BM25 over turns of sessions that the grants $3 cover, of agent $4 (null: any), up to $8 (null: now).
 with term as materialized (
   select t.no, 2.2::float8
     * ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
@@ -78,9 +77,9 @@ from scored s cross join lateral (
 order by s.score desc, s.doc limit $7;
 
 -- name: search_vectors_exact
--- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8
--- nearest chunks half are looked up, from the nearest on, as far as they may be answered.
--- The distance is reckoned below the sort: else whole vectors would be sorted.
+-- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8 nearest
+-- chunks half are looked up, from the nearest on, if they may be returned. The distance is computed below the
+-- sort: else whole vectors would be sorted.
 select f.id, max(f.score) as score
 from (
   select m.id, (1 - n.d)::float8 as score
@@ -100,7 +99,7 @@ from (
 group by f.id order by score desc, f.id limit $5;
 
 -- name: search_sparse
--- Of memories already found, those whose chunks have weighted words, by the best inner product.
+-- Among given memories, those whose chunks have weighted words, by the best inner product.
 select c.memory as id, max(-(v.v <#> $2))::float8 as score, true as whole, count(*) > 1 as long
 from unnest($3::uuid[]) s (id)
 cross join lateral (
@@ -143,8 +142,8 @@ select n.id, max(n.score) as score from (
 group by n.id order by score desc, n.id limit $5;
 
 -- name: edges_around
--- The strongest $4 open edges of each memory of a list to memories that may be read; files are none.
--- The two memories before and after in a session are edges too, the second of half the weight.
+-- The strongest $4 open edges of each memory of a list to readable memories, without files. The two memories
+-- before and after in a session are edges too, the second of half the weight.
 select s.id as near, e.other as far, e.kind, e.weight
 from unnest($2::uuid[]) s (id)
 cross join lateral (
@@ -185,7 +184,7 @@ where me.session is not null;
 -- hold one of the names $8; what letters beyond ASCII are as small ones, who asks must tell.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
        m.created, m.confirmed, m.valid_from, m.superseded_by,
-       -- Asked only where it counts: an orphan is no orphan while it is young.
+       -- Checked only if it matters: a young memory does not count as an orphan.
        m.created > now() - interval '30 days' or coalesce(
          (select true from edge e where e.tenant = $1 and e.src = m.id
             and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),

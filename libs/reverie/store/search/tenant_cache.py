@@ -18,10 +18,12 @@ log = structlog.get_logger("reverie.store")
 
 RELOAD_SECONDS = 30.0
 RETRY_SECONDS = 5.0
-"""How long after it was read something is read again: what is kept, and what is not."""
+"""Seconds after which a cached entry is read again, and one that was not cached."""
 LOAD_SHARE = 50
-"""Reading one thing anew takes at most one part in so many of the time; so does reading what there
-is no room for, in all."""
+"""Rereading an entry takes at most one part in so many of the time.
+
+So do all reads of entries that do not fit into the cache.
+"""
 POSTPONED_LIMIT = 1_000
 """Of how many it is known when they may be read again."""
 
@@ -30,7 +32,7 @@ CacheKey = tuple[int, str]
 
 
 class SizedData(Protocol):
-    """What can be kept."""
+    """Data that can be cached."""
 
     @property
     def nbytes(self) -> int: ...
@@ -52,10 +54,10 @@ class TenantCache(ABC, Generic[K]):
 
     @abstractmethod
     async def _load(self, key: CacheKey) -> K | None:
-        """What is to be kept now; None where that is not worth it."""
+        """Loads the data; None if it is not worth caching."""
 
     def _lookup(self, key: CacheKey) -> K | None:
-        """What is kept; where that is nothing, it is read soon."""
+        """Returns the cached data; if missing, requests a read."""
         entry = self._entries.get(key)
         if entry is None:
             self._request(key)
@@ -76,7 +78,7 @@ class TenantCache(ABC, Generic[K]):
         return key in self._entries or time.monotonic() >= self._full_until
 
     async def run(self) -> None:
-        """Reads what is wanted, beside the requests. A background task."""
+        """Reads requested data outside of requests. A background task."""
         while True:
             await self._pending_event.wait()
             await self._load_next()
@@ -129,7 +131,7 @@ class TenantCache(ABC, Generic[K]):
         return not evicted
 
     def _find_evictions(self) -> Iterator[CacheKey]:
-        """Those that asked longest ago, as far as there is no room for them."""
+        """Returns the entries used longest ago that exceed the capacity."""
         excess = sum(entry.nbytes for entry in self._entries.values()) - self._capacity
         for key, entry in self._entries.items():
             if excess <= 0:

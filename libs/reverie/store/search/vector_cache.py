@@ -19,15 +19,15 @@ MIN_VECTORS = 2_000
 """Vectors from which on they are kept: fewer are compared as quickly as candidates looked up."""
 MAX_VECTORS = 20_000
 BYTES_PER_VECTOR = 1_560
-"""What a vector of 384 numbers takes, with its chunk and its memory."""
+"""Bytes of a vector of 384 numbers, with its chunk and its memory."""
 CANDIDATE_COUNTS = (128, 512)
-"""How many candidates are looked up: more where the first were too few, then all are compared."""
+"""Numbers of candidates to look up: a larger one if the first was too small, then all."""
 RESET_INTERVAL = 64
-"""After so many searches it is found out anew how many are enough."""
+"""Searches after which the sufficient number of candidates is determined again."""
 MAX_NEW_VECTORS = 200
-"""What came since, in vectors, from which on all are read again."""
+"""Number of new vectors after which all are read again."""
 COSINE_TOLERANCE = 1e-5
-"""By how much a cosine may differ whose sum is reckoned in another order."""
+"""Maximum difference of a cosine that is summed in another order."""
 
 Vector = NDArray[np.float32]
 
@@ -77,10 +77,11 @@ class VectorCache(TenantCache[CachedVectors]):
     async def search(
         self, connection: TenantConnection, vector: Vector, args: Sequence[Any], vector_count: int
     ) -> list[tuple[UUID, float]]:
-        """The nearest memories with their cosines, best first; none where what is kept cannot tell.
+        """Returns the nearest memories with their cosines, best first; None if the cache cannot
+        decide.
 
-        `args`: those of `search_vectors_exact` up to what else is asked of a memory;
-        `vector_count`: how many vectors the tenant has.
+        `args`: the arguments of `search_vectors_exact` up to the extra conditions; `vector_count`:
+        the tenant's number of vectors.
         """
         cached = self._find_cached(connection, vector_count)
         scopes, limit, is_filtered = tuple(args[1]), args[3], args[4] or args[5]
@@ -104,7 +105,7 @@ class VectorCache(TenantCache[CachedVectors]):
         return []
 
     def _is_current(self, connection: TenantConnection, found: Sequence[asyncpg.Record]) -> bool:
-        """Whether the table is the one that was read; notes how much has come since."""
+        """Whether the table is the one that was read; records the number of new vectors."""
         name = (connection.id, connection.vector_table)
         if not found[0]["same"]:
             self._drop(name)
@@ -114,9 +115,9 @@ class VectorCache(TenantCache[CachedVectors]):
         return True
 
     def _find_cached(self, connection: TenantConnection, vector_count: int) -> CachedVectors | None:
-        """What is kept of a tenant of `vector_count` vectors;
+        """Returns the cached vectors of a tenant with `vector_count` vectors.
 
-        None where it is not worth it, or not yet.
+        None if caching is not worthwhile, or not done yet.
         """
         fits = (
             MIN_VECTORS <= vector_count <= MAX_VECTORS

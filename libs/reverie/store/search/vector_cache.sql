@@ -1,7 +1,8 @@
 -- name: search_vectors_candidates
--- The same of the chunks $6 of the memories $9, the nearest when the table $8 was read, and of all that came
--- since: `fresh` of them, by transactions from $7 on. A chunk is of one memory for good. What a backup brought back may name some yet to come.
--- One row at least tells whether that table is still there, on a server that was not started anew.
+-- As above, for the chunks $6 of the memories $9, the nearest when the table $8 was read, and all new ones:
+-- `fresh` of them, by transactions from $7 on. A chunk never changes its memory. Rows restored from a backup
+-- may have a future transaction number. At least one row is returned, which states whether the table still
+-- exists, on a server that was not restarted.
 with s as materialized (
   select pg_postmaster_start_time() || ' ' || 'vec_bge_small_en_v1_5'::regclass::oid = $8 as same
 ), fresh as materialized (

@@ -24,7 +24,7 @@ class ActiveMemorySetStore:
         self._cache: OrderedDict[tuple[int, UUID], ActiveMemorySet] = OrderedDict()
 
     async def get(self, principal: Principal, session: UUID) -> ActiveMemorySet:
-        """What the session was given; nothing where it has not asked yet."""
+        """Returns the memories given to the session; empty if it has not asked yet."""
         cached = self._cache.get((principal.tenant, session), ActiveMemorySet())
         async with self._db.tenant_transaction(principal.tenant) as connection:
             row = await connection.fetch_row(
@@ -37,9 +37,9 @@ class ActiveMemorySetStore:
         return self._put_in_cache(principal, session, _parse_active_set(row))
 
     async def put(self, principal: Principal, session: UUID, new: ActiveMemorySet) -> bool:
-        """Stores a set made of what `get` gave; False where another was faster.
+        """Stores a set derived from the result of `get`; False if another write was faster.
 
-        It does not wait for the disk: of one that is lost, something is given a second time.
+        It does not wait for the disk: if one is lost, some memories are given a second time.
         """
         entries = list(new.delivered.values())
         async with self._db.tenant_transaction(principal.tenant, durable=False) as connection:

@@ -22,16 +22,16 @@ from reverie.store.sessions.summaries import remove_outdated_lines
 INJECTED_KINDS = tuple(kind.value for kind, how in KIND_POLICIES.items() if how.in_session_context)
 
 CENTRAL_MEMORY_LIMIT = 5
-"""How many memories are shown because much of the graph leans on them, whatever their kind."""
+"""Number of memories shown because of their rank in the graph, of any kind."""
 
 MEMORIES_PER_KIND = 50
-"""How many memories of a kind are read, the newest."""
+"""Number of memories read of each kind, the newest."""
 
 FILE_MEMORY_LIMIT = 20
-"""How many memories the open files may call for."""
+"""Number of memories shown for open files."""
 
 CAUSE_LIMIT = 3
-"""How many files are named that made memories doubtful."""
+"""Number of files listed whose changes made memories doubtful."""
 
 _SETTING = "context"
 """Under which name a project sets its budgets."""
@@ -51,10 +51,10 @@ class ContextStore:
         files: Sequence[str] = (),
         per_kind: int = MEMORIES_PER_KIND,
     ) -> ContextInput:
-        """What may be shown, and the budgets that the project has set.
+        """Loads the candidates for a session's context, and the budgets of the project.
 
-        Pinned and injected memories, `per_kind` of a kind, stale ones, what the open `files` call
-        for, summaries and the latest session.
+        Pinned and injected memories, `per_kind` of a kind, stale ones, those of the open `files`,
+        summaries and the latest session.
         """
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows(
@@ -110,16 +110,16 @@ class ContextStore:
             return await _find_file_memories(connection, scopes, project, files)
 
     async def load_budgets(self, principal: Principal, project: str) -> ContextBudgets:
-        """The budgets of a project; what it has not set is as the default says."""
+        """Returns the budgets of a project; defaults for those not set."""
         async with self._db.snapshot(principal.tenant) as connection:
             return await _load_budgets(connection, project)
 
     async def set_budgets(
         self, principal: Principal, project: str, changes: dict[str, int] | None
     ) -> ContextBudgets:
-        """Changes some of the budgets of a project; None takes all back to the default.
+        """Changes some of the budgets of a project; None resets all to the default.
 
-        Raises `Invalid` naming what does not fit.
+        Raises `Invalid` naming the invalid field.
         """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             values = await update_setting(connection, project, _SETTING, changes)

@@ -38,8 +38,8 @@ where id = any(array(
 order by staleness desc, id desc;
 
 -- name: context_stale_causes
--- The files whose changes make the memories of $2 doubtful, by how much: how long ago in seconds, and how
--- many memories of each kind.
+-- The files whose changes make the memories of $2 doubtful, most doubtful first: the age in seconds, and the
+-- number of memories of each kind.
 select c.path, min(c.ago) as ago, jsonb_object_agg(c.kind, c.many) as kinds
 from (
   select s.path, m.kind, count(distinct m.id) as many, max(s.score) as score,

@@ -13,7 +13,7 @@ from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.store.db.database import Database, update_setting
 
 ALL_PROJECTS = "*"
-"""What is set for this project holds for all scopes of the tenant."""
+"""The settings of this project apply to all scopes of the tenant."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DreamRunRecord:
 
 @dataclass(frozen=True)
 class DigestedSession:
-    """What of a session a run digested: ordinals from `first` to `last`."""
+    """The part of a session that a run digested: ordinals from `first` to `last`."""
 
     session: UUID
     turns: int
@@ -56,7 +56,7 @@ class DigestedSession:
 
 @dataclass(frozen=True)
 class DreamDecisionRecord:
-    """What became of one thing; `content` and `status` are those of the memory now."""
+    """The decision about one item; `content` and `status` are the current ones of the memory."""
 
     number: int
     outcome: str
@@ -134,7 +134,7 @@ class DreamRunStore:
         return int(await self._db.call("delete_old_rows", "dream_decision", age))
 
     async def get_tenant_name(self, tenant: int) -> str | None:
-        """The name of a tenant; None where there is none of that number."""
+        """The name of a tenant; None if there is no tenant with that number."""
         return await self._db.get_tenant_name(tenant)
 
     async def list_decisions(
@@ -165,14 +165,14 @@ class DreamLimitStore:
         self._db = database
 
     async def load(self, tenant: int, project: str) -> dict[str, float]:
-        """What is set for a project; what is not is left out."""
+        """Loads the settings of a project; omits unset ones."""
         async with self._db.tenant_transaction(tenant) as connection:
             return await connection.fetch_value("setting_get", project, "dream") or {}
 
     async def update(
         self, tenant: int, project: str, changes: Mapping[str, float] | None, base: DreamThresholds
     ) -> dict[str, float]:
-        """Sets some anew; None takes all back. Raises `Invalid` naming what does not fit."""
+        """Updates some settings; None resets all. Raises `Invalid` naming the invalid field."""
         async with self._db.tenant_transaction(tenant) as connection:
             values = await update_setting(connection, project, "dream", changes)
             base.with_changes(values)
@@ -182,7 +182,7 @@ class DreamLimitStore:
 def combine_limits(
     base: DreamThresholds, settings: Sequence[Mapping[str, float]]
 ) -> DreamThresholds:
-    """The limits that hold where later settings go over earlier ones."""
+    """Combines limits; later settings override earlier ones."""
     limits = base
     for overrides in settings:
         limits = limits.with_changes(overrides)

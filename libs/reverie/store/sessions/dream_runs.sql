@@ -1,11 +1,11 @@
 -- name: dream_digested_sessions
--- How much of each session a run digested.
+-- The part of each session that a run digested.
 select session, count(*) as turns, sum(length(content)) as chars, min(ordinal) as first_ordinal,
        max(ordinal) as last_ordinal
 from turn where tenant = $1 and session = any($3) and run = $2 group by session order by session;
 
 -- name: dream_decisions
--- Why a run decided what it did, in order after a number, with the memories as they stand.
+-- The decisions of a run with their reasons, in order after a number, with the current memories.
 select d.no as number, d.outcome, d.kind, d.memory, d.session, d.turns, d.reason, m.status,
        left(m.content, 400) as content
 from dream_decision d

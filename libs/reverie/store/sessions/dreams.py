@@ -26,12 +26,12 @@ from reverie.store.db.idempotency import retry_on_conflict
 
 START_ID = UUID(int=0)
 REASON_REQUESTED = "asked"
-"""The reason of a dream that somebody asked for: it takes open topics too."""
+"""The reason of a requested dream, which includes open topics."""
 
 
 @dataclass(frozen=True)
 class DreamLease:
-    """A worker's hold on a scope. Every write names its epoch and fails when it was lost."""
+    """A worker's lease on a scope. Every write names its epoch and fails if the lease was lost."""
 
     tenant: int
     tenant_name: str
@@ -79,7 +79,7 @@ class DreamQueueLengths:
 
 @dataclass(frozen=True)
 class ExistingMatch:
-    """A memory that stands, and how a new one stands to it: the same, refined or contradicting."""
+    """An existing memory, and its relation to a new one: the same, refined or contradicting."""
 
     id: UUID
     version: int
@@ -87,13 +87,13 @@ class ExistingMatch:
     reason: str
 
     def encode(self) -> dict[str, Any]:
-        """As the store takes it."""
+        """Encodes the item for the store."""
         return {**vars(self), "id": str(self.id)}
 
 
 @dataclass(frozen=True)
 class PromotedMemory:
-    """A memory whose branch was merged: promoted, or superseded where the project had the same."""
+    """A memory of a merged branch: promoted, or superseded if the project had the same."""
 
     memory: UUID
     kind: str
@@ -116,10 +116,10 @@ class DreamStore:
         headers: Mapping[str, str],
         silent_seconds: float | None = None,
     ) -> tuple[Literal["queued", "running"], OutgoingEvent]:
-        """Asks for a dream over a scope. Answers its state and the ticket to publish.
+        """Requests a dream over a scope. Returns its state and the ticket to publish.
 
-        Sessions that were silent for `silent_seconds` have no open topic; none has, where somebody
-        asked.
+        Sessions that were silent for `silent_seconds` have no open topic; in a user's request, no
+        session has one.
         """
         if reason == REASON_REQUESTED:
             silent_seconds = 0.0
@@ -137,12 +137,12 @@ class DreamStore:
         return status, ticket
 
     async def claim(self, worker: str, lease_seconds: float) -> DreamLease | None:
-        """The fairest due job of all tenants, or None."""
+        """Claims the fairest due job of all tenants, or returns None."""
         found = await self._db.fetch_rows("dream_claim", worker, timedelta(seconds=lease_seconds))
         return DreamLease(**found[0]) if found else None
 
     async def renew(self, lease: DreamLease, lease_seconds: float) -> bool:
-        """Keeps the lease alive; False where another has it."""
+        """Renews the lease; False if another worker has it."""
         return bool(
             await self._db.call(
                 "dream_renew",
@@ -154,7 +154,7 @@ class DreamStore:
         )
 
     async def start(self, lease: DreamLease, run: UUID, worker: str) -> bool:
-        """Opens the record of a run; False where the lease was lost."""
+        """Opens the record of a run; False if the lease was lost."""
         return bool(
             await self._db.call("dream_start", lease.tenant, lease.scope, lease.epoch, run, worker)
         )
@@ -206,11 +206,12 @@ class DreamStore:
         record: DreamRunLog | None = None,
         matches: Mapping[UUID, ExistingMatch] | None = None,
     ) -> list[dict[str, Any]] | None:
-        """Writes the memories, marks the turns and notes the record at once; None where the lease
-        was lost. What the same turns said before is `known` and left as it stands.
+        """Writes the memories, marks the turns and stores the record at once; None if the lease was
+        lost.
 
-        `matches`: what stands to a new memory, by its id. What cites turns of another session or
-        scope is refused.
+        An item already written from the same turns is `known` and left unchanged. `matches`: the
+        existing match of a new memory, by its id. Items that cite turns of another session or scope
+        are refused.
         """
         record = record or DreamRunLog()
         payload = [
@@ -255,7 +256,7 @@ class DreamStore:
         return [(row["id"], row["version"], _parse_statement(row)) for row in found]
 
     async def write_record(self, lease: DreamLease, run: UUID, record: DreamRunLog) -> bool:
-        """Notes a record by itself; False where the lease was lost."""
+        """Stores a record alone; False if the lease was lost."""
         return bool(
             await self._db.call(
                 "dream_record", lease.tenant, lease.scope, lease.epoch, run, record.to_json()
@@ -269,9 +270,9 @@ class DreamStore:
         headers: Mapping[str, str],
         limits: DreamThresholds = DEFAULT_THRESHOLDS,
     ) -> tuple[Literal["done", "again", "lost"], list[OutgoingEvent]]:
-        """Ends a run; `again` where it was asked for meanwhile, or so much came that it is due.
+        """Ends a run; `again` if a dream was requested in the meantime, or enough turns are due.
 
-        Also answers what to publish.
+        Also returns the events to publish.
         """
         ticket = _build_ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
         event_id = new_id()
@@ -300,10 +301,10 @@ class DreamStore:
         pause_seconds: float,
         dead_letter: OutgoingEvent | None = None,
     ) -> tuple[Literal["retry", "parked", "lost"], list[OutgoingEvent]]:
-        """Ends a run that failed; the job is due after a pause that doubles, or is parked.
+        """Ends a failed run; the job is due after a pause that doubles, or is parked.
 
-        The last time, `dead_letter` is left for the dead. Without `max_attempts` it was none. Also
-        answers what to publish.
+        The last failure writes a `dead_letter`. Without `max_attempts` it does not count as a
+        failure. Also returns the events to publish.
         """
         event_id = new_id()
         message = dead_letter or _build_ticket(lease.tenant, lease.tenant_name, lease.scope, {})
@@ -324,9 +325,9 @@ class DreamStore:
         return found["state"], [*_build_digested_events(lease, found, event_id, {}), *dead_letters]
 
     async def release(self, lease: DreamLease, headers: Mapping[str, str]) -> OutgoingEvent | None:
-        """Gives a job back unfinished, due at once; answers the ticket to publish.
+        """Returns a job unfinished, due at once; returns the ticket to publish.
 
-        None where the lease was lost.
+        None if the lease was lost.
         """
         ticket = _build_ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
         released = await self._db.call(
@@ -341,7 +342,7 @@ class DreamStore:
         return ticket if released else None
 
     async def list_overdue(self, age_seconds: float, limit: int = 100) -> list[OutgoingEvent]:
-        """Tickets of jobs whose own may be lost: due so long, and nobody works on them."""
+        """Lists tickets of jobs whose message may be lost: due for that time, without a worker."""
         found = await self._db.fetch_rows("dreams_overdue", timedelta(seconds=age_seconds), limit)
         return [_build_ticket(row["tenant"], row["tenant_name"], row["scope"], {}) for row in found]
 
@@ -351,7 +352,7 @@ class DreamStore:
         return [DueScope(**row) for row in found]
 
     async def load_progress(self, lease: DreamLease, run: UUID) -> dict[str, Any] | None:
-        """How far a run is, as watchers of events are told."""
+        """Loads the progress of a run for watchers of events."""
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found: dict[str, Any] | None = await connection.fetch_value("dream_progress", run)
         return found
@@ -373,7 +374,7 @@ def _build_ticket(
 def _build_digested_events(
     lease: DreamLease, found: Mapping[str, Any], event_id: UUID, headers: Mapping[str, str]
 ) -> list[OutgoingEvent]:
-    """The event that says how a run ended, as it stands in the outbox."""
+    """Builds the event for the end of a run, as in the outbox."""
     if "progress" not in found:
         return []
     subject = memory_subject(lease.tenant_name, "digested")

@@ -47,7 +47,7 @@ class TurnToAppend:
 
 @dataclass(frozen=True)
 class TurnRecord:
-    """A turn as it stands."""
+    """A stored turn."""
 
     id: UUID
     session: UUID
@@ -87,10 +87,10 @@ class SessionStore:
         fields: Mapping[str, str | None],
         at: datetime | None = None,
     ) -> tuple[UUID, str]:
-        """Starts a session, or finds the one of this external id. Answers its id and scope.
+        """Starts a session, or finds the one of this external id. Returns its id and scope.
 
         `fields`: external_id, agent, user, project, branch; `at`: when it began (None: now). Raises
-        `Conflict` where the external id is of a session that the key may not write to.
+        `Conflict` if the external id is of a session that the key may not write to.
         """
         values = [
             fields.get(name) for name in ("external_id", "agent", "user", "project", "branch")
@@ -154,9 +154,9 @@ class SessionStore:
         turns: Sequence[TurnToAppend],
         limits: DreamThresholds = DEFAULT_THRESHOLDS,
     ) -> AppendResult:
-        """Appends turns in order; an external id that stands is left out. Raises `NotFound`.
+        """Appends turns in order; an existing external id is left out. Raises `NotFound`.
 
-        `limits` say when a scope dreams, where tenant and project have set nothing else.
+        `limits` decide when a scope dreams, unless tenant or project have set other values.
         """
         found = await self._db.call(
             "append_turns",

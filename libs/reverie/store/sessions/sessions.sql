@@ -1,6 +1,6 @@
 -- name: session_start
--- A new session, which began at $10 (null: now), or the one this agent started under the same
--- external id; no row where that one lies in a scope that the grants $9 do not cover.
+-- A new session, which began at $10 (null: now), or the one that this agent started under the same external
+-- id; no row if its scope is not covered by the grants $9.
 insert into session as s
   (tenant, id, external_id, agent, user_name, project, branch, scope, started)
 values ($1, $2, $3, $4, $5, $6, $7, $8, least($10, now()))

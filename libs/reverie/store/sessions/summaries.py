@@ -33,7 +33,7 @@ class SummaryBasis:
 
 @dataclass(frozen=True)
 class SummarySource:
-    """A memory that a summary rests on, as the version that it was; whether it stands as told."""
+    """A source memory of a summary, at the version used; whether it still has that text."""
 
     memory: UUID
     version: int
@@ -61,7 +61,7 @@ class SummaryStore:
         self._db = database
 
     async def load_basis(self, lease: DreamLease) -> SummaryBasis:
-        """What the scope's summary rests on."""
+        """Loads the sources of the scope's summary."""
         async with self._db.tenant_transaction(lease.tenant) as connection:
             [row] = await connection.fetch_rows("summary_state", lease.scope)
         sources = dict(zip(row["memories"], row["versions"], strict=True))
@@ -94,7 +94,7 @@ class SummaryStore:
         summary: ComposedSummary[Memory],
         read_at: datetime,
     ) -> bool:
-        """Puts the summary of the scope; False where the lease was lost."""
+        """Stores the summary of the scope; False if the lease was lost."""
         sources = {
             "run": str(run),
             "seen": read_at.isoformat(),
@@ -158,7 +158,7 @@ class SummaryStore:
 def remove_outdated_lines(
     summaries: Sequence[Any], outdated: Sequence[Any]
 ) -> tuple[tuple[str, str], ...]:
-    """Summaries by scope, less the lines of what stands no more; empty ones are left out."""
+    """Removes outdated lines from summaries by scope; empty ones are left out."""
     contents = [
         (
             row["scope"],

@@ -22,8 +22,8 @@ where id = any(array(
 order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 
 -- name: summary_state
--- What the newest version of a scope's summary rests on, and up to when changes are in it; `now` is the
--- moment of reading.
+-- The sources of the newest version of a scope's summary, and the time up to which it includes changes; `now`
+-- is the moment of reading.
 select now() as now, v.seen, coalesce(v.complete, false) as complete,
        coalesce(v.memories, '{}') as memories, coalesce(v.versions, '{}') as versions
 from (select) x left join (
@@ -32,7 +32,7 @@ from (select) x left join (
   where w.tenant = $1 and w.scope = $2) v on true;
 
 -- name: summary_changed_memories
--- Active memories of the scope $2: those of $3, what changed since $4, and what the run $5 came upon; at
+-- Active memories of the scope $2: those of $3, those changed since $4, and those found by the run $5; at
 -- most $6.
 select * from memory_view($1)
 where id = any(array(
@@ -63,5 +63,6 @@ where tenant = $1 and scope_matches($2, scope) and scope = $3 and ($4::int is nu
 order by version desc limit $5;
 
 -- name: summary_sources
--- The lines of summaries as their memories told them: the newest of the scopes $2, or the versions $3.
+-- The lines of summaries with the original text of their memories: the newest of the scopes $2, or the
+-- versions $3.
 select * from summary_lines($1, $2, $3) order by scope, version, no;

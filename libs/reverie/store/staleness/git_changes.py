@@ -21,7 +21,7 @@ from reverie.store.db.database import Database
 
 @dataclass(frozen=True)
 class StoredGitChange:
-    """A change as it stands;
+    """A stored change.
 
     `processed` once its marks are made. `body_hash`: changes with the body.
     """
@@ -49,13 +49,13 @@ class GitChangeStore:
         self._db = database
 
     async def get_tenant_name(self, tenant: int) -> str | None:
-        """The name of a tenant; None where there is none of that number."""
+        """The name of a tenant; None if there is no tenant with that number."""
         return await self._db.get_tenant_name(tenant)
 
     async def add(
         self, principal: Principal, change: GitChange, headers: Mapping[str, str]
     ) -> tuple[UUID, bool, OutgoingEvent]:
-        """Stores a change once. Answers its id, whether it was known, and the event to publish."""
+        """Stores a change once. Returns its id, whether it was known, and the event to publish."""
         project = slugify(change.project)
         subject = git_subject(principal.tenant_name, project)
         event_id = new_id()
@@ -89,7 +89,7 @@ class GitChangeStore:
     async def list_unprocessed(
         self, age_seconds: float, limit: int = 100
     ) -> list[tuple[int, str, UUID]]:
-        """(tenant, tenant name, change) of changes whose event may be lost."""
+        """Lists (tenant, tenant name, change) of changes whose event may be lost."""
         found = await self._db.fetch_rows(
             "changes_unprocessed", timedelta(seconds=age_seconds), limit
         )

@@ -1,5 +1,5 @@
 -- name: change_get
--- A stored change; `told` tells what it says now from what it will.
+-- A stored change; `told` distinguishes its current body from later ones.
 select id, project, branch, body, processed, md5(body::text) as fingerprint from git_event where tenant = $1 and id = $2;
 
 -- name: stale_list

@@ -35,7 +35,7 @@ class ReviewCandidate:
 
 @dataclass(frozen=True)
 class StalenessReason:
-    """A mark with the hunks of the file, as far as they were told."""
+    """A mark with the known hunks of the file."""
 
     commit: str
     path: str
@@ -47,7 +47,7 @@ class StalenessReason:
 
 @dataclass(frozen=True)
 class ReviewVerdict:
-    """What is said of a memory: holds, changed (then with its new text), gone or unsure."""
+    """The verdict on a memory: holds, changed (then with its new text), gone or unsure."""
 
     verdict: str
     content: str | None
@@ -57,7 +57,7 @@ class ReviewVerdict:
 
 @dataclass(frozen=True)
 class MemoryReview:
-    """What was said of a memory at a version. `told`: what it says now, at version `standing`."""
+    """The review of a memory at a version. `told`: its current text, at version `standing`."""
 
     id: UUID
     memory: UUID
@@ -98,7 +98,7 @@ class ReviewStore:
             ]
 
     async def put(self, tenant: int, candidate: ReviewCandidate, verdict: ReviewVerdict) -> UUID:
-        """Notes what is said of a memory; what is unsure waits for nobody."""
+        """Stores the review of a memory; an unsure one is not left open."""
         review_id = new_id()
         values = (verdict.verdict, verdict.content, verdict.reason, verdict.generated_by)
         async with self._db.tenant_transaction(tenant) as connection:
@@ -120,10 +120,10 @@ class ReviewStore:
     async def accept(
         self, principal: Principal, review_id: UUID, headers: Mapping[str, str]
     ) -> tuple[UUID, list[OutgoingEvent]]:
-        """Does to the memory what an open review says; answers which, and the events to publish.
+        """Applies an open review to the memory; returns the memory and the events to publish.
 
-        Raises `NotFound`, `Forbidden`, `Conflict` where it was decided on or the memory is another
-        by now.
+        Raises `NotFound`, `Forbidden`, `Conflict` if it is already decided or the memory has
+        changed.
         """
 
         async def decided() -> tuple[str, list[OutgoingEvent]]:
@@ -141,7 +141,8 @@ class ReviewStore:
         return UUID(memory), events
 
     async def refuse(self, principal: Principal, review_id: UUID) -> UUID:
-        """Leaves the memory as it is; answers which. Raises `NotFound`, `Forbidden`, `Conflict`."""
+        """Rejects a review; returns the memory, unchanged. Raises `NotFound`, `Forbidden`,
+        `Conflict`."""
 
         async def decide() -> str:
             return str((await _decide(connection, principal, review_id, "rejected")).memory)

@@ -23,7 +23,7 @@ where s.tenant = $1 and s.memory = $2 and s.origin = $2 and s.cleared is null
 order by s.score desc, s.committed_at desc, s.path limit $3;
 
 -- name: review_put
--- Notes what was said of a memory; what was said before and still waits gives way.
+-- Stores the review of a memory; an earlier open one is replaced.
 with given_way as (
   update review set state = 'rejected', decided = now(), actor = 'a newer review'
   where tenant = $1 and memory = $3 and state = 'open'
@@ -42,6 +42,6 @@ where r.tenant = $1 and ($3::text is null or r.state = $3) and scope_matches($2,
 order by r.id desc limit $5;
 
 -- name: review_decide
--- Ends an open review; its id, or no row where it is open no more.
+-- Ends an open review; returns its id, or no row if it is no longer open.
 update review set state = $3, decided = now(), actor = $4
 where tenant = $1 and id = $2 and state = 'open' returning id;

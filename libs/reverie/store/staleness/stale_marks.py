@@ -45,7 +45,7 @@ class TouchingMemory:
 
 @dataclass(frozen=True)
 class FileHistoryStep:
-    """A changed file of a stored change. `facts`: as it was told, with its commit."""
+    """A changed file of a stored change. `facts`: as reported, with its commit."""
 
     event: UUID
     branch: str
@@ -106,10 +106,10 @@ class StaleMarkStore:
     async def lock_project(
         self, tenant: tuple[int, str], project: str
     ) -> AsyncIterator[LockedProject]:
-        """One project's anchors and marks, in a transaction that no other one overlaps.
+        """Locks one project's anchors and marks in an exclusive transaction.
 
-        Whoever works them out sees all that the one before has written: what is derived from an
-        older state of the changes never takes the place of what a newer one said.
+        Each caller sees everything that the one before has written. So results from an older state
+        of the changes never replace those of a newer one.
         """
         async with self._db.tenant_transaction(tenant[0]) as connection:
             await connection.fetch_rows("project_lock", project)
@@ -148,7 +148,7 @@ class LockedProject:
         ]
 
     async def load_file_steps(self, names: Sequence[str], since: datetime) -> list[FileHistoryStep]:
-        """What happened to files of these names, oldest first."""
+        """Returns the changes of files with these names, oldest first."""
         found = await self._connection.fetch_rows("file_steps", self._project, list(names), since)
         return [FileHistoryStep(**row) for row in found]
 
@@ -173,7 +173,7 @@ class LockedProject:
         ]
 
     async def ensure_file_node(self, path: str) -> UUID | None:
-        """The node of a file, made where it is missing; None where its key is taken."""
+        """Returns the node of a file, created if missing; None if its key is used by another."""
         path_hash = bytes.fromhex(hash_content(path))
         found = await self._connection.fetch_value(
             "ensure_file_node", self._project, path, _file_name(path), new_id(), path_hash
@@ -237,7 +237,7 @@ class LockedProject:
         and was not by that, and of who is in none any more."""
         latest_marks: dict[tuple[object, ...], Mapping[str, Any]] = {}
         for mark in sorted(marks, key=lambda candidate: float(candidate["score"])):
-            # One commit may touch a file in several of its steps: the gravest stands for it.
+            # One commit may change a file in several of its steps: the most severe represents it.
             latest_marks[mark["memory"], mark["commit"], mark["path"], mark["origin"]] = mark
         found = await self._connection.fetch_rows(
             "replace_marks",
@@ -277,12 +277,12 @@ class LockedProject:
         return [tickets[row[0]] for row in requested]
 
     async def archive_branch(self, branch: str, limit: int, headers: Mapping[str, str]) -> int:
-        """Archives up to `limit` memories of a deleted branch; answers how many there were."""
+        """Archives up to `limit` memories of a deleted branch; returns their number."""
         args = (self._tenant_name, self._project, branch, limit, dict(headers))
         return int(await self._connection.fetch_value("branch_archive", *args))
 
     async def mark_processed(self, change: StoredGitChange) -> None:
-        """Notes that a change was applied, unless it was told better since it was read."""
+        """Marks a change as applied, unless its body was replaced since it was read."""
         await self._connection.fetch_rows("change_mark_processed", change.id, change.body_hash)
 
     async def _store_events(
@@ -307,7 +307,7 @@ class LockedProject:
 async def confirm_in_transaction(
     connection: TenantConnection, principal: Principal, memory: UUID, headers: Mapping[str, str]
 ) -> list[OutgoingEvent]:
-    """Notes that a memory holds as part of a transaction; answers the events. Raises as above."""
+    """Records within a transaction that a memory holds; returns the events. Raises as above."""
     found = await connection.fetch_value(
         "memory_confirm", *_confirm_args(principal, memory, headers)
     )

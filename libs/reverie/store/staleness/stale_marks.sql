@@ -1,5 +1,5 @@
 -- name: change_mark_processed
--- A change was applied as it was read ($3): one that was told better meanwhile is yet to be.
+-- Marks a change as applied as it was read ($3), unless its body was replaced in the meantime.
 update git_event set processed = now()
 where tenant = $1 and id = $2 and processed is null and md5(body::text) = $3;
 
@@ -35,7 +35,7 @@ where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.kno
 order by m.id, e.dst;
 
 -- name: file_steps
--- What happened since $4 to files whose last component is in $3, in the order in which it came to stand.
+-- The changes since $4 of files whose last component is in $3, in the order they took effect.
 select f.event, f.branch, f.main, f.known_at, f.facts
 from git_file f
 where f.tenant = $1 and f.project = $2 and f.known_at > $4
@@ -93,7 +93,7 @@ group by m.id, m.content, m.valid_from, m.created
 order by m.id desc limit $6;
 
 -- name: memories_writable
--- Those of the memories $2 that the grants $3 and $4 cover and that lie in a project.
+-- Those of the memories $2 in a project that the grants $3 and $4 cover.
 select id, version from memory
 where tenant = $1 and id = any($2::uuid[]) and status = 'active' and scope_matches($3, scope)
   and scope_matches($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
