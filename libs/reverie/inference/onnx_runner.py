@@ -24,7 +24,8 @@ CUSTOM_GRAPH = "model.onnx"
 
 
 class CustomModelProfile(BaseModel):
-    """What a folder says of its model, in `profile.json`; without one this holds."""
+    """The profile of a custom model from `profile.json` in its folder; these defaults apply without
+    it."""
 
     pooling: Pooling = "mean"
     max_tokens: int = Field(512, ge=8, le=32_768)

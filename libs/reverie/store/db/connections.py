@@ -37,7 +37,7 @@ CONFLICT_ERRORS = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
 )
-"""What Postgres says of a transaction that it turned away for another."""
+"""Errors of a transaction that Postgres rejected because of another one."""
 
 OUTAGE_ERRORS = (
     OSError,
@@ -69,9 +69,11 @@ READER_SETUP = (
     "set default_transaction_read_only = on; set plan_cache_mode = force_generic_plan;"
     " set enable_seqscan = off"
 )
-"""What a reader says once. Its plans are made for all tenants: all partitions are locked, and which
-one is read is told as each call begins. They must not read from end to end what was small when they
-were made."""
+"""Settings of a reader connection.
+
+Its plans are made for all tenants: all partitions are locked, and each call selects one. They must
+not scan a table in full because it was small at planning time.
+"""
 
 
 def build_enter_sql(tenant: int) -> str:

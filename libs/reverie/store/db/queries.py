@@ -82,7 +82,10 @@ def inline_integers(
 
 @lru_cache(maxsize=2048)
 def _inline(sql: str, numbers: tuple[object, ...]) -> str:
-    """Returns `numbers` in the order of the parameters; None for a parameter that stays."""
+    """Returns the statement with numbers in place of parameters.
+
+    `numbers`: in the order of the parameters; None for a parameter that stays.
+    """
     kept_indexes = [index for index, number in enumerate(numbers, start=1) if number is None]
     renumbered = {index: f"${new_index}" for new_index, index in enumerate(kept_indexes, start=1)}
     texts = {

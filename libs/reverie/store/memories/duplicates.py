@@ -274,8 +274,10 @@ async def _deduplicate_memory(
 def _find_contradictions(
     subject: DuplicateCandidate, judged: Sequence[_JudgedCandidate]
 ) -> list[_JudgedCandidate]:
-    """Those that contradict a memory. Of a row of other values only the one before it and the one
-    after it: what was said before these is in doubt since then."""
+    """Returns the memories that contradict a memory.
+
+    Of a series of values, only the previous and the next one: earlier values are doubtful already.
+    """
     found = [
         judged_candidate
         for judged_candidate in judged

@@ -85,8 +85,11 @@ RANKING_START = RankingCursor()
 
 @dataclass(frozen=True)
 class ImpactRecords:
-    """What anchors bear: those meant that are touched, whom a change affects, and the rows of a
-    page of them. `cursor`: where that ends."""
+    """The impact of a change: the named anchors that are touched, the affected memories, and a page
+    of rows.
+
+    `cursor`: the end of the page.
+    """
 
     names: list[str]
     affected: Mapping[UUID, AffectedMemory]
@@ -305,9 +308,9 @@ def _sort_by_score(affected: Mapping[UUID, AffectedMemory]) -> list[UUID]:
 async def _propagate_impact(
     connection: TenantConnection, principal: Principal, touching: Mapping[UUID, AffectedMemory]
 ) -> dict[UUID, AffectedMemory]:
-    """Those that touch an anchor, and whom doubt reaches from them within `MAX_DEPTH` edges.
+    """Returns memories that touch an anchor, and those that doubt reaches within `MAX_DEPTH` edges.
 
-    Of those that an edge reaches, the `REACHED_LIMIT` most doubtful are followed further.
+    Of the memories reached by an edge, the `REACHED_LIMIT` most doubtful are followed further.
     """
     affected = dict(touching)
     reached = dict(affected)

@@ -33,9 +33,7 @@ START_ID = UUID(int=0)
 
 @dataclass(frozen=True)
 class MaintenanceScope:
-    """What of a tenant is tended: all scopes that the patterns cover. `record_scope`: the scope
-    under which
-    its record is kept."""
+    """The maintained scopes of a tenant. `record_scope`: the scope of its run records."""
 
     tenant: int
     tenant_name: str

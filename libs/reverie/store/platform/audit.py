@@ -14,8 +14,11 @@ from reverie.store.db.database import Database
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """Which notes are looked for; None is any. `actor`: an agent, or a key by its id or actor name.
-    `action`: words in it; `subject`: an id or name."""
+    """The filter of audit records; None is any.
+
+    `actor`: an agent, or a key by its id or actor name. `action`: words in it; `subject`: an id or
+    name.
+    """
 
     actor: str | None = None
     action: str | None = None

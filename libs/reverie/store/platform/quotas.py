@@ -93,8 +93,7 @@ class LlmDailyUsage:
 
 
 class LlmUsageStore:
-    """The budgets of all tenants: so many calls and so many tokens a day (UTC) each, or what a
-    tenant has set where that is less."""
+    """The daily budgets (UTC) of all tenants: calls and tokens, or a tenant's own lower limits."""
 
     def __init__(self, database: Database, calls: int, tokens: int) -> None:
         self._db, self._calls, self._tokens = database, calls, tokens

@@ -148,8 +148,10 @@ class VaultStore:
         locations: Sequence[tuple[str, str]] | None = None,
         after: StateCandidate | None = None,
     ) -> list[StateCandidate]:
-        """Keys of memories that are written so often that they belong here, busiest first; of all,
-        or of these scopes and keys; those that come after one."""
+        """Lists keys of memories that are written too often for memories, busiest first.
+
+        Of all, or of these scopes and keys; those after the given one.
+        """
         scopes = None if locations is None else [scope for scope, _ in locations]
         keys = None if locations is None else [key for _, key in locations]
         async with self._db.tenant_transaction(principal.tenant) as connection:
@@ -168,10 +170,9 @@ class VaultStore:
     async def list_state_memories(
         self, principal: Principal, limit: int, below: UUID | None = None
     ) -> tuple[list[StateCandidate], UUID | None]:
-        """Active memories that are counters or JSON blobs, the newest first, below an id.
+        """Lists active memories that are counters or JSON blobs, the newest first, below an id.
 
-        Few may be found where many look like state and are none: then the id to go on below is
-        there all the same.
+        Also returns the id to continue below. It is returned even if few or no memories were found.
         """
         row_limit = limit * _CANDIDATE_FACTOR
         async with self._db.tenant_transaction(principal.tenant) as connection:

@@ -56,9 +56,9 @@ class RotationResult:
 
 
 def rotate_master_key(url: str, cipher: SecretCipher, progress: Progress) -> RotationResult:
-    """Seals what stands under older keys anew, a few hundred at a time; may be broken off.
+    """Re-encrypts values of older keys, a few hundred at a time; may be interrupted.
 
-    `progress` is told how many are done and how many there are. What no key opens stays as it is.
+    `progress` receives the number done and the total. Values that no key opens stay unchanged.
     Raises `Misconfigured` without a key.
     """
     if cipher.newest_key_id is None:

@@ -137,7 +137,7 @@ def score_documents(
 
 
 def _effective_length(length: Any) -> Any:
-    """What lengths in words count as: see `search_words`."""
+    """Effective document lengths in words: see `search_words`."""
     return np.maximum(length, 18 + 0.1 * length)
 
 

@@ -34,12 +34,11 @@ Vector = NDArray[np.float32]
 
 @dataclass
 class CachedVectors:
-    """A tenant's vectors as they were in one snapshot of one table, `source`.
+    """A tenant's vectors in one snapshot of one table, `source`.
 
-    `since`: the oldest transaction under way then; `rows`: of length 1, in the order of `chunks`
-    and their `memories`.
-    `best_width`: by the scopes of a reader, which of `CANDIDATE_COUNTS` was enough last; past
-    them where none was.
+    `since`: the oldest transaction running then; `rows`: of length 1, in the order of `chunks` and
+    their `memories`. `best_width`: by the scopes of a reader, the index in `CANDIDATE_COUNTS` that
+    was enough last; past the end if none was.
     """
 
     source: str

@@ -104,8 +104,10 @@ class ContextStore:
     async def find_file_memories(
         self, principal: Principal, scopes: Sequence[str], project: str | None, files: Sequence[str]
     ) -> list[FileRelatedMemory]:
-        """What the open `files` call for: memories that touch them or their folders, the nearest
-        first. Of one project, or of all that the scopes cover."""
+        """Returns memories that touch the open `files` or their folders, the nearest first.
+
+        Of one project, or of all that the scopes cover.
+        """
         async with self._db.snapshot(principal.tenant) as connection:
             return await _find_file_memories(connection, scopes, project, files)
 

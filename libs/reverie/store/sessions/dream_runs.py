@@ -71,11 +71,10 @@ class DreamDecisionRecord:
 
 @dataclass(frozen=True)
 class PendingScope:
-    """What of a scope is undigested, and what is asked for: waiting (nothing), queued, running or
-    parked.
+    """The undigested part of a scope, and its job: waiting (none), queued, running or parked.
 
-    `new_turns` came since a worker last looked; `done` of the `list_pending` ones of `get` are
-    dreamt.
+    `new_turns` were added since a worker last looked; `done` of the `list_pending` ones of `get`
+    are dreamt.
     """
 
     scope: str

@@ -166,10 +166,10 @@ class DreamStore:
         limits: DreamThresholds = DEFAULT_THRESHOLDS,
         limit: int = 100,
     ) -> list[DreamSession]:
-        """Sessions of the scope with undigested turns, by id above `above`; what they hold is fresh
-        no more.
+        """Lists sessions of the scope with undigested turns, by id above `above`.
 
-        Settled is what ended, was silent for as long as the limits say, or was asked for.
+        Their turns no longer count as new. A session is settled if it ended, was silent for the
+        time in the limits, or was requested.
         """
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows(
@@ -230,8 +230,10 @@ class DreamStore:
     async def promote(
         self, lease: DreamLease, run: UUID, limit: int, headers: Mapping[str, str]
     ) -> list[PromotedMemory] | None:
-        """Lets up to `limit` memories of branches that were merged hold for the project; None where
-        the lease was lost."""
+        """Promotes up to `limit` memories of merged branches to the project.
+
+        Returns None if the lease was lost.
+        """
         found = await self._db.call(
             "dream_promote",
             lease.tenant,
@@ -249,8 +251,11 @@ class DreamStore:
     async def find_similar(
         self, lease: DreamLease, words: str, limit: int
     ) -> list[tuple[UUID, int, ComparedMemory]]:
-        """Active memories of the scope that share rare words with a text, the likest first: id,
-        version, and what each says."""
+        """Returns active memories of the scope that share rare words with a text, most similar
+        first.
+
+        Each with id, version, and statement.
+        """
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows("dream_similar_memories", lease.scope, words, limit)
         return [(row["id"], row["version"], _parse_statement(row)) for row in found]

@@ -62,8 +62,11 @@ class TurnRecord:
 
 @dataclass(frozen=True)
 class AppendResult:
-    """What an append did, how much of the session waits to be digested, and why its scope should
-    dream now (None: it need not)."""
+    """The result of an append: the counts, the undigested part of the session, and why to dream
+    now.
+
+    `due`: the reason why its scope should dream; None if it need not.
+    """
 
     accepted: int
     duplicates: int
@@ -139,8 +142,10 @@ class SessionStore:
     async def end(
         self, principal: Principal, session: UUID, summary: str | None, at: datetime | None = None
     ) -> tuple[str, int]:
-        """Ends a session that `get` showed, at `at` (None: now). Answers its scope and how many
-        turns wait."""
+        """Ends a session that `get` returned, at `at` (None: now).
+
+        Returns its scope and the number of undigested turns.
+        """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             row = await connection.fetch_row("session_end", session, summary, at)
         if row is None:

@@ -22,8 +22,11 @@ LOOKBACK = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class SummaryBasis:
-    """What the newest version rests on: versions by memory. `seen`: None where all is to be looked
-    at; `now`: the moment of reading; `complete`: nothing was cut off."""
+    """The sources of the newest version: versions by memory.
+
+    `seen`: None if all memories are to be read; `now`: the moment of reading; `complete`: nothing
+    was cut off.
+    """
 
     now: datetime
     seen: datetime | None
@@ -42,8 +45,10 @@ class SummarySource:
 
 @dataclass(frozen=True)
 class StoredSummary:
-    """The condensed present state of a scope: a version of it, less what was forgotten since. Of
-    the newest, less all that stands no more."""
+    """A version of a scope's summary, without content that was deleted since.
+
+    The newest version is also without outdated lines.
+    """
 
     scope: str
     version: int
@@ -76,8 +81,10 @@ class SummaryStore:
     async def list_changed(
         self, lease: DreamLease, run: UUID, basis: SummaryBasis, read_at: datetime, limit: int
     ) -> list[Memory]:
-        """What a summary rests on, as far as it stands, with the last `limit` of the scope that
-        changed since, and what a run came upon."""
+        """Returns the current sources of a summary, recent changes, and memories found by a run.
+
+        Changes: the last `limit` memories of the scope that changed since.
+        """
         since, source_ids = read_at - LOOKBACK, list(basis.sources)
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows(

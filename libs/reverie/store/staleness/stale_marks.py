@@ -63,9 +63,11 @@ class StaleMarkStore:
     async def confirm(
         self, principal: Principal, memory: UUID, headers: Mapping[str, str]
     ) -> tuple[int, int, list[OutgoingEvent]]:
-        """Notes that a memory holds as the code stands. Answers its version, how many reasons for
-        doubt that ends, and the events to publish. Raises `NotFound`, `Forbidden`,
-        `InvalidInput`."""
+        """Records that a memory holds for the current code.
+
+        Returns its version, the number of cleared reasons for doubt, and the events to publish.
+        Raises `NotFound`, `Forbidden`, `InvalidInput`.
+        """
         found: dict[str, Any] = await call_once(
             self._db,
             "memory_confirm",
@@ -90,8 +92,10 @@ class StaleMarkStore:
     async def load_writable_versions(
         self, principal: Principal, project: str, memories: Sequence[UUID]
     ) -> dict[UUID, int]:
-        """The versions of memories. Raises `NotFound` where one of these is no memory of the
-        project that the key may read and write."""
+        """Returns the versions of memories.
+
+        Raises `NotFound` if one is not a memory of the project that the key may read and write.
+        """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             grants = (list(principal.reads), list(principal.writable_patterns))
             found = await connection.fetch_rows(
@@ -125,8 +129,10 @@ class LockedProject:
         self._project = project
 
     async def find_files(self, names: Sequence[str]) -> list[tuple[UUID, str, str]]:
-        """Files whose last component, in lower case, is or was in `names`: the node, the path that
-        it has, and the one by which it was found."""
+        """Finds files whose last component, in lower case, is or was in `names`.
+
+        Returns the node, its current path, and the path that matched.
+        """
         found = await self._connection.fetch_rows("anchors_by_name", self._project, list(names))
         return [(row["node"], row["path"], row["known_as"]) for row in found]
 
@@ -181,9 +187,10 @@ class LockedProject:
         return None if found is None else UUID(str(found))
 
     async def rename_file(self, node: UUID, path: str, earlier_paths: Sequence[str] = ()) -> bool:
-        """Gives a node another path, which had those `earlier_paths` on the way; False where
-        another node
-        has it."""
+        """Changes the path of a node; False if another node has that path.
+
+        `earlier_paths`: its paths in between.
+        """
         path_hash = bytes.fromhex(hash_content(path))
         renamed = bool(
             await self._connection.fetch_value(
@@ -233,8 +240,10 @@ class LockedProject:
         marks: Sequence[Mapping[str, Any]],
         headers: Mapping[str, str],
     ) -> list[OutgoingEvent]:
-        """Puts the marks in place of those that stood; answers the events of who is in doubt now
-        and was not by that, and of who is in none any more."""
+        """Replaces the earlier marks.
+
+        Returns the events of memories that became doubtful or are no longer doubtful.
+        """
         latest_marks: dict[tuple[object, ...], Mapping[str, Any]] = {}
         for mark in sorted(marks, key=lambda candidate: float(candidate["score"])):
             # One commit may change a file in several of its steps: the most severe represents it.
@@ -255,8 +264,10 @@ class LockedProject:
     async def record_merged_branches(
         self, branches: Sequence[str], event_id: UUID, headers: Mapping[str, str]
     ) -> list[OutgoingEvent]:
-        """Notes that a change brought branches in, and asks for the dreams that promote their
-        memories. Answers the tickets to publish."""
+        """Records that a change merged branches, and requests dreams that promote their memories.
+
+        Returns the tickets to publish.
+        """
         project_scope = f"project/{self._project}"
         scopes = [project_scope, *(f"{project_scope}/feature/{branch}" for branch in branches)]
         tickets = {
