@@ -10,8 +10,8 @@ where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind = an
 order by m.id limit $6;
 
 -- name: promotable_memories
--- Active memories of kinds $3 above id $6 that $4 sessions said, or whose commit holds a file named in $5;
--- once each, in the order of ids.
+-- Active memories of kinds $3 above id $6 that were stated in $4 sessions, or whose commit contains a file
+-- named in $5; once each, in the order of ids.
 with evident as (
   select s.memory as id from session_utterance s where s.tenant = $1 and s.memory > $6
   group by s.memory

@@ -56,8 +56,8 @@ select n.scope, n.name from scope_name n
 where n.tenant = $1 and scope_matches($2, n.scope) and n.scope = any($3::text[]);
 
 -- name: memory_by_short_id
--- The memories whose id ends as $2, or lies between $3 and $4: six are enough to tell several. Of those
--- that stood at $6 (null: now) also what was forgotten since.
+-- The memories whose id ends as $2, or is between $3 and $4: six are enough to show an ambiguous id. Of those
+-- that existed at $6 (null: now), also the ones deleted since.
 select id, coalesce(key, left(content, 60)) as label from memory
 where tenant = $1 and scope_matches($5, scope)
   and case when $6::timestamptz is null then status <> 'deleted' else created <= $6 end

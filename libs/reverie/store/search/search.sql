@@ -6,11 +6,11 @@ order by src, dst, kind;
 
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
--- What is of 20 words or fewer says one thing, in however many words: it counts as 18 to 20 long.
--- What may be returned is looked up from the best down, until there are $7, among the best $10: a
--- common word is cheap. $9: what else is asked of it (matches_filter), or null. Scores are told in 32 bits: the
--- order in which they are added, which is the planner's, must not decide between two that are alike.
--- What does not hang on the posting is reckoned once: 1.2 * .25, 1.2 * .75 and 1 + 1.2.
+-- Texts of 20 words or fewer count as 18 to 20 long, because each contains one statement. Documents are
+-- checked from the best down, until $7 may be returned, among the best $10: a common word is cheap. $9: extra
+-- conditions (matches_filter), or null. Scores are returned in 32 bits, so that the planner's order of
+-- addition does not decide between equal scores. Factors that are the same for all postings are computed
+-- once: 1.2 * .25, 1.2 * .75 and 1 + 1.2.
 with term as materialized (
   select t.no, 2.2::float8
     * ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
@@ -179,9 +179,9 @@ cross join lateral (
 where me.session is not null;
 
 -- name: recall_candidates
--- What a memory is worth beside its similarity to a question; its text is for telling doubles apart.
--- Looked up one by one: any other way hangs on statistics. Those of $7 are wanted only where they may
--- hold one of the names $8; what letters beyond ASCII are as small ones, who asks must tell.
+-- The ranking facts of a memory besides its similarity to a question; its text is for detecting duplicates.
+-- Memories are looked up one by one: other plans depend on statistics. Those of $7 are returned only if they
+-- may contain one of the names $8. The caller must add the lower case of letters beyond ASCII.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
        m.created, m.confirmed, m.valid_from, m.superseded_by,
        -- Checked only if it matters: a young memory does not count as an orphan.

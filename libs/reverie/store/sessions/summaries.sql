@@ -1,6 +1,6 @@
 -- name: summary_outdated_lines
--- What summaries tell although it stands no more: by what they rest on, and where that is not known (one
--- that was imported), by what was forgotten, replaced or archived after they were written.
+-- Outdated lines of summaries, by their sources. For imported summaries without known sources: the memories
+-- that were deleted, replaced or archived after they were written.
 select l.scope, l.content from summary_lines($1, $2, null) l where not l.is_current
 union all
 select s.scope, m.content

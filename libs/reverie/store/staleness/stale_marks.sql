@@ -4,7 +4,7 @@ update git_event set processed = now()
 where tenant = $1 and id = $2 and processed is null and md5(body::text) = $3;
 
 -- name: project_lock
--- Lets one at a time work out what became of a project's anchors.
+-- Locks a project's anchors against concurrent updates.
 select pg_advisory_xact_lock(hashtextextended('staleness ' || $2, $1::int));
 
 -- name: anchors_by_name
@@ -25,7 +25,7 @@ where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
 order by a.path, a.node;
 
 -- name: anchored_memories
--- Memories that touch the anchors $2 (or of them the one $4), with what they know of the files and when.
+-- Memories that touch the anchors $2 (or of them the one $4), with their file data and its time.
 select m.id as memory, e.dst as node, m.scope, m.kind, e.meta, m.git, m.metadata -> 'promoted' as promoted,
        left(m.content, 4000) as content, coalesce(c.at, m.valid_from, m.created) as known_at, m.checked
 from edge e join memory m on m.tenant = $1 and m.id = e.src
@@ -48,8 +48,9 @@ select after, array_agg(id) as ids from git_event
 where tenant = $1 and project = $2 and after = any($3::text[]) group by after order by after;
 
 -- name: propagation_edges
--- Edges of $2 along which doubt spreads, at most $3 a memory; with when the other end was known.
--- `offset 0`: from the edges to the memories and by their ends, also without statistics.
+-- Edges of $2 along which doubt spreads, at most $3 a memory; with the time at which the other end was known.
+-- `offset 0` stops the planner from reordering: it goes from the edges to the memories by their ends, also
+-- without statistics.
 select s.id as near, e.other as far, e.kind, e.outward, e.weight, e.scope, e.known_at
 from unnest($2::uuid[]) s (id)
 cross join lateral (
@@ -74,13 +75,14 @@ cross join lateral (
 order by near, far, e.kind;
 
 -- name: file_rename_add
--- Names that a file had before.
+-- Earlier names of a file.
 insert into file_rename (tenant, node, project, path, name)
 select $1, $2, $3, p.path, p.name from unnest($4::text[], $5::text[]) p (path, name)
 on conflict do nothing;
 
 -- name: unlocated_memories
--- Memories of a project that the grants $3 and $4 cover, which touch files and know nothing in them.
+-- Memories of a project that the grants $3 and $4 cover, which touch files but have no lines, symbols or blob
+-- of them.
 select m.id as memory, left(m.content, 8000) as content, coalesce(m.valid_from, m.created) as created_at,
        array_agg(coalesce(e.meta ->> 'named', a.path) order by a.path) as files
 from anchor a
