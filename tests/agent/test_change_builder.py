@@ -272,7 +272,7 @@ def test_a_long_range_is_described_as_one_comparison_with_the_commits_to_blame(
         ("a.txt", True), ("b.txt", True), ("c.txt", False),
     ]  # fmt: skip
     monkeypatch.setattr("reverie.agent.git.change_builder.MAX_CHANGE_BYTES", 100)
-    with pytest.raises(Conflict, match="too much"):
+    with pytest.raises(Conflict, match="too large to announce at once"):
         build_git_change(clone.repo, "shop", CommitRange("main", begin, clone.repo.head_commit))
 
 

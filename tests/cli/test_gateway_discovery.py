@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from reverie.agent.gateway.discovery import locate_from_environment
 from reverie.cli.app import local_gateway
-from reverie.cli.app.gateway_discovery import resolve_endpoint
+from reverie.cli.app.gateway_discovery import read_raw_settings, resolve_endpoint
 from reverie.cli.app.local_gateway import LocalGateway, find_gateway
-from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.domain.core.errors import Misconfigured, ReverieError, Unavailable
 from reverie.embedded.home import open_home, write_run_file, write_secret
 from reverie.embedded.lock import hold_home_lock
 from reverie.runtime.settings.loading import load_settings
@@ -108,3 +108,14 @@ async def test_a_failed_start_is_explained(reverie_home: Path) -> None:
     local = LocalGateway(settings, ["pool_max=many"])
     with pytest.raises(Unavailable, match="`reverie up` ended: pool_max:"):
         await local("GET", "/ready")
+
+
+def test_an_unknown_setting_of_a_project_or_a_flag_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Misconfigured, match=r"nonsense: is no setting \(in the flags\)"):
+        read_raw_settings(tmp_path, ["nonsense=1"])
+    (tmp_path / "reverie.toml").write_text('projekt = "shop"\n')
+    with pytest.raises(Misconfigured, match="did you mean project"):
+        read_raw_settings(tmp_path, [])

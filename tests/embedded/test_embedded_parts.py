@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from reverie.domain.core.errors import Conflict, Misconfigured
 from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
-from reverie.embedded.backends import strip_url_credentials
+from reverie.embedded.backends import PostgresBackend, strip_url_credentials
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.probe import ServiceHealth, fetch_health
@@ -286,7 +286,8 @@ async def test_a_dead_process_is_restarted_at_growing_intervals(
     part = _Mortal(3, stop)
     await watch_processes([part], stop, notes)  # type: ignore[arg-type]
     assert notes.notes == [
-        f"mortal ended; it starts again in {pause} s" for pause in ("0.01", "0.02", "0.04")
+        f"the process mortal ended; it starts again in {pause} s"
+        for pause in ("0.01", "0.02", "0.04")
     ]
     assert part.starts == 3
 
@@ -299,7 +300,7 @@ async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
     monkeypatch.setattr("reverie.embedded.watchdog.STABLE_SECONDS", 0.0)
     stop, notes = asyncio.Event(), _Notes()
     await watch_processes([_Mortal(4, stop)], stop, notes)  # type: ignore[arg-type]
-    assert notes.notes == ["mortal ended; it starts again in 0.01 s"] * 4
+    assert notes.notes == ["the process mortal ended; it starts again in 0.01 s"] * 4
 
 
 def test_the_restart_delay_is_bounded() -> None:
@@ -312,3 +313,12 @@ def test_a_custom_model_is_named_by_its_address_or_folder(tmp_path: Path) -> Non
     assert is_external_model("theirs", tmp_path, None, "https://models.example/v1")
     assert not is_external_model("theirs", tmp_path, None, None)
     assert not is_external_model(DEFAULT_MODEL, tmp_path, None, None)
+
+
+def test_a_text_that_is_no_key_becomes_none(tmp_path: Path) -> None:
+    place = open_home(tmp_path)
+    home.write_secret(place, "api_key", "garbage")
+    backend = PostgresBackend(Settings(), place)
+    backend.processes.append(None)  # type: ignore[arg-type]
+    with pytest.raises(Misconfigured, match=r"api_key: holds no API key: .*delete the file"):
+        backend.ensure_key()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -80,6 +81,10 @@ class PostgresBackend:
         stored_key = read_secret(self._home, API_KEY_SECRET)
         if stored_key is None:
             return self._create_key()
+        if not re.fullmatch(r"rv_[\w-]{43}", stored_key, re.ASCII):
+            path = self._home.secrets / API_KEY_SECRET
+            reason = "holds no API key: put the key back, or delete the file to get a new one"
+            raise Misconfigured(str(path), reason)
         try:
             ensure_key(self.admin_url, stored_key)
         except Misconfigured:

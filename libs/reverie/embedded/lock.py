@@ -54,10 +54,11 @@ def _acquire(fd: int, home: Home) -> None:
     try:
         retrying(fcntl.flock, fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise Conflict(_describe_holder(home)) from None
+        raise Conflict(describe_holder(home)) from None
 
 
-def _describe_holder(home: Home) -> str:
+def describe_holder(home: Home) -> str:
+    """Who runs on the home folder, and what to do."""
     state = read_run_file(home, "up")
     gateway = f", gateway {state['gateway']}" if "gateway" in state else ""
     pid = f" (process {state['pid']}{gateway})" if "pid" in state else ""

@@ -30,7 +30,7 @@ from reverie.embedded.home import (
 )
 from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
-from reverie.embedded.reporting import Addresses, ProgressReporter
+from reverie.embedded.reporting import GATEWAY, Addresses, ProgressReporter
 from reverie.embedded.service_processes import (
     GRPC,
     ServerUrls,
@@ -187,7 +187,8 @@ def _plan_services(
 ) -> dict[str, int]:
     chosen, stack.tls = choose_ports(settings), prepare_tls(settings, home)
     for name in find_moved_ports(settings, chosen):
-        reporter.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
+        label = "the gateway" if name == GATEWAY else name
+        reporter.note(f"the port of {label} is taken; it listens on {chosen[name]}")
     settings = _with_vault_key(settings, home)
     # One process runs several services: it logs in to NATS as the one that may do most.
     nats_url = stack.bus.url_for("ingest")

@@ -76,7 +76,7 @@ def _schedule_restart(entry: _WatchedProcess, now: float, reporter: ProgressRepo
     entry.failures = 1 if now - entry.started_at > STABLE_SECONDS else entry.failures + 1
     delay = min(FIRST_RESTART_DELAY * 2 ** (entry.failures - 1), MAX_RESTART_DELAY)
     entry.restart_at = now + delay
-    reporter.note(f"{entry.process.name} ended; it starts again in {delay:g} s")
+    reporter.note(f"the process {entry.process.name} ended; it starts again in {delay:g} s")
 
 
 async def _restart(process: SupervisedProcess, reporter: ProgressReporter) -> None:

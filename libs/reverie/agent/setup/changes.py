@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -122,6 +123,9 @@ def apply_undo(
     for change in changes:
         if change.after is None:
             change.path.unlink(missing_ok=True)
+            with suppress(OSError):
+                # The setup made the agent's folder, if nothing else is in it.
+                change.path.parent.rmdir()
         elif change.after != change.before:
             _write_atomically(change.path, change.after)
         _backup_path(backup_folder, agent, target, change.path).unlink(missing_ok=True)

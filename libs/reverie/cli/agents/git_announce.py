@@ -16,7 +16,7 @@ from reverie.cli.agents.git_anchor import anchor, clone_options, resolve_project
 from reverie.cli.app.errors import EXIT_CODES_HELP, NOT_RUNNING
 from reverie.cli.app.gateway_client import open_client
 from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
-from reverie.cli.app.output import err
+from reverie.cli.app.output import err, plural
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _headline(change: GitChange) -> str:
     before = (change.before or "nothing")[:9]
     after = (change.after or "nothing")[:9]
     forced = ", forced" if change.forced else ""
-    counts = f"{len(change.commits)} commits, {len(change.files)} files"
+    counts = f"{plural(len(change.commits), 'commit')}, {plural(len(change.files), 'file')}"
     return f"{change.project} {change.branch} {before}..{after}{forced}: {counts}"
 
 

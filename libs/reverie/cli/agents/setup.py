@@ -93,7 +93,8 @@ def set_up_agent(
     if not options.json or yes:
         (apply_undo if undo else apply_setup)(agent, target, changes, backup_folder)
     documents = [{"path": str(change.path), "diff": change.diff} for change in changes]
-    options.print_result({"agent": agent, "written": yes, "changes": documents})
+    done = [f"{'Undone' if undo else 'Written'}. Restart {agent}."] if changes else []
+    options.print_result({"agent": agent, "written": yes, "changes": documents}, *done)
 
 
 def _reverie_command() -> str:

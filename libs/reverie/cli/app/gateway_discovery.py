@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reverie.runtime.settings.settings import Settings
 
 ENV_PREFIX = "REVERIE_"
+_COMMON_SETTINGS = frozenset({"api_key", "gateway_url", "home", "project", "recall_port"})
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,12 @@ def read_raw_settings(home: Path | None, sets: Sequence[str]) -> Mapping[str, An
     file = find_project_file(Path.cwd())
     layers = [flags, environment, _read_toml(file)]
     check_project_file(file, layers[-1])
+    # The settings are slow to import, so those of most projects are known without them.
+    if not _COMMON_SETTINGS.issuperset(flags.keys() | layers[-1].keys()):
+        from reverie.runtime.settings.loading import FLAGS, check_setting_names
+
+        check_setting_names(flags, FLAGS)
+        check_setting_names(layers[-1], str(file))
     folder = ChainMap(*layers).get("home") or "~/.reverie"
     root = str(Path(str(folder)).expanduser())
     return ChainMap({"home": root}, *layers, _read_toml(Path(root) / "config.toml"))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from reverie.agent.gateway.discovery import GatewayLocation, is_home_locked, locate_gateway
-from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.errors import Conflict, Unavailable
 from reverie.runtime.settings.settings import Settings, base_url
 
 if TYPE_CHECKING:
@@ -73,10 +73,14 @@ def start_in_background(
 def wait_until_up(
     settings: Settings, process: subprocess.Popen[bytes], timeout: float = 120.0
 ) -> dict[str, Any]:
-    """Returns the run file of a started process, once everything is up. Raises `Unavailable`."""
+    """Returns the run file of a started process, once everything is up.
+
+    Raises `Conflict` where another one runs already, else `Unavailable`.
+    """
     from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
     from reverie.embedded.home import open_home, read_run_file
+    from reverie.embedded.lock import describe_holder
 
     home = open_home(settings.home)
 
@@ -97,6 +101,8 @@ def wait_until_up(
     except RetryError:
         result = None
     if not result:
+        if result is not None and has_supervisor(settings):
+            raise Conflict(describe_holder(home))
         raise Unavailable("Reverie", explain_failure(settings, result is None))
     return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 
@@ -67,10 +68,13 @@ def main() -> None:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context else ""
+        if context and (example := re.search(r"Example: (.+)", context.command.help or "")):
+            hint = f"; for example: {example[1]}{hint}"
         print_error_line("invalid", f"{error.format_message()}{hint}", as_json)
         sys.exit(error.exit_code)
     except click.Abort:
-        print_error_line("aborted", "stopped; nothing more was done", as_json)
+        hint = "" if sys.stdin.isatty() else ": without a terminal, confirm with --yes"
+        print_error_line("aborted", f"stopped; nothing more was done{hint}", as_json)
         sys.exit(FAILED)
     except Exception as error:
         if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":

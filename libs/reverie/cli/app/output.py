@@ -87,6 +87,11 @@ def _format_cell(row: JsonObject, cell: CellSource | str) -> str:
     return "" if value is None else str(value)
 
 
+def plural(count: int, noun: str) -> str:
+    """The count with its noun, as `1 turn` and `2 turns`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def short_id(id: Any) -> str:
     """The last eight digits of an id; commands accept them in place of the id."""
     return str(id).replace("-", "")[-8:]

@@ -36,6 +36,9 @@ def demo(home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
     The day: remember, recall, a conversation that a dream turns into memories,
     a commit that makes a memory stale, and the trace of one request.
 
+    The sample stays in the store, in the project tidewater. To remove it, run
+    `reverie admin projects delete tidewater --yes` while Reverie runs.
+
     Example: reverie demo --once
 
     Exit codes: 0 ok, 1 a component did not start or (with --once) the sample day

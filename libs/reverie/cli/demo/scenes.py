@@ -89,6 +89,10 @@ async def play_sample_day(
     console.print()
     seconds = time.perf_counter() - start
     console.print(f"[bold green]The sample day is complete[/], in {seconds:.1f} s.")
+    console.print(
+        f"The sample stays in your store. `reverie admin projects delete {day.project} --yes`"
+        " removes it."
+    )
     return True
 
 

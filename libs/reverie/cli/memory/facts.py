@@ -19,7 +19,8 @@ from reverie.cli.app.output import Columns, one_line, short_id, short_id_cell
 
 app = click.Group(
     "fact",
-    help="Store facts with their confidence, sources and verification date.",
+    help="Store facts with their confidence, sources and verification date.\n\n"
+    'Example: reverie fact add postgres "18 has uuidv7()" -d postgresql.org',
     epilog=EXIT_CODES_HELP,
 )
 

@@ -10,7 +10,7 @@ import click
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
 from reverie.cli.app.gateway_client import error_from_response, open_client
 from reverie.cli.app.options import CommonOptions, common_options
-from reverie.cli.app.output import err, show_progress
+from reverie.cli.app.output import err, plural, show_progress
 from reverie.cli.memory.export_import import import_memories
 from reverie.domain.core.errors import InvalidInput
 
@@ -35,7 +35,7 @@ class DefaultImportGroup(click.Group):
 app = DefaultImportGroup(
     "import",
     help="Import an export (`reverie import PATH`), or conversations.\n\n"
-    "Example: reverie import memories/ --dry-run",
+    "Example: reverie import backup/ --dry-run",
     epilog=EXIT_CODES_HELP,
 )
 app.add_command(import_memories)
@@ -138,6 +138,11 @@ def _format_report(counts: dict[str, Any]) -> str:
         "unreadable": "lines unreadable",
         "rejected": "rejected",
     }
-    parts = [f"{counts['files']} files, {counts['sessions']} sessions, {counts['accepted']} turns"]
+    parts = [
+        ", ".join(
+            plural(counts[name], noun)
+            for name, noun in (("files", "file"), ("sessions", "session"), ("accepted", "turn"))
+        )
+    ]
     parts += [f"{counts[name]} {words}" for name, words in names.items() if counts[name]]
     return ("would be read: " if counts["dry_run"] else "") + ", ".join(parts)

@@ -62,8 +62,10 @@ query_argument = click.argument(
 @scope_option
 @project_option
 @tags_option
-@click.option("--key", help="A key; a new memory replaces the active one with the same key.")
-@click.option("--supersede-reason", help="Why the memory replaces the one with the same key.")
+@click.option("--key", help="A key; one active memory per key: see --supersede-reason.")
+@click.option(
+    "--supersede-reason", help="Replace the active memory with the same key, for this reason."
+)
 @files_option
 @click.option(
     "--step", "steps", multiple=True, help="A step of a skill; may be repeated, in order."
@@ -88,8 +90,9 @@ def remember(
 ) -> None:
     """Store one fact as a memory. Without a kind, rules choose it.
 
-    The scope is the project's, or the key's outside of a project. In a clone,
-    the lines and symbols of the files it mentions are sent too; source code is not.
+    Inside a project it is stored for that project, else in the default scope of
+    your API key. In a clone, it also sends line numbers and names of the functions
+    that the text mentions, but no source code.
     With --lines, each line is stored or refused on its own.
 
     Example: reverie remember "We deploy on Thursdays." -k convention

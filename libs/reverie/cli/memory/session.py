@@ -18,6 +18,7 @@ from reverie.cli.app.options import (
 from reverie.cli.app.output import (
     Columns,
     age_cell,
+    plural,
     read_text,
     short_id,
     short_id_cell,
@@ -114,7 +115,9 @@ def append_turn(options: CommonOptions, session: str, content: str, **fields: An
     turn = drop_unset({**fields, "content": read_text(content)})
     body = {"session": client.resolve_session_id(session), "turns": [turn]}
     response = client.request("POST", "/v1/turns", body=body)
-    counts = f"{response['accepted']} new turns, {response['duplicates']} duplicates"
+    counts = (
+        f"{plural(response['accepted'], 'new turn')}, {plural(response['duplicates'], 'duplicate')}"
+    )
     options.print_result(response, counts)
 
 

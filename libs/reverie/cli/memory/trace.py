@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 @click.command("trace")
 @click.argument(
-    "id", required=False, help="The trace_id of a recall; without it, list the latest recalls."
+    "id",
+    required=False,
+    help="The trace_id of a recall, or its last eight digits; without it, list the latest recalls.",
 )
 @click.option("--session", help="Only recalls in this session.")
 @limit_option(20, 200)
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 def trace(options: CommonOptions, id: str | None, session: str | None, limit: int) -> None:
     """Explain the result of a recall: retrievers, graph hops, factors, cuts.
 
-    Example: reverie trace 4bf92f3577b34da6a3ce929d0e0e4736
+    Example: reverie trace 0e0e4736
     """
     client = options.gateway()
     if id is None:

@@ -17,11 +17,14 @@ from reverie.cli.app.options import (
     limit_option,
     yes_option,
 )
-from reverie.cli.app.output import err, print_json, print_warnings
+from reverie.cli.app.output import Columns, age_cell, err, print_json, print_warnings
 from reverie.domain.core.errors import InvalidInput
 
 app = click.Group(
-    "vault", help="Store state and secrets, and manage the master key.", epilog=EXIT_CODES_HELP
+    "vault",
+    help="Store state and secrets, and manage the master key.\n\n"
+    "Example: pass deploy/token | reverie vault set deploy_token",
+    epilog=EXIT_CODES_HELP,
 )
 
 
@@ -95,8 +98,12 @@ def list_entries(options: CommonOptions, scope: str | None, limit: int) -> None:
     Example: reverie vault list --scope project/shop
     """
     items = options.gateway().list_items("/v1/vault", {"scope": scope}, limit)
-    columns = ("scope", "key", "version", "secret", "readable", "updated_at")
-    options.print_table(items, {name: name for name in columns})
+    columns: Columns = {name: name for name in ("scope", "key", "version")} | {
+        "secret": lambda item: "yes" if item["secret"] else "no",
+        "readable": lambda item: "yes" if item["readable"] else "no",
+        "updated": age_cell("updated_at"),
+    }
+    options.print_table(items, columns)
 
 
 @app.command("delete")

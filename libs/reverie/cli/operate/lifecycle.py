@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from reverie.cli.app.options import (
     resolve_settings,
     set_option,
 )
-from reverie.cli.app.output import abbreviate_home, err
+from reverie.cli.app.output import abbreviate_home, err, print_warnings
 from reverie.domain.core.errors import Conflict, Misconfigured
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 @common_options
 def up(options: CommonOptions, background: bool, **flags: Any) -> None:
     """Start Postgres, NATS and the four services, until Ctrl-C.
+
+    The service recall is the gateway, the address for agents.
 
     With --background it returns once everything is up, and `reverie down` stops
     it; its output goes to logs/up.log.
@@ -76,13 +79,26 @@ def _start_in_background(
     options: CommonOptions, settings: Settings, flags: Mapping[str, object]
 ) -> None:
     """Starts Reverie in the background, and waits for it. Raises `Conflict` and `Unavailable`."""
-    from reverie.cli.app.local_gateway import has_supervisor, start_in_background, wait_until_up
+    from reverie.cli.app.local_gateway import (
+        UP_LOG,
+        has_supervisor,
+        start_in_background,
+        wait_until_up,
+    )
+    from reverie.embedded.home import open_home
+    from reverie.embedded.lock import describe_holder
 
+    home = open_home(settings.home)
     if has_supervisor(settings):
-        raise Conflict(f"Reverie runs on {settings.home} already: see `reverie status`")
+        raise Conflict(describe_holder(home))
+    log = home.logs / UP_LOG
+    log_size = log.stat().st_size if log.exists() else 0
     # Other users of the machine can read arguments.
     environment = {f"REVERIE_{name.upper()}": str(value) for name, value in flags.items()}
     note = wait_until_up(settings, start_in_background(settings, options.sets, environment))
+    # Notes are lines of text before the addresses, which are JSON.
+    lines = log.read_bytes()[log_size:].decode(errors="replace").splitlines()
+    print_warnings(list(takewhile(lambda line: not line.startswith("{"), lines)))
     options.print_result(note, f"Reverie runs at {note['gateway']}; `reverie down` stops it")
 
 

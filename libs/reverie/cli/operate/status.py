@@ -9,7 +9,7 @@ import click
 
 from reverie.cli.app.errors import FAILED, NOT_RUNNING
 from reverie.cli.app.options import CommonOptions, common_options
-from reverie.cli.app.output import abbreviate_home, err, print_plain
+from reverie.cli.app.output import abbreviate_home, err, plural, print_plain
 from reverie.domain.core.errors import ReverieError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def status(options: CommonOptions, watch: bool) -> None:
         place = abbreviate_home(settings.home)
         err().print(f"Reverie is not running on {place}: start `reverie up`")
     if graph and not options.json:
-        details = f"{graph['edges']:,} edges, {graph['components']:,} components"
+        details = f"{plural(graph['edges'], 'edge')}, {plural(graph['components'], 'component')}"
         print_plain(f"\n{graph['memories']:,} memories, {details} (see `reverie stats`)")
     if not is_ready:
         raise click.exceptions.Exit(FAILED if is_running else NOT_RUNNING)

@@ -83,9 +83,11 @@ class UpDisplay:
     def _print_key(self, addresses: Addresses) -> None:
         if addresses.new_key:
             location = (
-                f", stored in {abbreviate_home(addresses.key_file)}" if addresses.key_file else ""
+                f"stored in {abbreviate_home(addresses.key_file)}"
+                if addresses.key_file
+                else "shown only once"
             )
-            self.console.print(f"\nYour key, shown only once{location}:\n")
+            self.console.print(f"\nYour key, {location}:\n")
             self.console.print(f"  [bold]{addresses.api_key}[/]\n\nTry it:\n")
         else:
             self.console.print("\nTry it:\n")

@@ -37,7 +37,9 @@ async def answer_errors(handler: RequestHandler, request: IncomingRequest) -> Ou
     except UnmatchedRequest as error:
         path = _redacted_path(request)
         if not error.allowed_methods:
-            return problem_response(request, build_problem("not_found", f"no route {path}"))
+            return problem_response(
+                request, build_problem("not_found", f"no route {path}: see /docs")
+            )
         allowed = ", ".join(sorted(error.allowed_methods))
         document = build_problem("method_not_allowed", f"{path} takes {allowed}")
         return problem_response(request, document, {"Allow": allowed})

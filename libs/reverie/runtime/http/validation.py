@@ -18,6 +18,30 @@ from reverie.domain.core.errors import InvalidInput, MalformedInput
 MAX_DEPTH = 32
 MAX_ERRORS = 50
 _MAX_NAME_LENGTH = 100
+_MAX_LISTED_FIELDS = 12
+_A_TIME = "is no date and time, as 2026-01-31T10:00:00Z"
+_A_DAY = "is no date, as 2026-01-31"
+_PLAIN_REASONS = {
+    "bool_parsing": "should be true or false",
+    "bool_type": "should be true or false",
+    "date_from_datetime_parsing": _A_DAY,
+    "date_parsing": _A_DAY,
+    "datetime_from_date_parsing": _A_TIME,
+    "datetime_parsing": _A_TIME,
+    "int_from_float": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "int_type": "should be a whole number",
+    "list_type": "should be a list",
+    "string_too_long": "is too long: at most {max_length} characters",
+    "string_too_short": "is empty or too short: at least {min_length} characters",
+    "string_type": "should be a text",
+    "timezone_aware": "needs a timezone, as 2026-01-31T10:00:00Z",
+    "too_long": "has too many items: at most {max_length}",
+    "too_short": "has too few items: at least {min_length}",
+    "uuid_parsing": "is no full id (a UUID of 32 digits)",
+    "uuid_type": "is no full id (a UUID of 32 digits)",
+}
+"""Plain words for the commonest errors of pydantic, by their type."""
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -199,12 +223,18 @@ def _reason(model: type[BaseModel], detail: ErrorDetails) -> str:
         return "is required"
     if detail["type"] == "extra_forbidden":
         return _unknown_field_reason(model, detail["loc"])
-    if detail["type"] == "timezone_aware":
-        return "input should have a timezone, as 2026-01-31T10:00:00Z"
+    if template := _PLAIN_REASONS.get(detail["type"]):
+        return template.format(**detail.get("ctx", {}))
     text = detail["msg"].removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
 
 
 def _unknown_field_reason(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    suggestions = get_close_matches(str(loc[-1]), model.model_fields, n=1) if len(loc) == 1 else []
-    return f"unknown field; did you mean {suggestions[0]}?" if suggestions else "unknown field"
+    if len(loc) > 1:
+        return "unknown field"
+    names = sorted(field.alias or name for name, field in model.model_fields.items())
+    if suggestions := get_close_matches(str(loc[-1]), names, n=1):
+        return f"unknown field; did you mean {suggestions[0]}?"
+    if len(names) > _MAX_LISTED_FIELDS:
+        return "unknown field"
+    return f"unknown field; there are {', '.join(names)}" if names else "unknown field"

@@ -56,15 +56,19 @@ def load_settings(
         raise Misconfigured("home", f"cannot be set in {user_layer.name}, which lies in it")
     layers = [*upper_layers, user_layer]
     for layer in layers:
-        for key, value in layer.values.items():
-            if key not in Settings.model_fields:
-                hint = _unknown_key_hint(key, value)
-                raise Misconfigured(key, f"is no setting (in {layer.name}){hint}")
+        check_setting_names(layer.values, layer.name)
     chosen = _merge_layers(layers)
     try:
         return Settings.model_validate({key: value for key, (_, value) in chosen.items()})
     except ValidationError as error:
         raise _misconfigured_error(error.errors(include_url=False)[0], chosen) from None
+
+
+def check_setting_names(values: Mapping[str, Any], source: str) -> None:
+    """Raises `Misconfigured` where a source sets what is no setting."""
+    for key, value in values.items():
+        if key not in Settings.model_fields:
+            raise Misconfigured(key, f"is no setting (in {source}){_unknown_key_hint(key, value)}")
 
 
 def _environment() -> Mapping[str, Any]:
@@ -99,8 +103,8 @@ def _unknown_key_hint(key: str, value: object) -> str:
     if isinstance(value, Mapping):
         return "; settings have no tables, write them at the top level"
     suggestions = get_close_matches(key.lower(), Settings.model_fields, n=1)
-    setting_names = ", ".join(sorted(Settings.model_fields))
-    return f"; did you mean {suggestions[0]}?" if suggestions else f"; settings are {setting_names}"
+    reference = "; docs/reference/settings.md lists them"
+    return f"; did you mean {suggestions[0]}?" if suggestions else reference
 
 
 def _merge_layers(layers: list[SettingsLayer]) -> dict[str, tuple[SettingsLayer, Any]]:

@@ -189,7 +189,8 @@ class MemoryStore:
                 return row_mapping.parse_written(result)
             case "conflict":
                 return Conflict(
-                    f"key {new.key!r} is active in {new.scope}: supersede_reason would replace it",
+                    f"key {new.key!r} is active in {new.scope}: give supersede_reason "
+                    "to replace it",
                     await self._load_current(principal, UUID(result["id"])),
                 )
             case "missing_edge":

@@ -63,7 +63,7 @@ class RecallTraceStore:
                 "trace_find", trace_id, list(principal.reads), principal.agent
             )
         if not found:
-            raise NotFound("trace", str(trace_id))
+            raise NotFound("trace", trace_id.hex)
         return [_parse_trace(row) for row in found]
 
     async def page(
