@@ -137,7 +137,9 @@ async def test_a_key_in_use_is_a_conflict_that_shows_the_current_memory(side: Me
     first = await side.told("port 80", scope=SHOP, key="port")
     refused, landed = await side.tell(new("port 81", scope=SHOP, key="port"), new("else"))
     assert isinstance(refused, Conflict)
-    assert str(refused) == f"key 'port' is active in {SHOP}: supersede_reason would replace it"
+    assert str(refused) == (
+        f"key 'port' is active in {SHOP}: give a supersede reason to replace it"
+    )
     assert refused.current == {"id": str(first), "content": "port 80", "version": 1}
     assert await side.listed() == [written(landed).id, first]
 

@@ -21,13 +21,6 @@ MAX_PAGE_SIZE = 200
 """The largest page that the gateway returns."""
 
 
-_CLI_WORDINGS = {
-    "give supersede_reason to": 'give --supersede-reason "why" to',
-    "send `Authorization: Bearer <key>`": "set REVERIE_API_KEY",
-}
-"""Remedies of the API, and what does the same on the command line."""
-
-
 @dataclass(eq=False)
 class GatewayError(ReverieError):
     """{detail}"""
@@ -164,10 +157,7 @@ def error_from_response(status: int, problem: Any) -> GatewayError:
     if not isinstance(problem, dict) or "code" not in problem:
         code = "unavailable" if status in {502, 503, 504} else "malformed"
         problem = {"code": code, "status": status, "detail": f"the gateway answered {status}"}
-    detail = str(problem.get("detail"))
-    for api_wording, cli_wording in _CLI_WORDINGS.items():
-        detail = detail.replace(api_wording, cli_wording)
-    return GatewayError(detail, problem)
+    return GatewayError(str(problem.get("detail")), problem)
 
 
 def quote_segment(text: str) -> str:

@@ -189,7 +189,7 @@ class MemoryStore:
                 return row_mapping.parse_written(result)
             case "conflict":
                 return Conflict(
-                    f"key {new.key!r} is active in {new.scope}: give supersede_reason "
+                    f"key {new.key!r} is active in {new.scope}: give a supersede reason "
                     "to replace it",
                     await self._load_current(principal, UUID(result["id"])),
                 )

@@ -63,7 +63,7 @@ class RecallTraceStore:
                 "trace_find", trace_id, list(principal.reads), principal.agent
             )
         if not found:
-            raise NotFound("trace", trace_id.hex)
+            raise NotFound("trace", str(trace_id))
         return [_parse_trace(row) for row in found]
 
     async def page(
