@@ -13,12 +13,12 @@ from reverie.domain.core.errors import ReverieError
 from reverie.embedded.reporting import ProgressReporter
 
 CHECK_SECONDS = 0.2
-"""Seconds between two looks at the parts."""
+"""Seconds between two checks of the processes."""
 FIRST_RESTART_DELAY = 0.1
 MAX_RESTART_DELAY = 8.0
-"""Seconds; with a start after it, doors are back within 15 of what kept a part from starting."""
+"""Seconds. With the start itself, a process is back within 15 s after its fault is gone."""
 STABLE_SECONDS = 10.0
-"""Seconds of life after which an end is no failed start, so that the pause is short again."""
+"""Seconds after which a process counts as started, so that its next delay is short again."""
 
 
 class SupervisedProcess(Protocol):

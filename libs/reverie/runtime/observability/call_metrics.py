@@ -25,7 +25,7 @@ class CallOutcome:
 
 
 class CallMetrics:
-    """Rate, errors and duration of the calls of one door."""
+    """Rate, errors and duration of the calls of one interface."""
 
     def __init__(self, registry: CollectorRegistry, transport: str) -> None:
         self._transport = transport

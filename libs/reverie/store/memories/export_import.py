@@ -51,7 +51,7 @@ TRANSCRIPT_QUERIES = ("export_session", "export_turn")
 
 
 class ExportImportStore:
-    """The doors of the store for whole files."""
+    """Exports and imports of a tenant, page by page."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

@@ -42,7 +42,7 @@ class CursorCipher:
             plain = self._cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], purpose.encode())
         except (InvalidTag, ValueError, binascii.Error):
             raise InvalidInput(
-                field, "is none that was given here; leave it out to begin anew"
+                field, "was not issued by this gateway; leave it out to start again"
             ) from None
         return int.from_bytes(plain)
 

@@ -95,7 +95,7 @@ class PendingScope:
 
 
 class DreamRunStore:
-    """Reads for the doors, each within one tenant and what a key may read."""
+    """Reads dream runs within one tenant and the scopes that a key may read."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

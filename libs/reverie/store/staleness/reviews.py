@@ -163,7 +163,7 @@ async def _decide(
     if found.state != "open":
         raise Conflict(f"this review was {found.state} before")
     if found.standing != found.version:
-        raise Conflict(f"the memory is of version {found.standing} by now, and looked over anew")
+        raise Conflict(f"the memory has version {found.standing} now; it is reviewed again")
     if await connection.fetch_row("review_decide", review_id, state, principal.actor) is None:
         raise Conflict("somebody else decided on this review meanwhile")
     return found
