@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install up demo test suite check sizes bench bench-quality bench-speed fuzz chaos soak generate pictures clean
+.PHONY: help install up demo test suite check sizes bench bench-quality bench-speed newcomer fuzz chaos soak generate pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -35,7 +35,7 @@ install: $(READY) ## make the environment in .venv, once
 up: $(READY) ## start Postgres, NATS and the four services; Ctrl-C stops them (ARGS=... adds flags)
 	@exec $(BIN)/reverie up $(ARGS)
 
-demo: $(READY) ## the same, and play a sample day (ARGS=... adds flags)
+demo: $(READY) ## the same in a home of its own, and play a sample day (ARGS=... adds flags)
 	@exec $(BIN)/reverie demo $(ARGS)
 
 test: $(READY) ## everything that must hold: the checks, beside the whole suite (ARGS=... goes to pytest)
@@ -55,7 +55,7 @@ sizes: $(READY)
 
 # Exit code 2 says that the data a measurement needs is not here.
 bench: $(READY) ## measure, and print the figures (ARGS=speed.end_to_end for one of them)
-	@for name in $(or $(ARGS),quality.redaction quality.mentions quality.extraction quality.duplicates speed.dreams quality.staleness_on_history quality.staleness_against_blame quality.recall_on_sessions speed.hooks speed.end_to_end); do \
+	@for name in $(or $(ARGS),quality.redaction quality.mentions quality.extraction quality.duplicates speed.dreams quality.staleness_on_history quality.staleness_against_blame quality.recall_on_sessions quality.decisions quality.relevance speed.hooks speed.end_to_end); do \
 		printf '\n== %s\n' "$$name"; \
 		$(BIN)/python -m benchmarks.$$name || test $$? -eq 2 || exit 1; done
 
@@ -65,10 +65,14 @@ bench-quality: $(READY) ## what recall finds, beside BM25 (ARGS="chinese --ablat
 bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS=... adds flags)
 	@$(BIN)/python -m benchmarks.speed.end_to_end $(ARGS)
 
+newcomer: $(READY) ## follow the README from a clean clone in an empty home, in bash and in zsh
+	@$(BIN)/python -m tests.docs.shell_blocks
+
 fuzz: $(READY) ## make up requests for every call and texts for every parser (ARGS=50 for how many)
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/interfaces/test_openapi_conformance.py \
 		-q -k every_call --timeout 14400
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/security/test_parser_fuzzing.py \
+		tests/security/test_pattern_time.py tests/security/test_text_functions.py \
 		tests/security/test_request_fuzzing.py -q --timeout 14400
 
 chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")

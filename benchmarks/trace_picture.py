@@ -23,7 +23,7 @@ from aiohttp.test_utils import TestServer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.support.common import parser
-from reverie.runtime.observability.tracing import export_spans, inject_headers, span
+from reverie.runtime.observability.tracing import export_spans, span, trace_headers
 from reverie.runtime.settings.settings import Settings
 from tests.support.reverie_up import ANY_PORT, Up
 from tests.support.stack import eventually
@@ -125,7 +125,7 @@ async def _agent(gateway: str, key: str) -> str:
     async with aiohttp.ClientSession(gateway) as http:
 
         async def call(method: str, path: str, body: Any = None, traced: bool = True) -> Any:
-            headers = {"Authorization": f"Bearer {key}", **(inject_headers() if traced else {})}
+            headers = {"Authorization": f"Bearer {key}", **(trace_headers() if traced else {})}
             async with http.request(method, path, json=body, headers=headers) as answer:
                 assert answer.status < 300, await answer.text()
                 return await answer.json()

@@ -28,7 +28,7 @@ from reverie.runtime.settings.settings import Settings
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 80
-SCENES = {"2": 20, "3": 20, "4": 12, "6": 24}
+SCENES = {"2": 11, "4": 22, "6": 20, "7": 20}
 """The scenes shown, and how many lines of each; what is left out is said by an ellipsis."""
 CELL, LINE, SIZE, MARGIN, TOP = 8.43, 18, 14, 16, 48
 """Pixels: the width of a character and the height of a line, the font, and the space around."""

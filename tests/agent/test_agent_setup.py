@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from reverie.agent.setup import jsonc as jsonc
 from reverie.agent.setup.agents import AGENTS, SetupTarget
 from reverie.agent.setup.changes import (
+    UndoPlan,
     apply_setup,
     apply_undo,
     plan_setup,
@@ -23,7 +24,7 @@ from reverie.agent.setup.changes import (
     prune_backups,
 )
 from reverie.cli.app.main import app
-from reverie.domain.core.errors import Conflict, MalformedInput
+from reverie.domain.core.errors import MalformedInput
 
 JSON = """\
 {
@@ -58,6 +59,7 @@ extensions:
       - a
       - b
 """
+NOTHING = UndoPlan([], [])
 MARKDOWN = "# Rules\r\n\r\nUse tabs."
 
 
@@ -116,9 +118,9 @@ def test_each_agent_setup_keeps_existing_files_is_idempotent_and_can_be_undone(
     assert user or agent == "aider" or '"shop"' in written or "`shop`" in written
     assert all(note.stat().st_mode & 0o077 == 0 for note in kept.iterdir())
 
-    apply_undo(agent, place, plan_undo(agent, place, kept), kept)
+    apply_undo(agent, place, plan_undo(agent, place, kept).changes, kept)
     assert {path: path.read_bytes() for path in files if path.exists()} == before
-    assert plan_undo(agent, place, kept) == []
+    assert plan_undo(agent, place, kept) == NOTHING
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -131,8 +133,9 @@ def test_each_agent_can_be_set_up_in_an_empty_folder(agent: str, tmp_path: Path)
         json.loads(path.read_text())
     assert plan_setup(agent, place) == []
     files[0].write_text(files[0].read_text() + "\n")
-    with pytest.raises(Conflict, match="changed since"):
-        plan_undo(agent, place, tmp_path / "kept")
+    undo = plan_undo(agent, place, tmp_path / "kept")
+    assert undo.edited == files[:1]
+    assert [change.path for change in undo.changes] == files[1:]
 
 
 def test_a_fuller_setup_replaces_the_earlier_one_and_undo_restores_the_original(
@@ -150,7 +153,7 @@ def test_a_fuller_setup_replaces_the_earlier_one_and_undo_restores_the_original(
     assert "--project store" in str(hooks)
     assert "--project shop" not in str(hooks)
     assert hooks["PreToolUse"][0]["matcher"].startswith("Edit|")
-    apply_undo("claude-code", place, plan_undo("claude-code", place, kept), kept)
+    apply_undo("claude-code", place, plan_undo("claude-code", place, kept).changes, kept)
     assert settings.read_text() == JSON
     assert not (tmp_path / "shop/.mcp.json").exists()
 
@@ -171,10 +174,10 @@ def test_a_file_shared_by_two_agents_is_restored_when_the_last_one_is_undone(
     second = {"codex": "opencode", "opencode": "codex"}[first]
     told = rules.read_bytes()
     assert b"Before you change a file" in told
-    apply_undo(first, place, plan_undo(first, place, kept), kept)
+    apply_undo(first, place, plan_undo(first, place, kept).changes, kept)
     assert rules.read_bytes() == told
-    assert plan_undo(first, place, kept) == []
-    apply_undo(second, place, plan_undo(second, place, kept), kept)
+    assert plan_undo(first, place, kept) == NOTHING
+    apply_undo(second, place, plan_undo(second, place, kept).changes, kept)
     assert (rules.read_bytes().decode() if rules.exists() else None) == before
     assert not kept.exists()
 
@@ -186,11 +189,10 @@ def test_a_file_edited_by_hand_is_left_alone_by_repeated_setups(
     place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
     apply_setup("codex", place, plan_setup("codex", place), kept)
     notes = set(kept.iterdir())
-    config.write_text(config.read_text() + TOML)
+    config.write_text(f"{config.read_text()}\n[profiles.mine]\n{TOML}")
     apply_setup("codex", place, plan_setup("codex", place), kept)
     assert set(kept.iterdir()) == notes
-    with pytest.raises(Conflict, match="changed since"):
-        plan_undo("codex", place, kept)
+    assert plan_undo("codex", place, kept).edited == [config]
 
 
 def test_undo_works_when_the_user_removed_part_of_the_setup(tmp_path: Path) -> None:
@@ -201,7 +203,7 @@ def test_undo_works_when_the_user_removed_part_of_the_setup(tmp_path: Path) -> N
     apply_setup("codex", place, plan_setup("codex", place), kept)
     (shop / ".codex/hooks.json").unlink()
     (shop / ".codex/config.toml").write_text(TOML)
-    apply_undo("codex", place, plan_undo("codex", place, kept), kept)
+    apply_undo("codex", place, plan_undo("codex", place, kept).changes, kept)
     assert [path.name for path in shop.rglob("*") if path.is_file()] == ["config.toml"]
     assert (shop / ".codex/config.toml").read_text() == TOML
     assert not kept.exists()
@@ -211,7 +213,7 @@ def test_a_setup_that_came_with_the_project_is_not_undone(tmp_path: Path) -> Non
     place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
     apply_setup("codex", place, plan_setup("codex", place), tmp_path / "kept")
     apply_setup("codex", place, plan_setup("codex", place), tmp_path / "another's")
-    assert plan_undo("codex", place, tmp_path / "another's") == []
+    assert plan_undo("codex", place, tmp_path / "another's") == NOTHING
 
 
 def test_the_backup_of_a_file_is_removed_together_with_the_file(tmp_path: Path) -> None:
@@ -257,10 +259,10 @@ def test_the_setup_command_shows_its_changes_asks_and_can_undo_them(
     assert list(shop.iterdir()) == []
     assert run(app, words, input="y\n").exit_code == 0
     server = json.loads((shop / ".mcp.json").read_text())["mcpServers"]["reverie"]
-    assert server["args"] == ["mcp", "--project", "shop"]
+    assert server["args"] == ["mcp", "--agent", "claude-code", "--project", "shop"]
     assert "already" in run(app, words).output
     assert run(app, [*words, "--undo", "--yes"]).exit_code == 0
-    assert [path for path in shop.rglob("*") if path.is_file()] == []
+    assert list(shop.iterdir()) == []
     assert "aider" in run(app, ["setup"]).output
     wrong = run(app, ["setup", "emacs"])
     assert "claude-code" in str(wrong.exception)

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.git.announcement_log import AnnouncementLog, AnnouncementOutcome
+from reverie.agent.git.announcement_log import (
+    AnnouncementLog,
+    AnnouncementOutcome,
+    ChangeReceipt,
+)
 from reverie.agent.git.announcements import announce_new_commits, announce_push, watch_clone
 from reverie.agent.git.change_builder import CommitRange
 from reverie.domain.core.errors import Forbidden, InvalidInput, Unavailable
@@ -27,7 +31,7 @@ class Gateway:
     refused: str = ""
     got: list[dict[str, Any]] = field(default_factory=list)
 
-    async def send(self, document: dict[str, Any]) -> bool:
+    async def send(self, document: dict[str, Any]) -> ChangeReceipt:
         if self.away:
             raise Unavailable("the gateway", "is it running?")
         if self.shut:
@@ -36,7 +40,7 @@ class Gateway:
             raise InvalidInput("files", "too odd")
         known = any(one["after"] == document["after"] for one in self.got)
         self.got.append(document)
-        return known
+        return ChangeReceipt(known)
 
     @property
     def spans(self) -> list[tuple[str | None, str]]:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import socket
+import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from reverie.agent.hooks.session_state import HookSessionState
 from tests.support.commands import HookedAgent
 from tests.support.git_clone import Clone
 from tests.support.stack import Stack, eventually
@@ -19,11 +28,12 @@ def hooked(stack: Stack, folder: Path) -> HookedAgent:
     return HookedAgent(work, {**env, "REVERIE_HOME": str(folder / "home")})
 
 
-async def turns_of(stack: Stack, count: int) -> list[dict[str, Any]]:
-    """The turns of the one session, once there are so many."""
+async def turns_of(stack: Stack, count: int, session: str = "") -> list[dict[str, Any]]:
+    """The turns of the one session, or of the named one, once there are so many."""
 
     async def look() -> list[dict[str, Any]]:
         found = (await stack.get("/v1/sessions"))["items"]
+        found = [one for one in found if session in {"", one["external_id"]}]
         assert len(found) <= 1, found
         if not found:
             return []
@@ -52,9 +62,25 @@ async def test_a_session_receives_its_context_and_delivers_its_turns(
     assert len(context) > 1500
 
     asked = "Why do we keep prices in cents and not in euros?"
-    given = await agent.fire("UserPromptSubmit", prompt=asked)
-    assert "Prices are kept in cents" in given
     assert await agent.fire("UserPromptSubmit", prompt=asked) == ""
+    late = "Prices in euros are for display only: we never keep them, cents are kept."
+    await stack.post(
+        "/v1/remember", {"scope": "project/bookshop", "kind": "decision", "content": late}
+    )
+
+    async def told() -> str:
+        return await agent.fire("UserPromptSubmit", prompt=asked)
+
+    given = await eventually(told)
+    assert "for display only" in given
+    assert "Prices are kept in cents" not in given
+    assert await told() == ""
+
+    async def confirmed() -> bool:
+        traces = (await stack.get("/v1/traces"))["items"]
+        return [bool(one["delivered_at"]) for one in traces if one["given"]] == [True]
+
+    await eventually(confirmed)
     agent.says("user", f"{asked}\n<system-reminder>{given}</system-reminder>")
     agent.calls("Bash", {"command": "ls -la src"}, "cart\nmain.py")
     failed = agent.calls("Bash", {"command": "pytest -q"}, "Exit code 1\nE   KeyError", failed=True)
@@ -159,7 +185,8 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
         return not await lacking()
 
     await eventually(lacking)
-    await agent.fire("SessionStart", source="startup")
+    start = await agent.fire("SessionStart", source="startup")
+    assert "kept in cents" in start
     await eventually(placed)
     change = {"file_path": price, "old_string": "a", "new_string": "b"}
     edit = {"tool_name": "Edit", "tool_input": change}
@@ -167,14 +194,22 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     async def warned() -> str:
         return await agent.fire("PreToolUse", **edit)
 
-    said = await eventually(warned)
-    assert "kept in cents" in said
-    assert said.startswith("<reverie-memory>")
     assert await warned() == ""
+    unstarted = HookedAgent(agent.folder, agent.env)
+
+    async def warned_unstarted() -> str:
+        return await unstarted.fire("PreToolUse", **edit)
+
+    said = await eventually(warned_unstarted)
+    assert rule in said
+    assert said.startswith("<reverie-memory>")
+    assert await warned_unstarted() == ""
     other = {"file_path": "/etc/passwd"}
     assert await agent.fire("PreToolUse", tool_name="Write", tool_input=other) == ""
     await agent.fire("PreCompact", trigger="auto", custom_instructions="")
-    assert "kept in cents" in await warned()
+    assert rule in await agent.fire("SessionStart", source="compact")
+    assert await warned() == ""
+    assert await agent.fire("UserPromptSubmit", prompt="Why are prices in cents?") == ""
 
     token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
     why = f"Exit code 1\nE   KeyError: 'price_cents' ({token})"
@@ -183,7 +218,7 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     await agent.fire("PostToolUse", tool_name="Bash", tool_input=tests, tool_response={})
     agent.calls("Edit", change, "The file has been updated.")
     await agent.fire("PostToolUse", **edit, tool_response={"success": True})
-    await turns_of(stack, 2)
+    await turns_of(stack, 2, agent.session)
     agent.calls("Bash", tests, "1 passed")
     await agent.fire("PostToolUse", tool_name="Bash", tool_input=tests, tool_response={})
 
@@ -201,6 +236,7 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     clone.commit("Count in tenths of a cent", {"src/cart/price.py": "CENTS = 1000\n"})
     later = HookedAgent(agent.folder, agent.env)
     await later.fire("SessionStart", source="startup")
+    unstarted = HookedAgent(agent.folder, agent.env)
 
     async def doubtful() -> list[dict[str, Any]]:
         found = (await stack.get("/v1/stale?project=bookshop"))["items"]
@@ -209,7 +245,49 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     [doubt] = await eventually(doubtful)
     assert (doubt["grade"], doubt["evidence"][0]["lines"]) == ("stale", [[1, 1]])
     assert "Count in tenths" in str(doubt)
-    assert "may be outdated" in await later.fire("PreToolUse", **edit)
+    # On a busy machine, a first answer may come after 150 ms; the next call asks again.
+    assert "⚠ stale" in await eventually(lambda: unstarted.fire("PreToolUse", **edit))
+
+
+async def test_a_hook_prints_nothing_where_nothing_is_relevant(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+
+    async def printed(event: str, **payload: Any) -> str:
+        code, out, err = await agent.run(event, json.dumps(agent.payload(event, **payload)))
+        assert (code, err) == (0, "")
+        return out
+
+    assert await printed("SessionStart", source="startup") == ""
+    body = {"scope": "project/bookshop", "kind": "lesson"}
+    await stack.post("/v1/remember", {**body, "content": "Carts expire after a week."})
+    assert await printed("UserPromptSubmit", prompt="How do I bake sourdough bread?") == ""
+    ran = {"tool_name": "Bash", "tool_input": {"command": "make release"}}
+    assert await printed("PreToolUse", **ran) == ""
+
+
+async def test_a_command_is_warned_about_once_and_a_slow_gateway_stalls_nothing(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    bug = "`make release` failed: the tag existed. Delete the tag `v0` first."
+    body = {"scope": "project/bookshop", "kind": "bug", "content": bug}
+    await stack.post("/v1/remember", body)
+    ran = {"tool_name": "Bash", "tool_input": {"command": "cd app && make release V=1"}}
+
+    async def warned() -> str:
+        return await agent.fire("PreToolUse", **ran)
+
+    assert bug in await eventually(warned)
+    assert await warned() == ""
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        agent.env["REVERIE_GATEWAY_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        started = time.monotonic()
+        assert await warned() == ""
+        # The hook gives up after 150 ms; the rest is the start of a process on a busy machine.
+        assert time.monotonic() - started < 5
 
 
 async def test_sub_agents_and_agents_without_a_transcript_are_supported(
@@ -257,3 +335,45 @@ async def test_sub_agents_and_agents_without_a_transcript_are_supported(
     turns = (await stack.get(f"/v1/sessions/{found['codex']['id']}/turns"))["items"]
     assert {one["role"] for one in turns} == {"user", "tool", "assistant"}
     assert not spool.exists()
+
+
+async def test_an_agent_that_closed_its_streams_gets_no_traceback(tmp_path: Path) -> None:
+    env = {**os.environ, "REVERIE_HOME": str(tmp_path / "home")}
+    words = (sys.executable, "-m", "reverie.cli.app.entrypoint", "hook", "SessionStart")
+    hook = await asyncio.create_subprocess_exec(
+        *("sh", "-c", 'exec "$@" >&-', "sh", *words),
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=env,
+    )
+    _, said = await hook.communicate(b'{"session_id": "s", "cwd": "/"}')
+    assert (hook.returncode, said) == (0, b"")
+
+
+async def test_odd_characters_of_an_event_do_not_lose_the_turn(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    agent.env["REVERIE_LOG_LEVEL"] = "debug"
+    event = {
+        "session_id": "odd \ud800",
+        "cwd": f"{tmp_path}\0x",
+        "prompt": "Which package manager \ud800 do we use \0 here?",
+    }
+    assert (await agent.run("UserPromptSubmit", json.dumps(event)))[2] == ""
+    await turns_of(stack, 1)
+
+
+def test_sessions_with_long_names_share_no_state(tmp_path: Path) -> None:
+    folder, end = str(tmp_path), "x" * 300
+    HookSessionState(folder, "claude-code", f"a{end}").save(project="shop")
+    assert HookSessionState(folder, "claude-code", f"b{end}").facts == {}
+    assert HookSessionState(folder, "claude-code", f"a{end}").facts["project"] == "shop"
+
+
+@pytest.mark.parametrize("seconds", ["abc", "nan", "-1", "inf"])
+async def test_a_hook_refuses_a_time_that_is_none(seconds: str, tmp_path: Path) -> None:
+    agent = HookedAgent(tmp_path, {"REVERIE_HOME": str(tmp_path / "home")})
+    code, out, err = await agent.run("SessionStart", "{}", "--seconds", seconds)
+    assert (code, out) == (1, "")
+    assert seconds in err

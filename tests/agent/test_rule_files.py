@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.agent.clone_paths import resolve_inside
 from reverie.agent.rules.block import (
     BEGIN_MARK,
     END_MARK,
@@ -18,7 +19,7 @@ from reverie.agent.rules.block import (
     replace_block,
     split_block,
 )
-from reverie.agent.rules.files import parse_sections, resolve_inside, scan_rule_files
+from reverie.agent.rules.files import parse_sections, scan_rule_files
 from reverie.agent.setup.agents import AGENTS, SetupTarget
 from reverie.agent.setup.changes import apply_setup, plan_setup
 from reverie.domain.core.errors import InvalidInput
@@ -195,3 +196,14 @@ def test_text_written_by_the_setup_is_no_rule_of_the_project(tmp_path: Path) -> 
     assert [(one.heading, one.content) for one in found.sections] == [
         ("Style", "Style\n\nUse tabs.")
     ]
+
+
+def test_a_linked_folder_of_rules_is_not_searched(tmp_path: Path) -> None:
+    mine, shop = tmp_path / "mine", tmp_path / "shop"
+    for folder in (mine / "rules", shop / "web/.cursor"):
+        folder.mkdir(parents=True)
+    (mine / "rules" / "private.mdc").write_text("# Mine\n\nA rule.")
+    (shop / ".cursor").symlink_to(mine)
+    (shop / "web/.cursor/rules").symlink_to(mine / "rules")
+    scan = scan_rule_files(shop)
+    assert (scan.files, scan.sections, scan.unreadable) == ([], [], [])

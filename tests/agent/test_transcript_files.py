@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tracemalloc
 from pathlib import Path
@@ -21,6 +22,7 @@ from reverie.agent.transcripts.files import (
     read_turns,
 )
 from reverie.agent.transcripts.importer import TranscriptImporter
+from reverie.agent.transcripts.turn_filter import read_new_turns
 from tests.agent.transcript_samples import AIDER, CLAUDE, CODEX, OLD_CODEX, SPECSTORY, lines
 
 FORMATS: tuple[TranscriptFormat, ...] = ("claude-code", "codex", "specstory", "aider")
@@ -216,3 +218,23 @@ def test_a_string_field_may_hold_any_json_value(
     path = write(tmp_path, "a.jsonl", good + lines(broken))
     alone = write(tmp_path, "b.jsonl", good)
     assert shown(said_in(path)) == shown(said_in(alone))
+
+
+def test_pipes_devices_and_links_among_transcripts_are_not_opened(tmp_path: Path) -> None:
+    text = lines(CLAUDE)
+    good = write(tmp_path, "good.jsonl", text)
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    os.mkfifo(tmp_path / "good.meta.json")
+    (tmp_path / "device.jsonl").symlink_to("/dev/zero")
+    assert [path for path, _ in find_transcripts(tmp_path)] == [good]
+    assert said_in(good)
+    (tmp_path / "good.meta.json").unlink()
+    (tmp_path / "good.meta.json").symlink_to("/dev/zero")
+    assert said_in(good)
+    assert read_new_turns("/dev/zero", 0) == ([], 0, False)
+
+
+@pytest.mark.parametrize("folder", ["/tmp/a\0b", "/tmp/a\ud800b", "/tmp/\x1b[31m\n"])
+def test_a_session_in_a_folder_that_cannot_exist_is_read(folder: str, tmp_path: Path) -> None:
+    entry = {**CLAUDE[1], "cwd": folder}
+    assert len(said_in(write(tmp_path, "a.jsonl", lines([entry])))) == 1

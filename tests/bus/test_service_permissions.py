@@ -23,6 +23,7 @@ from reverie.bus.permissions import (
     inbox_prefix,
     render_accounts,
 )
+from reverie.bus.stream_backup import backup_streams
 from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ensure_streams
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, nats, processes
@@ -235,3 +236,16 @@ def test_the_deployed_users_are_the_expected_ones() -> None:
     named = {user: f"${'NATS' if user == ADMIN_USER else f'NATS_{user.upper()}'}_PASSWORD"
              for user in (ADMIN_USER, *PUBLISH_PERMISSIONS)}  # fmt: skip
     assert DEPLOYED.read_text().endswith(render_accounts(named))
+
+
+async def test_a_wrong_password_is_named_and_prints_no_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    accounts = render_accounts(dict.fromkeys((ADMIN_USER, *PUBLISH_PERMISSIONS), "word"))
+    with _served(tmp_path, accounts) as place:
+        url = f"nats://{ADMIN_USER}:wrong@{place}"
+        with pytest.raises(Unavailable, match="refuses the login: check user and password"):
+            await ensure_streams(url)
+        with pytest.raises(Unavailable, match="refuses the login: check user and password"):
+            await backup_streams(url, tmp_path, NatsCredentials())
+    assert not [record for record in caplog.records if record.exc_info]

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from reverie.bus import telemetry
 from reverie.bus.consumer import consume
 from reverie.bus.interface import Message, MessageBus
 from tests.bus.bus_cases import ENRICH, Inbox, event, failing_on, one_dead, running, settled
+from tests.support.span_recording import record_spans
 
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(telemetry, "TRACER", provider.get_tracer("reverie.bus"))
-    return exporter
+    return record_spans(monkeypatch, telemetry, "TRACER")
 
 
 async def test_the_trace_continues_across_the_bus(

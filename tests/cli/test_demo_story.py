@@ -132,11 +132,16 @@ def test_a_half_written_line_does_not_hide_the_others(tmp_path: Path) -> None:
 
 
 def test_every_expected_answer_is_in_the_turns_it_cites(story: SampleStory) -> None:
-    told = {turn.external_id: turn for talk in story.conversations for turn in talk.turns}
+    talks = [*story.conversations, story.amendment]
+    told = {turn.external_id: turn for talk in talks for turn in talk.turns}
+    messages = [commit.body for change in story.changes for commit in change.commits]
     for question in story.questions:
-        texts = [told[name].content for name in question.turns] or [
-            note.body.content for note in story.remember
-        ]
+        notes = (
+            messages
+            if question.told_in == "commit"
+            else [note.body.content for note in story.remember]
+        )
+        texts = [told[name].content for name in question.turns] or notes
         assert any(question.expect.lower() in text.lower() for text in texts), question.ask
 
 
@@ -204,7 +209,7 @@ async def test_the_message_of_a_refusing_gateway_is_quoted() -> None:
         return web.json_response(problem.model_dump(mode="json"), status=401)
 
     app = web.Application()
-    app.router.add_post("/v1/recall", refuse)
+    app.router.add_route("*", "/{path:.*}", refuse)
     runner = web.AppRunner(app)
     await runner.setup()
     try:

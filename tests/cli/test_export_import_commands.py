@@ -11,6 +11,7 @@ import pytest
 
 from reverie.cli.memory.export_import import extract_archive
 from reverie.domain.core.errors import InvalidInput
+from reverie_services.recall.routes.export import JSONL_HEADER
 from tests.support.commands import command
 from tests.support.stack import Stack
 
@@ -40,6 +41,20 @@ async def test_an_export_can_be_imported_again(stack: Stack, tmp_path: Path) -> 
     assert [file.name for file in lines.parent.iterdir()] == ["all.jsonl"]
     assert (await _run(stack, "export", "-o", str(tree), *home))[0] == 2
     assert (await _run(stack, "import", str(tmp_path / "new"), *home))[0] == 2
+
+
+async def test_an_import_names_each_unsound_line(stack: Stack, tmp_path: Path) -> None:
+    file = tmp_path / "some.jsonl"
+    file.write_text(f'{JSONL_HEADER}\n{{"type": "sorcery"}}\n{{"type": "edge"}}\n')
+    port = stack.url.rsplit(":", 1)[1]
+    env = {"REVERIE_API_KEY": stack.key, "REVERIE_RECALL_PORT": port}
+    home = ("--home", str(tmp_path / "home"))
+    code, _, told = await command(env, "import", str(file), *home)
+    assert code == 2
+    words = " ".join(told.split())
+    assert "line 2: type: use one of memory" in words
+    assert "line 3: id: is required" in words
+    assert "nothing was imported" in words
 
 
 @pytest.mark.parametrize(

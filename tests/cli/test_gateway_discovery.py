@@ -110,12 +110,6 @@ async def test_a_failed_start_is_explained(reverie_home: Path) -> None:
         await local("GET", "/ready")
 
 
-def test_an_unknown_setting_of_a_project_or_a_flag_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_an_unknown_setting_of_a_flag_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match=r"nonsense: is no setting \(in the flags\)"):
         read_raw_settings(tmp_path, ["nonsense=1"])
-    (tmp_path / "reverie.toml").write_text('projekt = "shop"\n')
-    with pytest.raises(Misconfigured, match="did you mean project"):
-        read_raw_settings(tmp_path, [])

@@ -39,7 +39,7 @@ def _environment(stack: Stack, home: Path) -> dict[str, str]:
         "HOME": str(home),
         "REVERIE_HOME": str(home / "reverie"),
         "REVERIE_GATEWAY_URL": stack.url,
-        "REVERIE_API_KEY": stack.key_of(role=KeyRole.CI, writes=("project/shop",)),
+        "REVERIE_API_KEY": stack.key_of(role=KeyRole.CI, writes=("project/shop/*",)),
         "REVERIE_PROJECT": "shop",
     }
 
@@ -247,3 +247,16 @@ async def test_the_lines_that_memories_mention_are_found_in_a_clone(
     assert kept["provenance"]["git"]["symbols"] == {
         "src/store.py": [{"name": "save", "lines": [8, 9]}]
     }
+
+
+async def test_hints_of_the_gateway_are_printed(shop: Stack, clone: Clone, tmp_path: Path) -> None:
+    key = shop.key_of(role=KeyRole.CI, writes=("project/shop",))
+    env = {**_environment(shop, tmp_path), "REVERIE_API_KEY": key}
+    before, after = clone.repo.head_commit, clone.commit("More", {"old.py": "y\n"})
+    words = ("git", "announce", "-C", str(clone.root), "--range", f"{before}..{after}")
+    code, _, said = await _run(env, *words, "--merged", "feat/x")
+    assert code == 0, said
+    assert "feat/x" in said
+    code, shown, said = await _run(env, *words, "--merged", "feat/x", "--json")
+    assert (code, said) == (0, "")
+    assert "feat/x" in str(json.loads(shown)[0]["hints"])

@@ -187,3 +187,41 @@ async def test_an_invalid_line_is_refused_by_its_number_and_files_apply_to_all_l
     kept = {one["content"]: one["provenance"]["git"]["files"] for one in found}
     files = ["src/fruit.py"]
     assert kept == {"Pears ripen late.": files, "One line\u2028in all.": files}
+
+
+async def test_the_list_of_memories_marks_what_is_superseded_and_takes_a_project(
+    shell: Shell,
+) -> None:
+    key = ("--key", "window", "-k", "decision")
+    await shell.said("remember", "We deploy on Thursdays.", *key)
+    await shell.said("remember", "We deploy on Mondays.", *key, "--supersede-reason", "moved")
+    await shell.said("remember", "The till prints receipts.", "--project", "till")
+    lines = (await shell.said("memories")).splitlines()
+    [old] = [line for line in lines if "on Thursdays" in line]
+    [new] = [line for line in lines if "on Mondays" in line]
+    assert "superseded" in old
+    assert "superseded" not in new
+    listed = await shell.said("memories", "--project", "till")
+    assert "receipts" in listed
+    assert "Mondays" not in listed
+    both = await shell.run("memories", "--project", "till", "--scope", "global")
+    assert both[0] == USAGE
+
+
+async def test_the_counts_of_each_line_of_stats_sum_to_its_total(
+    shell: Shell, stack: Stack
+) -> None:
+    git = {"files": ["src/loop.py", "src/end.py"]}
+    for kind in ("bug", "lesson"):
+        body = {"content": f"The {kind} is in the loop", "kind": kind, "git": git}
+        await stack.post("/v1/remember", {**body, "scope": "project/shop"})
+
+    async def anchored() -> bool:
+        return bool((await stack.get("/v1/graph/stats"))["nodes"] >= 4)
+
+    await eventually(anchored)
+    printed = await shell.said("stats")
+    for name in ("memories", "anchors"):
+        [line] = [line for line in printed.splitlines() if line.startswith(name)]
+        total, *counts = [int(number) for number in re.findall(r"\d+", line)]
+        assert total == sum(counts) > 0, line

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 
 from rich.console import Console
 
+from reverie.cli.app.output import plural
 from reverie.cli.operate.doctor.service_checks import find_backlog_problems
 from reverie.cli.operate.service_metrics import MetricsSnapshot
 from reverie.cli.operate.up_display import UpDisplay
@@ -25,3 +29,35 @@ def test_schema_steps_are_counted_as_they_run() -> None:
     with UpDisplay(Console(file=shown, force_terminal=True, width=100)) as screen:
         screen.migrating("0147_postings[copied]", 3, 5)
     assert "schema, 3 of 5: 0147_postings[copied]" in shown.getvalue()
+
+
+def test_a_row_of_a_table_stays_one_line_in_a_pipe_unless_columns_are_asked_for() -> None:
+    script = (
+        "from reverie.cli.app.output import build_table, print_plain\n"
+        "row = {'id': 'c5c9762e', 'text': 'Prices are kept in cents. ' * 8 + 'the end'}\n"
+        "print_plain(build_table([row], {'id': 'id', 'memory': 'text'}))"
+    )
+    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    lines = [
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env
+        ).stdout.splitlines()
+        for env in (plain, plain | {"COLUMNS": "60"})
+    ]
+    assert len(lines[0]) == 2
+    assert "c5c9762e" in lines[0][1]
+    assert "the end" in lines[0][1]
+    assert len(lines[1]) > 2
+    assert all(len(line) <= 60 for line in lines[1])
+
+
+def test_one_thing_is_counted_in_the_singular() -> None:
+    counts = [plural(count, noun) for noun in ("turn", "memory", "key") for count in (0, 1, 1_200)]
+    assert counts == [
+        *("0 turns", "1 turn", "1,200 turns"),
+        *("0 memories", "1 memory", "1,200 memories"),
+        *("0 keys", "1 key", "1,200 keys"),
+    ]
+    one = {("reverie_dead_letters", frozenset[tuple[str, str]]()): 1.0}
+    [finding] = find_backlog_problems({"dream": MetricsSnapshot(one)})
+    assert finding.message == "1 dead letter"

@@ -73,7 +73,7 @@ async def _memories(reverie: AsyncReverie) -> None:
     assert block.startswith(OPEN_TAG)
     assert block.endswith(CLOSE_TAG)
     assert "Lamps are lit at dusk." in block
-    assert str(made.id) in block
+    assert str(made.id)[-8:] in block
     assert {one.id async for one in reverie.list_memories()} >= {made.id, other}
     short = (await reverie.get_memory(made.id)).short_id
     assert (await reverie.get_memory(short)).content == "Lamps are lit at dusk."
@@ -113,7 +113,9 @@ async def _work(reverie: AsyncReverie) -> None:
             "user", "We always moor at the north side.", external_id="1"
         )
         assert (said.accepted, again.duplicates) == (1, 1)
-        assert (await session.preflow("where do we moor?")).turn == 1
+        given = await session.preflow("where do we moor?")
+        assert given.turn == 1
+        assert (await reverie.confirm_delivery(str(given.trace_id))).delivered_at
         await reverie.correct_memories(session.id, diff="no, at the south side")
         session.summary = "Where to moor."
     assert session.end_result is not None

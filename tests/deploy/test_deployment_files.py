@@ -63,6 +63,18 @@ def test_the_dockerfile_passes_its_linter_and_has_an_entry_for_each_service() ->
     assert text.count("--frozen") == 2
 
 
+def test_the_image_has_the_backup_programs_of_the_postgres_that_compose_runs() -> None:
+    text = DOCKERFILE.read_text()
+    version = re.search(r"^ARG POSTGRES=(\d+)$", text, re.M)
+    assert version
+    assert composed()["services"]["postgres"]["image"].endswith(f"-pg{version[1]}")
+    stage = text.split("AS reverie\n")[1].split("\nFROM ")[0]
+    assert '"postgresql-client-${POSTGRES}"' in stage
+    # An argument before the first FROM is known only to stages that name it again.
+    assert stage.startswith("ARG POSTGRES\n")
+    assert "/usr/lib/postgresql/${POSTGRES}/bin:$PATH" in stage
+
+
 def test_the_compose_file_is_complete_and_every_variable_in_it_is_a_setting() -> None:
     services = composed()["services"]
     assert SERVICES | {"postgres", "nats", "migrate"} <= services.keys()

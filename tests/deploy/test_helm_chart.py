@@ -43,6 +43,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
         *("-f", "values-production.yaml", "-f", "values-secured.yaml", "--set"),
         "route.enabled=true,route.grpc.enabled=true,route.caConfigMap=authority",
     ),
+    "operated": ("-f", "values-production.yaml", "-f", "../../tests/deploy/operated.yaml"),
     "bare": (
         *("--set", "networkPolicy.enabled=false,serviceAccount.create=false"),
         *("--set", "dream.replicas=0,migrate.enabled=false,secret.keys.vaultKey="),
@@ -90,6 +91,8 @@ def pod_specs(variant: str) -> Iterator[tuple[str, Manifest]]:
         name = f"{one['kind']}/{one['metadata']['name']}"
         if one["kind"] == "Pod":
             yield name, one["spec"]
+        elif one["kind"] == "CronJob":
+            yield name, one["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         elif "template" in one.get("spec", {}):
             yield name, one["spec"]["template"]["spec"]
 
@@ -218,7 +221,7 @@ def test_services_policies_and_budgets_match_existing_pods_and_ports(variant: st
 
     for name, service in of_kind(variant, "Service").items():
         [spec] = meets(service["spec"]["selector"])
-        named = {port["name"] for c in spec["containers"] for port in c["ports"]}
+        named = {port["name"] for c in spec["containers"] for port in c.get("ports", [])}
         wanted = {port["targetPort"] for port in service["spec"]["ports"]}
         assert wanted <= named, name
     for name, budget in of_kind(variant, "PodDisruptionBudget").items():
@@ -277,8 +280,8 @@ def test_the_gateway_has_no_bus_address_and_cannot_reach_it() -> None:
     for variant in ("default", "trial", "production", "secured"):
         for name, spec in pod_specs(variant):
             told = str([c.get("env") for c in spec["containers"]])
-            speaks = any(f"reverie-{one}" in name for one in ("ingest", "dream", "staleness"))
-            assert ("NATS_URL" in told) is (speaks or "migrate" in name), name
+            users = ("ingest", "dream", "staleness", "migrate", "backup")
+            assert ("NATS_URL" in told) is any(f"reverie-{one}" in name for one in users), name
         egress = of_kind(variant, "NetworkPolicy")["reverie-recall"]["spec"]["egress"]
         assert 4222 not in {port["port"] for one in egress for port in one["ports"]}
 

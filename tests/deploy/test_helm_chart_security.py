@@ -16,7 +16,7 @@ def test_each_service_has_its_own_database_user_and_only_recall_uses_the_reader(
         for name, spec in pod_specs(variant):
             [one, *_] = spec["containers"]
             told = {v["name"]: v for v in one.get("env", [])}
-            reads = "recall" in name or "migrate" in name
+            reads = any(one in name for one in ("recall", "migrate", "backup"))
             assert ("REVERIE_DATABASE_READONLY_URL" in told) is reads, (variant, name)
             if "REVERIE_NATS_URL" not in told:
                 continue
@@ -87,3 +87,13 @@ def test_the_trial_nats_uses_its_configuration_and_routes(tmp_path: Path) -> Non
     routes = flags[flags.index("--routes") + 1].split(",")
     names = [f"reverie-nats-{n}.{server['spec']['serviceName']}" for n in range(3)]
     assert [url.split("@")[1] for url in routes] == [f"{name}:6222" for name in names]
+
+
+def test_behind_an_ingress_the_gateway_answers_to_its_public_and_inner_names() -> None:
+    recall = of_kind("prometheus", "Deployment")["reverie-recall"]
+    [container] = recall["spec"]["template"]["spec"]["containers"]
+    told = {variable["name"]: variable.get("value") for variable in container["env"]}
+    names = str(told["REVERIE_ALLOWED_HOSTS"]).split(",")
+    assert names[0] == "memory.example.com"
+    assert "reverie-recall" in names
+    assert any(name.endswith(".svc.cluster.local") for name in names)

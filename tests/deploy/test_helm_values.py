@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -44,3 +45,17 @@ def test_the_values_schema_names_every_value() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert schema["properties"].keys() == values.keys()
     assert schema["additionalProperties"] is False
+
+
+def test_the_page_on_size_names_the_memory_that_the_chart_requests() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    page = (CHART.parents[1] / "docs/operate/size.md").read_text()
+    told = dict(re.findall(r"^\| `(\w+)` \| \d+ MB \| (\d+) MiB \|$", page, re.M))
+    services = ("recall", "ingest", "dream", "staleness")
+    for name in services:
+        assert values[name]["resources"]["requests"]["memory"] == f"{told[name]}Mi", name
+    # Examples for production never ask for less than what the page says is needed.
+    example = yaml.safe_load((CHART / "values-production.yaml").read_text())
+    for name in services:
+        asked = example[name].get("resources", {}).get("requests", {}).get("memory")
+        assert asked is None or int(asked.removesuffix("Mi")) >= int(told[name]), name

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,10 +22,17 @@ import nats
 import pytest
 
 from reverie.bus.streams import DREAM_WORKERS, STREAMS
+from reverie.embedded.binaries import copy_postgres
 from reverie.embedded.ports import find_free_port
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun
-from tests.support.external_servers import Cluster, environment_of, external_postgres, nats_cluster
+from tests.support.external_servers import (
+    Cluster,
+    environment_of,
+    external_postgres,
+    nats_cluster,
+    postgres_of_others,
+)
 from tests.support.reverie_up import as_user
 from tests.support.stack import eventually
 
@@ -108,7 +116,17 @@ class System:
             return said
 
     def run(self, *arguments: str) -> str:
-        done = subprocess.run(
+        done = self._run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def refused(self, *arguments: str) -> str:
+        done = self._run(*arguments)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             command_of(self.image, *arguments),
             env=self.environment,
             cwd="/",
@@ -116,8 +134,6 @@ class System:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
 
 @contextmanager
@@ -213,6 +229,7 @@ async def test_the_image_works_with_external_servers(image: Path, test_run: Test
                 "REVERIE_API_KEY": KEY,
             }
             system.run("migrate", "--wait", "30", "--login")
+            back_up(system, folder)
             for name in ("REVERIE_DATABASE_MIGRATION_URL", "REVERIE_API_KEY", "REVERIE_NATS_URL"):
                 del system.environment[name]
             assert "no migration is pending" in system.run("migrate", "--check")
@@ -234,6 +251,31 @@ async def test_the_image_works_with_external_servers(image: Path, test_run: Test
                 cluster.kill(0)
                 session = await said(system, "The wren keeps the tide tables in the boathouse.")
                 await became(system, session, "keeps the tide tables")
+
+
+def back_up(system: System, folder: Path) -> None:
+    """The script of the chart's CronJob, three times, where two backups stay; then a restore.
+
+    The programs of the server's version lie on the PATH, as the Dockerfile puts them there.
+    """
+    volume = folder / "volume"
+    volume.mkdir()
+    shutil.chown(volume, USER)
+    programs = copy_postgres(postgres_of_others(), folder / "programs")
+    entry = Path(command_of(system.image)[-1]).parent
+    path = f"{programs}:{entry}:{os.defpath}"
+    chart = (ROOT / "helm/reverie/templates/backup.yaml").read_text()
+    [script] = re.findall(r"args:\n\s+- \|\n(.*?)\n\s+env:", chart, re.S)
+    told = system.environment | {"PATH": path, "BACKUPS": str(volume), "KEEP": "2"}
+    names: list[str] = []
+    for _ in range(3):
+        subprocess.run([*as_user(USER), "sh", "-ceu", script], env=told, check=True)
+        names.append(max(one.name for one in volume.iterdir()))
+        time.sleep(1)
+    assert sorted(one.name for one in volume.iterdir()) == sorted(set(names))[-2:]
+    assert {one.name for one in (volume / names[-1]).iterdir()} >= {"reverie.dump", "backup.json"}
+    system.environment["PATH"] = path
+    assert "restored from" in system.run("admin", "restore", str(volume / names[-1]), "--yes")
 
 
 def packages_of(image: Path) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -11,10 +12,12 @@ import pytest
 from reverie.cli.app.main import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "helm").rglob("*.md")])
 LINK = re.compile(r"(?:\]\(|(?:src|href)=\")([^)\"\s]+)")
+PAGES_FOR_CONTRIBUTORS = frozenset({"CONTRIBUTING.md", "performance.md", "reliability.md"})
 PATH_IN_CODE = re.compile(r"\bdocs/[\w/-]+\.(?:md|svg)(?:#[\w-]+)?")
 COMMAND = re.compile(r"\breverie((?: [a-z][a-z-]*)+)")
+MODULE = re.compile(r"`((?:ingest|recall|dream|staleness)(?:\.[a-z_]+)+)`")
 CODE_FOLDERS = ("libs", "services", "tests", "chaos", "benchmarks", "deploy", "helm")
 CODE_SUFFIXES = frozenset({".py", ".yaml", ".yml", ".txt", ".tpl", ".json", ".sql", ".toml"})
 SAMPLE_TEXTS = (
@@ -48,6 +51,13 @@ def leads_somewhere(link: str, folder: Path, page: Path | None = None) -> bool:
 def test_every_relative_link_resolves(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
     assert [link for link in links if not leads_somewhere(link, page.parent, page)] == []
+
+
+def test_every_service_module_that_the_architecture_names_exists() -> None:
+    modules = MODULE.findall((ROOT / "docs/architecture.md").read_text())
+    services = ROOT / "services/reverie_services"
+    lost = [name for name in modules if not (services / f"{name.replace('.', '/')}.py").exists()]
+    assert (bool(modules), lost) == (True, [])
 
 
 def test_every_page_that_code_and_configuration_name_exists() -> None:
@@ -85,6 +95,24 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         links = (link.partition("#")[0] for link in LINK.findall(page.read_text()))
         waiting += [(page.parent / link).resolve() for link in links if link and "://" not in link]
     assert set(PAGES) - reached == {ROOT / "CHANGELOG.md"} - reached
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.name not in PAGES_FOR_CONTRIBUTORS],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_no_block_of_commands_has_a_comment(page: Path) -> None:
+    """A zsh into which somebody pastes them takes `#` and what follows for arguments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert [line for block in blocks for line in block.splitlines() if "#" in line.split()] == []
+
+
+MAX_README_WORDS = 750
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= MAX_README_WORDS
 
 
 MAX_SENTENCE_WORDS = 30
@@ -141,6 +169,38 @@ def test_the_readme_names_the_commands_that_a_newcomer_needs() -> None:
 def test_an_unknown_command_is_detected() -> None:
     assert not is_known(" sing")
     assert not is_known(" key sing")
+
+
+CALL = re.compile(r"""(?:^|[\s(;|&`])reverie ((?:'[^']*'|"[^"]*"|[^|;&()`\n<>])*)""", re.MULTILINE)
+
+
+def find_wrong_option(call: str) -> str | None:
+    """What click says of the options of a call, if it refuses them."""
+    command: click.Command | None = app
+    context = click.Context(app, info_name="reverie")
+    words = shlex.split(call)
+    while isinstance(command, click.Group):
+        command = command.get_command(context, words.pop(0)) if words else None
+        if command is not None:
+            context = click.Context(command, parent=context)
+    try:
+        if command is not None:
+            command.make_parser(context).parse_args(words)
+    except click.UsageError as error:
+        return error.format_message()
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_option_in_a_block_of_commands_exists(page: Path) -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    calls = [call for block in blocks for call in CALL.findall(block.replace("\\\n", " "))]
+    assert [wrong for call in calls if (wrong := find_wrong_option(call))] == []
+
+
+def test_a_wrong_option_is_detected() -> None:
+    assert find_wrong_option("stale --project shop --wait 30") is None
+    assert "--wiat" in str(find_wrong_option("stale --wiat 30"))
 
 
 def test_each_decision_has_its_own_number_is_short_and_is_listed() -> None:

@@ -212,7 +212,9 @@ async def test_concurrent_maintenance_workers_archive_and_promote_each_memory_on
     rules = [f"Rule of the house number {word}" for word in ("one", "two", "three", "four", "five")]
     ids = [await _remember(tended, rule) for rule in rules]
     for one in ids[:2]:
-        await _remember(tended, f"In the way of {one}", kind="convention", key=f"convention:{one}")
+        taken = await _remember(tended, f"In the way of {one}", kind="convention")
+        key = "update memory set key = 'convention:' || %s where id = %s"
+        await to_thread(run, tended.admin_url, key, one, taken)
     for one in faded:
         await _age(tended, one, 300)
     git = {"commit": "abcdef1234", "files": ["CLAUDE.md"]}
@@ -239,3 +241,22 @@ async def test_concurrent_maintenance_workers_archive_and_promote_each_memory_on
     assert (refused.status, refused.body["current"]["id"]) == (409, holder)
     assert holder in refused.body["detail"]
     assert await _status(tended, faded[0]) == "archived"
+
+
+@pytest.mark.parametrize("writes", [("project/shop/*",), ("project/shop/*", "project/b")])
+async def test_a_run_of_a_scoped_key_is_shown_to_none_who_reads_less_than_it_names(
+    weekly: Stack, writes: tuple[str, ...]
+) -> None:
+    faded = await _remember(weekly, "The ostrich", scope="project/shop/topic/birds", key="bird")
+    await _age(weekly, faded, 300)
+    key = weekly.key_of(role=KeyRole.WRITER, reads=writes, writes=writes)
+    done = await weekly.post("/v1/maintenance/run", {}, key=key)
+    assert (done["archived"], done["ranked"]) == (1, 0)
+
+    async def runs(*reads: str) -> list[str]:
+        reader = weekly.key_of(role=KeyRole.READER, reads=reads, writes=())
+        return [run["id"] for run in (await weekly.get("/v1/dreams", key=reader))["items"]]
+
+    assert await runs("global", "project/shop", "project/b") == []
+    assert await runs("project/shop/*") == (await runs("*") if len(writes) == 1 else [])
+    assert len(await runs("*")) == 1

@@ -22,9 +22,9 @@ from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.scope_digest import run_dream
+from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.digest.worker import DreamWorker, handle_ticket
-from reverie_services.dream.extraction import Extraction, ExtractionContext, RuleExtractor
+from reverie_services.dream.extractor import Extraction, ExtractionContext, RuleExtractor
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, add_tenants, admin_rows, open_store

@@ -22,7 +22,7 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream import app as dream_app
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.scope_digest import run_dream
+from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.ingest import app as ingest_app
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.stack import eventually
@@ -102,7 +102,7 @@ async def test_an_open_topic_left_for_later_is_not_due_again_until_more_is_said(
     assert lease is not None
     run = new_id()
     assert await parts.dreams.start(lease, run, "worker")
-    await parts.dreams.list_sessions(lease, UUID(int=0), limits)
+    await parts.dreams.take_sessions(lease, UUID(int=0), limits)
     await _say(store, parts, session, limits, "while it", "was busy")
     state, _ = await parts.dreams.finish(lease, run, {}, limits)
     assert state == "again"

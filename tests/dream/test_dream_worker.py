@@ -20,7 +20,7 @@ from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies, MaintenanceDependencies
-from reverie_services.dream.digest.scope_digest import run_dream
+from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.settings import DreamSettings
 from tests.support.store_setup import Store, admin_rows, open_store
 
@@ -29,7 +29,7 @@ HOUR = 3600.0
 
 async def _known(_: int) -> Redactor:
     """A secret that came into the vault after the turns did."""
-    return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-seven")]))
+    return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-7fQ2x-kV9rTz4")]))
 
 
 def dream_parts(store: Store) -> DigestDependencies:
@@ -73,7 +73,7 @@ async def test_a_digest_redacts_secrets_that_the_vault_learned_since(
 ) -> None:
     async with open_store(database) as store:
         parts = dream_parts(store)
-        said = "We decided to open the till with tulip-seven."
+        said = "We decided to open the till with tulip-7fQ2x-kV9rTz4."
         await _waiting(store, parts, said)
         lease = await parts.dreams.claim("worker", HOUR)
         assert lease is not None
@@ -81,7 +81,7 @@ async def test_a_digest_redacts_secrets_that_the_vault_learned_since(
         made = admin_rows(store.admin_url, "select content from memory where source = 'dream'")
         assert made
         kept = admin_rows(store.admin_url, "select content from summary") + made
-        assert "tulip-seven" not in str(kept)
+        assert "tulip-7fQ2x-kV9rTz4" not in str(kept)
         assert "[REDACTED_VAULT]" in str(made)
 
 

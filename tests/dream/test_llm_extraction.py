@@ -18,7 +18,7 @@ from reverie.store.sessions.sessions import SessionStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.llm_extractor import LlmExtractor
-from reverie_services.dream.extraction import RuleExtractor
+from reverie_services.dream.extractor import RuleExtractor
 from tests.dream.test_dream_worker import dream_parts
 from tests.dream.test_session_digest import dreamt, told
 from tests.support.store_setup import Store, admin_rows, open_store
@@ -38,7 +38,7 @@ OBEYED = "Deploy on Fridays, a convention for everyone."
 
 
 async def _known(_: int) -> Redactor:
-    return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-seven")]))
+    return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-7fQ2x-kV9rTz4")]))
 
 
 @asynccontextmanager
@@ -111,12 +111,13 @@ async def test_memories_worded_by_a_model_keep_citations_and_scope(
 async def test_a_secret_reaches_neither_the_model_nor_the_memory(database: DatabaseUrls) -> None:
     key = "sk-" + "a1B2c3D4" * 6
     said = f"We decided that the till opens with {key} and nothing else."
-    talk = [("user", "We decided that the till opens with tulip-seven and nothing else. " * 4)]
+    decided = "We decided that the till opens with tulip-7fQ2x-kV9rTz4 and nothing else. "
+    talk = [("user", decided * 4)]
     async with open_store(database) as store, stub_llm() as (stub, url):
         stub.answer = lambda _: {"memories": [_memory(said, "decision", 1)]}
         async with _asking(store, url) as parts:
             await _dream(store, parts, talk)
-        assert "tulip-seven" not in stub.asked[0].text
+        assert "tulip-7fQ2x-kV9rTz4" not in stub.asked[0].text
         made = str(_made(store))
         assert "till opens" in made
         assert key not in made

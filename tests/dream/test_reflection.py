@@ -6,18 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from reverie.domain.core.kinds import Kind
+from reverie.domain.core.kinds import EdgeKind, Kind
+from reverie.domain.core.memory import NewEdge, NewMemory
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
+from reverie.store.memories.edits import EditStore, MemoryChange
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance
 from tests.dream.test_dream_worker import maintenance_parts
+from tests.store.memories.memory_access import worded
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 from tests.support.stub_llm import stub_llm
 
@@ -99,6 +103,44 @@ async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evi
             "select llm_calls, llm_tokens, prompts from dream_run where llm_calls > 0",
         )
         assert (1, 120, ["reflect/1"]) in told
+
+
+async def test_an_insight_follows_its_evidence_when_that_is_edited_or_forgotten(
+    database: DatabaseUrls,
+) -> None:
+    async with open_store(database) as store:
+        first, second, third = await write(store, *(new(f"The pool hung in {n}") for n in "abc"))
+
+        def insight(content: str, *evidence: UUID, **fields: Any) -> NewMemory:
+            edges = tuple(
+                NewEdge(one, EdgeKind.CAUSED_BY, 0.5, {"evidence": True}) for one in evidence
+            )
+            return new(content, kind=Kind.LESSON, source="reflection", edges=edges, **fields)
+
+        drawn, other, approved = await write(
+            store,
+            insight("Pools hang in a and b", first, second, confidence=0.6),
+            insight("Pools hang in b and c", second, third, confidence=0.6),
+            insight("Pools hang everywhere", first, second, confidence=1.0),
+        )
+        edits = EditStore(store.db)
+
+        def statuses() -> list[str]:
+            found = dict(admin_rows(store.admin_url, "select id, status from memory"))
+            return [found[one] for one in (drawn, other, approved)]
+
+        tagged = MemoryChange({"tags": ["pool"]}, "tagged", "edited")
+        await edits.change(store.me, first, tagged, {})
+        assert statuses() == ["active", "active", "active"]
+        reworded = MemoryChange(worded("The pool was full in a"), "reworded", "edited")
+        await edits.change(store.me, first, reworded, {})
+        assert statuses() == ["archived", "active", "active"]
+        await edits.change(
+            store.me, second, MemoryChange({"status": "deleted"}, "gone", "forgotten"), {}
+        )
+        assert statuses() == ["deleted", "deleted", "active"]
+        [newest, *_] = await edits.history(store.me, approved, 9, 9)
+        assert newest.version == 1
 
 
 async def test_without_a_model_only_state_memories_are_proposed_for_the_vault(

@@ -18,7 +18,7 @@ from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.summaries import StoredSummary, SummaryStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.scope_digest import run_dream
+from reverie_services.dream.digest.run_dream import run_dream
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.store_setup import Store, admin_rows, new, open_store
 

@@ -16,8 +16,8 @@ from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.scope_digest import run_dream
-from reverie_services.dream.extraction import Extraction, ExtractionContext
+from reverie_services.dream.digest.run_dream import run_dream
+from reverie_services.dream.extractor import Extraction, ExtractionContext
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.store_setup import Store, admin_rows, new, open_store
 

@@ -27,7 +27,7 @@ Held elsewhere: the number of the case, then the file and the test. What is not 
 25 recall/test_graph_routes.py::test_statistics_count_eleven_hundred_memories_exactly
 25 ingest/export_import/test_jsonl_files.py::test_eleven_hundred_memories_are_exported_completely
 26 ingest/test_memory_changes.py::test_a_secret_in_an_edit_is_redacted_everywhere
-26 ingest/export_import/test_jsonl_files.py::test_a_file_is_imported_once_and_bad_lines_are_named
+26 ingest/export_import/test_jsonl_files.py::test_a_secret_in_a_file_is_redacted_as_in_a_write
 26 e2e/test_main_scenario.py::test_secrets_are_redacted_in_every_text_field
 28 interfaces/test_invalid_requests.py::test_a_missing_resource_is_not_found
 30 recall/test_recall_behaviour.py::test_30_a_chinese_memory_is_found_by_part_of_its_words

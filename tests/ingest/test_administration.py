@@ -269,7 +269,7 @@ async def test_keys_are_created_listed_and_revoked_in_a_tenant_and_grant_no_more
     }
     made = await stack.post("/v1/admin/keys", body, key=boss)
     listed = (await stack.get("/v1/admin/keys", key=boss))["items"]
-    assert [one["label"] for one in listed] == ["test", "test", "ci"]
+    assert [one["label"] for one in listed] == ["test", "ci"]
     assert made["key"] not in str(listed)
     assert (listed[-1]["agent"], listed[-1]["role"]) == (made["agent"], "writer")
     assert (await stack.call("GET", "/v1/context", key=made["key"])).status == 200
@@ -283,9 +283,9 @@ async def test_keys_are_created_listed_and_revoked_in_a_tenant_and_grant_no_more
     assert (await stack.call("DELETE", ended, key=foreign)).status == 404
     assert (await stack.call("DELETE", ended, key=boss)).status == 200
     assert (await stack.call("GET", "/v1/context", key=made["key"])).status == 401
-    page = await stack.get("/v1/admin/keys?limit=2", key=boss)
-    rest = await stack.get(f"/v1/admin/keys?limit=2&cursor={page['next']}", key=boss)
-    assert (len(page["items"]), len(rest["items"]), rest["next"]) == (2, 1, None)
+    page = await stack.get("/v1/admin/keys?limit=1", key=boss)
+    rest = await stack.get(f"/v1/admin/keys?limit=1&cursor={page['next']}", key=boss)
+    assert (len(page["items"]), len(rest["items"]), rest["next"]) == (1, 1, None)
 
 
 def test_every_table_declares_how_it_loses_the_rows_of_a_scope(database: DatabaseUrls) -> None:

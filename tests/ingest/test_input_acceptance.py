@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -17,6 +18,7 @@ from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
 from reverie.domain.text.memory_fence import MEMORY_TITLE, OMITTED_PLACEHOLDER, wrap_in_fence
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.settings.settings import Settings
+from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.settings import build_ingest_settings
 from reverie_services.ingest.write.preparation import prepare_memory, prepare_turn
 
@@ -31,7 +33,11 @@ def _who(agent: str | None = None) -> Principal:
 
 def _kept(told_by: str | None = None, agent: str | None = None, **fields: Any) -> NewMemory:
     body = RememberRequest.model_validate({"content": "Drain it", **fields})
-    return prepare_memory(body, _who(agent), CREDENTIAL_REDACTOR, SETTINGS, told_by).memory
+    nothing = None, None, None, None
+    session = told_by and SessionRecord(
+        UUID(int=1), told_by, "project/p", *nothing, 0, AT, None, None
+    )
+    return prepare_memory(body, _who(agent), CREDENTIAL_REDACTOR, SETTINGS, session or None).memory
 
 
 @pytest.mark.parametrize("key", ["file:src/a.ts", "session:1", "FILE:a", "Session:b"])

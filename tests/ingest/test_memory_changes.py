@@ -299,3 +299,31 @@ async def test_provenance_leads_back_to_session_and_turn(stack: Stack) -> None:
     assert (origin["source"], origin["agent"]) == ("dream", "coder")
     assert origin["session"]["id"] == session
     assert [turn["content"] for turn in origin["turns"]] == [said]
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        ({"content": "Builds run on arm"}, {"content"}),
+        ({"tags": ["ci"]}, {"tags"}),
+        ({"summary": "arm"}, {"summary"}),
+        ({"pinned": True}, {"pinned"}),
+        ({"confidence": 0.4}, {"confidence", "base_confidence"}),
+        ({"metadata": {"a": 1}}, {"metadata"}),
+        ({"kind": "lesson"}, {"kind"}),
+        ({"valid_from": "2026-01-01T00:00:00Z"}, {"valid_from"}),
+    ],
+)
+async def test_an_edit_changes_what_it_names_and_nothing_else(
+    stack: Stack, body: dict[str, Any], changed: set[str]
+) -> None:
+    fields = {"tags": ["build"], "summary": "x86", "metadata": {"b": 2}, "confidence": 0.7}
+    one = await _remember(stack, "Builds run on x86", kind="decision", key="build", **fields)
+    await eventually(lambda: _enriched(stack, one))
+    before = await stack.get(f"/v1/memories/{one}")
+    await _edit(stack, one, body)
+    after = await stack.get(f"/v1/memories/{one}")
+    differing = {name for name in before if before[name] != after[name]}
+    assert differing - {"version", "updated_at", "neighbours", "confidence"} == changed - {
+        "confidence"
+    }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
 
 from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.vault_key_rotation import rotate_master_key
+from reverie.store.platform.vault_key_rotation import reencrypt_secrets
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack, eventually, running_stack
@@ -18,8 +19,14 @@ from tests.support.tables import TABLES, rows
 
 OLD = base64.b64encode(b"o" * 32).decode()
 NEW = base64.b64encode(b"n" * 32).decode()
-PLAIN = "correct" + " horse staple"
+PLAIN = "correct" + " horse battery staple"
 """A value that no pattern would take for a secret."""
+STRONG = "kV7" + "qz-Xw2m-Rt9p-Lb4d"
+
+
+def unnumbered(text: str) -> str:
+    """The text without the ids in its placeholders."""
+    return re.sub(r"#[0-9a-f]{10}\]", "]", text)
 
 
 @pytest.fixture
@@ -81,14 +88,13 @@ async def test_a_secret_is_encrypted_and_leaves_no_trace_in_memory_turns_or_tabl
     said = await vault.post("/v1/turns", {"session": session, "turns": turns})
     assert said["redactions"] == 2
     memory = await vault.get(f"/v1/memories/{told['id']}")
-    assert memory["content"] == "The door opens by [REDACTED_VAULT:door] as agreed"
+    assert unnumbered(memory["content"]) == "The door opens by [REDACTED_VAULT:door] as agreed"
     narrow = vault.key_of(reads=["project/a"], writes=["project/a"])
     hidden = await vault.post(
         "/v1/remember", {"content": f"it is {PLAIN} here", "scope": "project/a"}, key=narrow
     )
-    assert (await vault.get(f"/v1/memories/{hidden['id']}"))["content"] == (
-        "it is [REDACTED_VAULT] here"
-    )
+    seen = (await vault.get(f"/v1/memories/{hidden['id']}"))["content"]
+    assert unnumbered(seen) == "it is [REDACTED_VAULT] here"
     await eventually(lambda: _quiet(vault))
     assert PLAIN not in everything(vault.admin_url)
     assert PLAIN not in json.dumps(await vault.get("/v1/vault"))
@@ -130,33 +136,45 @@ async def test_after_a_rotation_the_old_key_can_be_removed(
     vault: Stack, database: DatabaseUrls, nats_url: str
 ) -> None:
     for n in range(3):
-        await vault.call("PUT", f"/v1/vault/s{n}", {"value": f"value-{n}-x", "secret": True})
+        await vault.call("PUT", f"/v1/vault/s{n}", {"value": f"value-{n}-x8Kq2", "secret": True})
+    for n in range(2):
+        await vault.call("PUT", "/v1/vault/old", {"value": f"gone-{n}-x8Kq2", "secret": True})
+    told_before = await vault.post("/v1/remember", {"content": "it was gone-1-x8Kq2"})
+    await vault.call("DELETE", "/v1/vault/old")
     gone = rows(
         vault.admin_url, "update vault set key_id = 'gone' where key = 's2' returning tenant"
     )
     steps: list[tuple[int, int]] = []
-    done = rotate_master_key(
+    done = reencrypt_secrets(
         vault.admin_url, create_cipher(f"{NEW},{OLD}"), lambda *at: steps.append(at)
     )
-    assert (done.count, steps) == (2, [(2, 3)])
+    assert (done.count, steps) == (4, [(2, 5), (4, 5)])
     assert [vars(one) for one in done.unreadable] == [
         {"tenant": gone[0][0], "scope": "global", "key": "s2"}
     ]
-    assert rotate_master_key(vault.admin_url, create_cipher(NEW), lambda *_: None).count == 0
+    assert reencrypt_secrets(vault.admin_url, create_cipher(NEW), lambda *_: None).count == 0
     lost = await vault.call("GET", "/v1/vault/s1")
     assert (lost.status, "vault_key" in lost.body["detail"]) == (503, True)
     async with running_stack(database, nats_url, model_home(), vault_key=NEW) as renewed:
         read = await vault.get(f"{renewed.url}/v1/vault/s1")
-        assert read["value"] == "value-1-x"
+        assert read["value"] == "value-1-x8Kq2"
         listed = await vault.get(f"{renewed.url}/v1/vault")
         assert [one["readable"] for one in listed["items"]] == [True, True, False]
-        told = await vault.post(f"{renewed.url}/v1/remember", {"content": "it is value-0-x"})
+        told = await vault.post(f"{renewed.url}/v1/remember", {"content": "it is value-0-x8Kq2"})
         assert told["redactions"] == 1
+        restore = await vault.call("DELETE", f"{renewed.url}/v1/vault/old?restore=true")
+        assert restore.status == 200
         path = f"{renewed.url}/v1/vault/s2"
         assert (await vault.call("GET", path)).status == 503
         assert (await vault.call("DELETE", path)).body["deleted"]
         again = await vault.call("PUT", path, {"value": "value-2-y", "secret": True})
         assert again.body["version"] == 1
+
+        async def is_restored() -> bool:
+            path = f"{renewed.url}/v1/memories/{told_before['id']}"
+            return bool((await vault.get(path))["content"] == "it was gone-1-x8Kq2")
+
+        await eventually(is_restored)
 
 
 async def test_without_a_master_key_a_secret_is_refused_with_the_setting_to_set(
@@ -199,7 +217,7 @@ async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault:
     )["session"]
     body = {"content": f"The door opens by {PLAIN} as agreed", "session": session, "key": "door"}
     first = await vault.post("/v1/remember", body)
-    more = {"tags": [PLAIN], "metadata": {"codes": {PLAIN: [7041993]}}, "summary": PLAIN}
+    more = {"tags": [PLAIN], "metadata": {"codes": {PLAIN: [70419938215]}}, "summary": PLAIN}
     old = await vault.post("/v1/remember", {"content": "The port is 3456", **more})
     twins = [
         await vault.post("/v1/remember", {"content": f"we say {word} here"})
@@ -218,7 +236,7 @@ async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault:
     theirs = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
     assert (await vault.get("/v1/vault/redaction-status"))["state"] == "none"
 
-    sent = {"value": {"door": PLAIN, "n": 7041993, "user": "agreed"}, "secret": True}
+    sent = {"value": {"door": PLAIN, "n": 70419938215, "user": "agreed"}, "secret": True}
     put = await vault.call("PUT", "/v1/vault/gate", sent)
     assert "/v1/vault/redaction-status" in put.body["hints"][0]
 
@@ -229,18 +247,18 @@ async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault:
     assert (await vault.get("/v1/vault/redaction-status"))["redacted"] >= 10
     kept = everything(vault.admin_url).splitlines()
     assert [row for row in kept if PLAIN in row and theirs["id"] not in row] == []
-    assert "7041993" not in "\n".join(kept)
+    assert "70419938215" not in "\n".join(kept)
     memory = await vault.get(f"/v1/memories/{first['id']}")
-    assert memory["content"] == "The door opens by [REDACTED_VAULT] as agreed"
+    assert unnumbered(memory["content"]) == "The door opens by [REDACTED_VAULT] as agreed"
     assert memory["status"] == "superseded"
     changed = await vault.get(f"/v1/memories/{second['id']}")
-    assert changed["content"] == "[REDACTED_VAULT] opens the gate"
+    assert unnumbered(changed["content"]) == "[REDACTED_VAULT] opens the gate"
     history = await vault.get(f"/v1/memories/{second['id']}/history")
     assert "a secret of the vault was taken out" in json.dumps(history)
     found = await vault.post("/v1/recall", {"query": "which words open the gate"})
     assert second["id"] in [one["id"] for one in found["memories"]]
     same = [await vault.get(f"/v1/memories/{one['id']}") for one in twins]
-    assert {one["content"] for one in same} == {"we say [REDACTED_VAULT] here"}
+    assert {unnumbered(one["content"]) for one in same} == {"we say [REDACTED_VAULT] here"}
     lost = await vault.post("/v1/recall", {"query": "horse staple"})
     assert PLAIN not in json.dumps(lost)
     assert rows(vault.admin_url, "select content from memory where id = %s", theirs["id"]) == [
@@ -267,38 +285,39 @@ async def test_a_session_whose_start_contained_a_later_secret_is_found_when_rest
     assert PLAIN not in again.body["context"]
 
 
-async def test_numbers_can_be_secrets_and_too_short_secrets_are_reported(
+async def test_long_numbers_can_be_secrets_and_weak_secrets_are_reported(
     vault: Stack,
 ) -> None:
-    put = await vault.call("PUT", "/v1/vault/pin", {"value": 8150273, "secret": True})
+    put = await vault.call("PUT", "/v1/vault/pin", {"value": 81502736419, "secret": True})
     assert "/v1/vault/redaction-status" in put.body["hints"][0]
-    for value in (True, 41, "abc"):
-        short = await vault.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
-        assert "too short" in short.body["hints"][0]
+    for value in (True, 41, "abc", "migration", "2024-05-01", {"a": "should", "d": "Postgres"}):
+        weak = await vault.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
+        assert "not redacted in texts: it is too weak" in weak.body["hints"][0]
         assert (await vault.get("/v1/vault/flag"))["value"] == value
     held = {"value": json.dumps({"host": "localhost", "word": PLAIN}), "secret": True}
     await vault.call("PUT", "/v1/vault/held", held)
     body = {
-        "content": f"Dial 8150273, not 181502730, on localhost; say {PLAIN}",
-        "metadata": {"pin": 8150273, "true": True, "n": [8150273, 41]},
+        "content": f"Dial 81502736419, not 1815027364190, on localhost; say {PLAIN}",
+        "metadata": {"pin": 81502736419, "true": True, "n": [81502736419, 41]},
     }
     told = await vault.post("/v1/remember", body)
     memory = await vault.get(f"/v1/memories/{told['id']}")
-    assert memory["content"] == (
-        "Dial [REDACTED_VAULT:pin], not 181502730, on localhost; say [REDACTED_VAULT:held]"
+    assert unnumbered(memory["content"]) == (
+        "Dial [REDACTED_VAULT:pin], not 1815027364190, on localhost; say [REDACTED_VAULT:held]"
     )
     mark = "[REDACTED_VAULT:pin]"
-    assert memory["metadata"] == {"pin": mark, "true": True, "n": [mark, 41]}
+    metadata = json.loads(unnumbered(json.dumps(memory["metadata"])))
+    assert metadata == {"pin": mark, "true": True, "n": [mark, 41]}
 
 
 async def test_a_scope_that_contains_a_credential_is_refused(vault: Stack) -> None:
-    await vault.call("PUT", "/v1/vault/gate", {"value": "tulip-seven", "secret": True})
+    await vault.call("PUT", "/v1/vault/gate", {"value": "tulip-7sEv3n", "secret": True})
     shaped = "sk-ant-api03-" + "a1b2c3d4e5" * 4
-    for name in ("tulip-seven", shaped):
+    for name in ("tulip-7sEv3n", shaped):
         for scope in (f"project/{name}", f"project/{name}/topic/x"):
             reply = await vault.call("POST", "/v1/remember", {"content": "hello", "scope": scope})
             assert (reply.status, reply.body["field"]) == (422, "scope"), scope
             assert name not in json.dumps(reply.body)
-    started = await vault.post("/v1/sessions/start", {"agent": "a", "project": "tulip-seven"})
-    assert "tulip-seven" not in started["scope"]
-    assert "tulip-seven" not in everything(vault.admin_url)
+    started = await vault.post("/v1/sessions/start", {"agent": "a", "project": "tulip-7sEv3n"})
+    assert "tulip-7s" not in started["scope"]
+    assert "tulip-7sEv3n" not in everything(vault.admin_url)

@@ -87,6 +87,12 @@ async def _happening(world: World) -> Fields:
     return fields
 
 
+async def _delivered(world: World) -> Fields:
+    session = (await world.session())["id"]
+    given = await world.post("/v1/preflow", {"query": "lamps", "session": session})
+    return {"id": given["trace_id"]}
+
+
 async def _traces(world: World) -> Fields:
     session = (await world.session())["id"]
     asked = await world.post("/v1/recall", {"query": "lamps", "session": session})
@@ -94,7 +100,7 @@ async def _traces(world: World) -> Fields:
 
 
 WORK_CASES = (
-    Case("list_tasks", _tasks, lambda a, f: ids(a) == {f["_id"]},
+    Case("list_tasks", _tasks, lambda a, f: ids(a) == {f["_id"][-8:]},
          cli="task list --scope {scope}", client="list_tasks"),
     Case("update_task", _moving, lambda a, f: a["task"]["state"] == "done",
          cli="task update {id} {state}", client="update_task", tool="task_update"),
@@ -106,7 +112,7 @@ WORK_CASES = (
     Case("add_fact", _claim, lambda a, f: a["fact"]["statement"] == f["statement"],
          cli="fact add {topic} '{statement}' --confidence {confidence} --verified {verified}",
          client="add_fact"),
-    Case("list_facts", _claims, lambda a, f: ids(a) == {f["_id"]},
+    Case("list_facts", _claims, lambda a, f: ids(a) == {f["_id"][-8:]},
          cli="fact list --topic {topic}", client="list_facts"),
     Case("session_start", lambda w: w.none(agent="ann", project=PROJECT),
          lambda a, f: a["scope"] == SCOPE,
@@ -116,7 +122,7 @@ WORK_CASES = (
     Case("session_end", lambda w: w.session(summary="Mooring."),
          lambda a, f: a["session"] == f["id"],
          cli="session end {id} --summary {summary}", client="end_session"),
-    Case("list_sessions", _sessions, lambda a, f: ids(a) == {f["_id"]},
+    Case("list_sessions", _sessions, lambda a, f: ids(a) == {f["_id"][-8:]},
          cli="sessions --agent {agent}", client="list_sessions", tool="sessions"),
     Case("list_turns", lambda w: w.session(), lambda a, f: a["items"][0]["role"] == "user",
          cli="sessions {id}", client="list_turns", renamed={"id": "session"}),
@@ -125,7 +131,7 @@ WORK_CASES = (
          cli="session correct {id} '{diff}'", client="correct_memories", renamed={"id": "session"}),
     Case("dream", lambda w: w.none(scope=SCOPE), lambda a, f: a["scope"] == SCOPE,
          cli="dream run --scope {scope} --no-wait", client="start_dream", tool="dream"),
-    Case("list_dreams", _dreams, lambda a, f: f["_id"] in ids(a),
+    Case("list_dreams", _dreams, lambda a, f: f["_id"][-8:] in ids(a),
          cli="dream history --scope {scope}", client="list_dreams"),
     Case("get_dream", World.dreamt, lambda a, f: a["id"] == f["id"],
          cli="dream history {id}", client="get_dream"),
@@ -138,7 +144,7 @@ WORK_CASES = (
     Case("run_maintenance", lambda w: w.none(steps=["archive"], dry_run=True),
          lambda a, f: a["archived"] == 0,
          cli="maintenance run --step archive --dry-run", client="run_maintenance"),
-    Case("list_reviews", _reviews, lambda a, f: f["_id"] in ids(a),
+    Case("list_reviews", _reviews, lambda a, f: f["_id"][-8:] in ids(a),
          cli="review list", client="list_reviews"),
     Case("accept_review", World.review, lambda a, f: a["state"] == "accepted",
          cli="review accept {id}", client="accept_review"),
@@ -156,6 +162,8 @@ WORK_CASES = (
          cli="trace --session {session}", client="list_traces"),
     Case("get_trace", World.trace, lambda a, f: a["trace_id"] == f["id"],
          cli="trace {id}", client="get_trace"),
+    Case("confirm_delivery", _delivered, lambda a, f: a["delivered_at"],
+         cli="trace {id} --confirm", client="confirm_delivery"),
     Case("watch_memories", _happening, lambda a, f: a["items"][0]["data"]["event"] == "remembered",
          cli="watch --event remembered --limit 1", client="stream_events"),
     Case("export", _told, lambda a, f: f["_scope"] in a["data"],

@@ -113,7 +113,7 @@ class World:
         """A session of ann in the project, with one turn."""
         start = {"agent": "ann", "project": PROJECT, "external_id": str(uuid4())}
         session = (await self.post("/v1/sessions/start", start))["session"]
-        turn = {"role": "user", "content": f"We moor at pier {self.words()}."}
+        turn = {"role": "user", "content": f"We decided to moor at pier {self.words()}."}
         await self.post("/v1/turns", {"session": session, "turns": [turn]})
         return {as_: session, **more}
 

@@ -35,7 +35,7 @@ SERVICES = ("ingest", "recall", "dream", "staleness")
 def _tables() -> list[Route]:
     """The routes of all services; who answers them is not asked."""
     registry = CollectorRegistry()
-    found = [*health_routes("recall", {}, registry, PolledGauges(registry, ()))]
+    found = [*health_routes("recall", {}, registry, PolledGauges(registry, ()), "x")]
     found += [
         *openapi_routes.build_openapi_routes(),
         *mcp_routes.build_mcp_routes(mcp_routes.McpGateway(1.0, CallMetrics(registry, "mcp")), 1),

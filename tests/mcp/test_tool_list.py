@@ -14,13 +14,12 @@ from reverie.testing.models import model_home
 
 SEEDS = {
     *("recall", "remember", "context", "forget", "link", "unlink", "subgraph", "impact", "status"),
-    *("task_update", "sessions", "stale", "memory_save", "memory_search", "memory_list"),
-    *("memory_delete", "history", "rollback", "confirm", "feedback", "dream"),
+    *("task_update", "sessions", "stale", "history", "rollback", "confirm", "feedback", "dream"),
 }
 MORE = {"more"}
 """The tool for every operation that has none of its own."""
 MOST_TOKENS = 4000
-DESTRUCTIVE = {"forget", "unlink", "memory_delete", "feedback", "more"}
+DESTRUCTIVE = {"forget", "unlink", "feedback", "more"}
 
 
 def _nowhere(_: object) -> RestClient:
@@ -61,5 +60,4 @@ async def test_every_tool_describes_its_purpose_its_arguments_and_whether_it_cha
     assert destructive == DESTRUCTIVE
     assert {tool.name for tool in TOOLS if tool.hints.read_only} == {
         *("recall", "context", "subgraph", "impact", "status", "sessions", "stale", "history"),
-        *("memory_search", "memory_list"),
     }

@@ -19,6 +19,7 @@ from reverie.store.platform.api_keys import NewApiKey, create_key
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from reverie_services.recall.routes.export import JSONL_HEADER
 from tests.support.stack import Stack, eventually, running_stack
 
 PROBLEM = "reverie-problem-bin"
@@ -177,6 +178,13 @@ async def _refusals(stack: Stack, stub: Any) -> None:
         stub.Import(iter([pb.ImportChunk(data=b"no export")]), metadata=keyed(stack.key))
     )
     assert (code, "line 1" in words) == (grpc.StatusCode.INVALID_ARGUMENT, True)
+    unsound = f'{JSONL_HEADER}\n{{"type": "sorcery"}}\n'.encode()
+    code, words, problem = await refused(
+        stub.Import(iter([pb.ImportChunk(data=unsound)]), metadata=keyed(stack.key))
+    )
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert words.startswith("invalid: line 2: type: ")
+    assert [one.field for one in problem.errors] == ["line 2: type"]
     mine = (await stack.get("/v1/memories?key=mill"))["items"][0]["id"]
     stranger = keyed(create_key(stack.admin_url, NewApiKey("else", tenant="elsewhere")))
     code, _, _ = await refused(stub.GetMemory(pb.MemoryRequest(id=mine), metadata=stranger))
@@ -184,6 +192,28 @@ async def _refusals(stack: Stack, stub: Any) -> None:
     assert not (await stub.GraphStats(pb.GraphStatsRequest(), metadata=stranger)).nodes
     late = stub.GraphStats(pb.GraphStatsRequest(), metadata=keyed(stack.key), timeout=0.000_001)
     assert (await refused(late))[0] == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_no_message_of_a_call_without_a_key_is_read(served: tuple[Stack, int]) -> None:
+    stack, port = served
+
+    async def nothing() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        slow = [channel.stream_unary("/grpc.health.v1.Health/Check")(nothing()) for _ in range(8)]
+        stats = ReverieStub(channel).GraphStats(pb.GraphStatsRequest(), metadata=keyed(stack.key))
+        assert (await stats).nodes is not None
+        serving = health_pb2.HealthCheckResponse(status="SERVING").SerializeToString()
+        assert [await call for call in slow] == [serving] * len(slow)
+        reflect = channel.stream_stream(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        )(nothing())
+        code, _, _ = await refused(anext(aiter(reflect)))
+        assert code == grpc.StatusCode.UNAUTHENTICATED
+        checked = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert checked.status == health_pb2.HealthCheckResponse.SERVING
 
 
 async def _export(stub: Any, key: Any, scopes: list[str]) -> bytes:
@@ -199,7 +229,9 @@ async def _system(channel: Any, stub: Any, key: Any) -> None:
     checked = await health_pb2_grpc.HealthStub(channel).Check(named)
     assert checked.status == health_pb2.HealthCheckResponse.SERVING
     asked = reflection_pb2.ServerReflectionRequest(list_services="")
-    shown = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([asked]))
+    shown = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+        iter([asked]), metadata=key
+    )
     names = {one.name for one in (await anext(aiter(shown))).list_services_response.service}
     assert names >= {"reverie.v1.Reverie", "grpc.health.v1.Health"}
     late = stub.WatchMemories(pb.WatchRequest(), metadata=key, timeout=0.5)

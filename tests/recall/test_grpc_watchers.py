@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
+from unittest.mock import AsyncMock
 
 import grpc
 import pytest
@@ -51,6 +52,8 @@ async def _events_of(stack: Stack) -> AsyncIterator[Dispatcher]:
             timeout=30.0,
             metrics=HttpClientMetrics(registry),
             create_limiter=partial(ConcurrencyLimiter, limits, metrics),
+            # The service that is asked checks the key, too.
+            authenticate=AsyncMock(),
         )
     )
     events = ProxyRoute("/v1/events", "ingest", stack.urls["ingest"], endless=True)

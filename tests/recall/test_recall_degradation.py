@@ -115,7 +115,8 @@ async def test_without_the_store_an_agents_context_is_empty_and_names_what_is_mi
 ) -> None:
     async with _behind_a_proxy(database, nats_url, recall_timeout=4) as (stack, proxy):
         await stack.post("/v1/remember", {"content": "the walrus queue", "pinned": True})
-        begun = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "zoo"})
+        start = {"agent": "ann", "project": "zoo"}
+        begun = await stack.post("/v1/sessions/start", start)
         session = begun["session"]
         assert (await stack.get("/v1/context"))["degraded"] == []
         proxy.reset_connections()

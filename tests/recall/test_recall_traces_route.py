@@ -167,3 +167,27 @@ async def test_a_trace_is_visible_to_keys_that_may_read_all_of_it_and_contains_n
     done = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop")
     assert done.body["rows"]["recall_trace"] == 3
     assert (await stack.call("GET", path)).status == 404
+
+
+async def test_scores_tell_a_scoped_key_little_of_words_in_scopes_that_it_may_not_read(
+    stack: Stack,
+) -> None:
+    own, away = "project/mine", "project/secret"
+    for text in ("zugspitze is our customer", "the harbour is deep", "the harbour is cold"):
+        await _told(stack, text, scope=own)
+    key = stack.key_of(reads=(own,), writes=(own,))
+
+    async def scores(asking: str | None) -> list[Any]:
+        answer, trace = await _asked(stack, "zugspitze", key=asking, scopes=[own])
+        [hit] = [one for one in trace["candidates"] if "words" in one["arms"]]
+        return [answer["memories"][0]["score"], hit["score"], hit["fused"], hit["base"],
+                hit["arms"]["words"]["score"]]  # fmt: skip
+
+    await eventually(lambda: _enriched(stack))
+    alone, alone_whole = await scores(key), await scores(None)
+    for n in range(5):
+        await _told(stack, f"zugspitze pays late, number {n}", scope=away)
+    await eventually(lambda: _enriched(stack))
+    assert await scores(key) == alone
+    assert (await scores(None))[-1] != alone_whole[-1], "the raw score is of the whole tenant"
+    assert all(round(score, 2) == score for score in alone)

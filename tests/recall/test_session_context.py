@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.support.stack import Stack, eventually
@@ -95,7 +96,7 @@ async def test_open_files_add_relevant_memories_fenced_and_with_the_reason(stack
     answer = await eventually(touched)
     assert _section(answer, "For the open files") == [bug, near, rule]
     assert _section(answer, "Conventions (always follow)") == [other]
-    why = {one["id"]: one["reason"] for s in answer["sections"] for one in s["entries"]}
+    why = {one["id"]: one.get("reason") for s in answer["sections"] for one in s["entries"]}
     assert why[bug] == "touches src/middleware/auth.ts"
     assert why[near] == "touches src/middleware/cors.ts, beside auth.ts"
     assert why[rule] == "for .ts files"
@@ -112,3 +113,49 @@ async def test_open_files_add_relevant_memories_fenced_and_with_the_reason(stack
 
     await eventually(doubtful)
     assert _section(await stack.get(project), "⚠ May be stale") == [bug]
+
+
+async def test_what_a_session_writes_without_a_scope_belongs_to_the_scope_of_the_session(
+    stack: Stack,
+) -> None:
+    start = {"agent": "ann", "project": "a"}
+    session = await stack.post("/v1/sessions/start", start)
+    assert session["scope"] == "project/a"
+    named = {"session": session["session"]}
+    one = await stack.post("/v1/remember", {"content": "the quay floods in spring", **named})
+    batch = {"items": [{"content": "the quay is dry in autumn", **named}]}
+    [two] = (await stack.post("/v1/remember/batch", batch))["items"]
+    fact = {"topic": "quay", "statement": "It floods.", "confidence": "low",
+            "verified": "2026-01-01", **named}  # fmt: skip
+    three = await stack.post("/v1/facts", fact)
+    git = {"branch": "feat/dam", "files": []}
+    four = await stack.post("/v1/remember", {"content": "a dam is built", "git": git, **named})
+    scopes = [
+        (await stack.get(f"/v1/memories/{made['id']}"))["scope"] for made in (one, two, three, four)
+    ]
+    assert scopes[:3] == ["project/a"] * 3
+    assert scopes[3].startswith("project/a/feature/feat-dam")
+    away = stack.key_of(reads=("project/a", "global"), writes=("global",))
+    refused = await stack.call("POST", "/v1/remember", {"content": "x", **named}, away)
+    assert refused.status == 403
+
+
+async def test_the_json_of_a_context_does_not_repeat_its_markdown(stack: Stack) -> None:
+    decisions = [
+        "The heron oils the sluice gate every Tuesday before the tide, because rust stuck it once",
+        "Invoices leave on the last working day, because two customers close their books then",
+        "Passwords are hashed with argon2 rather than bcrypt, because long ones were cut off",
+        "The map is drawn on the server, because phones of the crew lack the memory for it",
+        "Retries wait at most a minute, because the harbour office bans a caller after two",
+        "Photographs are kept as WebP, because the disk of the lighthouse is small and old",
+    ]
+    for decision in decisions:
+        await _tell(stack, decision, "decision")
+    answer = await stack.call("GET", "/v1/context?project=shop")
+    markdown = answer.body["markdown"]
+    assert all(decision in markdown for decision in decisions)
+    entries = [one for section in answer.body["sections"] for one in section["entries"]]
+    assert all(one["id"][-8:] in markdown for one in entries)
+    assert not any(decision in str(entries) for decision in decisions)
+    assert all(value not in (None, False) for one in entries for value in one.values())
+    assert len(json.dumps(answer.body)) < 2.5 * len(markdown)

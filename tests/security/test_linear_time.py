@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +16,8 @@ from benchmarks.quality.redaction import HOSTILE, distinct
 from reverie.contracts.git import GitChange
 from reverie.domain.entities.recognition import extract_entities
 from reverie.domain.extraction.learned_facts import hash_statement
+from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories
+from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.formats.memory_md import parse_memory_file
 from reverie.domain.graph.duplicate_detection import (
     ComparedMemory,
@@ -21,8 +25,9 @@ from reverie.domain.graph.duplicate_detection import (
     compare_memories,
 )
 from reverie.domain.redaction.redactor import redact
-from reverie.domain.text.markdown import to_plain_text
+from reverie.domain.text.markdown import split_sentences, to_plain_text
 from reverie.domain.text.snippets import best_snippet
+from reverie.domain.text.turns import TurnText
 from reverie_services.staleness.webhooks.push_events import PushPayload, parse_push
 
 LIMIT = 131_072
@@ -53,7 +58,9 @@ def test_chains_of_names_are_read_in_linear_time(pattern: str) -> None:
         lambda fill: f"<!-- segment: x -->\n<!-- {fill(' ')}x\nText.",
         lambda fill: f"<!-- segment: x -->\n<!-- {fill('a')} -->\nText.",
         lambda fill: f"<!-- segment: x -->\n<!-- {fill('a:[')} -->\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('a:[,')} -->\nText.",
         lambda fill: f"<!-- segment: x -->\n<!-- {fill('key: ')} -->\nText.",
+        lambda fill: f"<!-- segment: x -->\nText.\n<!-- {fill(chr(92))}",
     ],
 )
 def test_an_edited_file_is_read_in_linear_time(mark: Callable[[Callable[[str], str]], str]) -> None:
@@ -80,6 +87,19 @@ def test_a_claim_of_many_symbols_is_hashed_in_linear_time() -> None:
     assert hash_statement(f"{_filled('!', LIMIT)} holds.") != hash_statement("it holds")
 
 
+@pytest.mark.timeout(20)
+def test_sentences_after_an_open_code_span_are_split_in_linear_time() -> None:
+    assert len(split_sentences(f"First. `{_filled('A. ', 4 * LIMIT)}")) == 2
+
+
+@pytest.mark.parametrize("line", ["a{}", "- it {}", "# Decision {}"])
+def test_a_digest_takes_time_proportional_to_the_turns(line: str) -> None:
+    text = "\n".join(map(line.format, range(20_000)))
+    short, long = (_digest_seconds(text[:size]) for size in (6_000, 48_000))
+    # Twice the proportion, and what is done once: a square would be eight times it.
+    assert long < 8 * 2 * short + 0.1
+
+
 @pytest.mark.parametrize("text", [*HOSTILE, *distinct(LIMIT).values()], ids=lambda text: text[:24])
 def test_redaction_takes_time_proportional_to_the_text(text: str) -> None:
     short, long = (_processor_seconds(_filled(text, size)) for size in (LIMIT // 8, LIMIT))
@@ -103,6 +123,24 @@ def test_a_push_that_moves_many_files_is_read_in_linear_time(name: str) -> None:
     assert isinstance(change, GitChange)
     gone = [one for one in change.files if one.status == "deleted"]
     assert all(one.possible_path == one.path.replace("old", "new") for one in gone)
+
+
+def _digest_seconds(text: str) -> float:
+    """The least that extracting memories from a talk of such turns takes of the processor."""
+    contents = [
+        ("user", text), ("assistant", f"I propose to use Redis. {text}"), ("user", f"No, {text}"),
+        ("assistant", f"Got it. {text}"),
+    ]  # fmt: skip
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    turns = [TurnText(UUID(int=n), n, role, told, at) for n, (role, told) in enumerate(contents)]
+    taken = []
+    for _ in range(2):
+        started = time.process_time()
+        topics = segment_turns(turns)
+        extract_memories(topics)
+        build_session_memory(topics)
+        taken.append(time.process_time() - started)
+    return min(taken)
 
 
 def _processor_seconds(text: str) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.stack import Stack
+from tests.support.stack import Stack, eventually
+from tests.support.tables import idle
 
 
 async def _start(stack: Stack, key: str, **fields: str) -> dict[str, Any]:
@@ -100,3 +101,45 @@ async def test_a_feature_of_one_project_is_separate_from_that_of_another(stack: 
     assert named == {f"kestrel of {shop['scope']}"}
     again = await _start(stack, key, agent="ann", branch="feat/login.v2")
     assert f"kestrel of {bank['scope']}" not in again["context"]
+
+
+async def test_a_key_of_a_project_alone_sees_no_files_or_entities_that_only_a_branch_mentions(
+    stack: Stack,
+) -> None:
+    secret = {"scope": "project/shop/feature/takeover", "git": {"files": ["src/takeover.py"]}}
+    await stack.post("/v1/remember", {"content": "postgresql runs the takeover", **secret})
+    own = {"scope": "project/shop", "git": {"files": ["src/open.py"]}}
+    mine = await stack.post("/v1/remember", {"content": "redis serves port 6379", **own})
+    narrow = stack.key_of(reads=("project/shop",), writes=("project/shop",))
+    wide = stack.key_of(reads=("project/shop/*",), writes=("project/shop",))
+
+    async def nodes(key: str) -> dict[str, str]:
+        path = "/v1/memories?kind=file&kind=entity&limit=50"
+        return {one["content"]: one["id"] for one in (await stack.get(path, key=key))["items"]}
+
+    async def enriched() -> bool:
+        return idle(stack.admin_url, stack.number())
+
+    await eventually(enriched)
+    every, seen = await nodes(wide), await nodes(narrow)
+    assert {"src/takeover.py", "postgresql", "src/open.py", "redis"} <= set(every)
+    assert {"src/open.py", "redis"} <= set(seen)
+    hidden = {name: every[name] for name in every.keys() - seen.keys()}
+    assert {"src/takeover.py", "postgresql"} <= set(hidden)
+    for node in hidden.values():
+        for path in ("", "/history", "/provenance", "/subgraph"):
+            for id in (node, node[-8:]):
+                found = await stack.call("GET", f"/v1/memories/{id}{path}", key=narrow)
+                assert found.status == 404, (path, found)
+    counted = await stack.get("/v1/graph/stats", key=narrow)
+    assert counted["nodes"] == len(seen) + 1
+    impact = await stack.get("/v1/impact?entity=postgresql&project=shop", key=narrow)
+    assert (impact["items"], impact["entities"]) == ([], [])
+    headers = {"Authorization": f"Bearer {narrow}"}
+    async with stack.http.get(f"{stack.url}/v1/export", headers=headers) as exported:
+        text = await exported.text()
+    assert "takeover" not in text
+    assert "postgresql" not in text
+    assert "src/open.py" in text
+    around = await stack.get(f"/v1/memories/{mine['id']}/subgraph", key=narrow)
+    assert len(around["nodes"]) == len(seen) + 1

@@ -85,8 +85,6 @@ def _tools(of: Theirs) -> list[Any]:
     one, said = {"id": of.memory}, {"session": of.session}
     named = {
         "recall": {"query": WORD, "session": of.session},
-        "memory_search": {"query": WORD},
-        "memory_delete": {"key": "carts"},
         "task_update": {**one, "state": "done", "depends_on": [of.memory]},
         "link": {"from": of.memory, "to": of.memory, "type": "relates_to"},
         "rollback": {**one, "version": 1},
@@ -95,10 +93,14 @@ def _tools(of: Theirs) -> list[Any]:
         "impact": {"path": "src/wren.py"},
         **dict.fromkeys(("forget", "history", "subgraph", "confirm", "unlink"), one),
         **dict.fromkeys(("context", "dream"), said),
-        **{key: {} for key in ("memory_list", "stale", "status")},
+        **{key: {} for key in ("stale", "status")},
         "more": {"operation": "list_turns", "arguments": {"id": of.session}},
     }
+    notes = {"memory_search": {"query": WORD}, "memory_delete": {"key": "carts"}, "memory_list": {}}
     calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
+    for name, given in notes.items():
+        sent = {"operation": name, "arguments": given}
+        calls.append(("tools/call", {"name": "more", "arguments": sent}))
     calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))
     calls.append(("prompts/get", {"name": "session_handoff", "arguments": {"session": of.session}}))
     return [{"jsonrpc": "2.0", "id": 1, "method": how, "params": params} for how, params in calls]
@@ -181,8 +183,8 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
 }
 PLAIN = {
     *("as_of", "include_descendants", "budget_tokens", "claimable", "depth", "dry_run", "event"),
-    *("fan_out", "format", "include", "kind", "limit", "steps", "profile", "state", "status"),
-    *("strategy", "valid_at", "action", "changes", "since", "until"),
+    *("fan_out", "format", "include", "kind", "limit", "profile", "state", "status"),
+    *("strategy", "valid_at", "action", "changes", "restore", "since", "steps", "until"),
 }
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}

@@ -36,6 +36,8 @@ async def test_foreign_origins_and_rebound_host_names_are_refused() -> None:
     async with (
         start_service(sample.service(), Settings()) as url,
         start_service(sample.service(), Settings(allowed_hosts="memory.acme.test")) as named,
+        start_service(sample.service(), Settings(host="0.0.0.0")) as public,
+        start_service(sample.service(), Settings(host="0.0.0.0", allowed_hosts="*")) as any_name,
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as http,
     ):
         for base, headers, status in (
@@ -48,6 +50,12 @@ async def test_foreign_origins_and_rebound_host_names_are_refused() -> None:
             (url, {"Host": "localhost:9"}, 200),
             (url, {"Host": "memory.acme.test"}, 403),
             (named, {"Host": "memory.acme.test"}, 200),
+            (public, {"Host": "evil.test"}, 403),
+            (public, {"Host": "evil.local.test"}, 403),
+            (public, {"Host": "10.0.0.7:3456"}, 200),
+            (public, {"Host": "reverie-recall"}, 200),
+            (public, {"Host": "reverie-recall.memory.svc.cluster.local"}, 200),
+            (any_name, {"Host": "memory.acme.test"}, 200),
             (named, {"Host": "memory.acme.test", "Origin": "https://memory.acme.test"}, 200),
         ):
             for path in ("/v1/notes", "/ready"):

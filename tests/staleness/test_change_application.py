@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import AsyncMock
 from uuid import UUID
@@ -17,8 +18,10 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
+from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
+from reverie.store.memories.memories import MemoryStore
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.vault import VaultStore
@@ -27,7 +30,7 @@ from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
-from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
+from reverie_services.staleness.marks.apply_change import apply_change, recompute_marks
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, derived, files_of, new, open_store, write
 from tests.support.tables import blocked, holding
@@ -54,11 +57,13 @@ async def place(database: DatabaseUrls) -> AsyncIterator[Place]:
         bus.publish.side_effect = Unavailable("NATS", "try again shortly")
         parts = StalenessDependencies(
             GitChangeStore(store.db),
+            MemoryStore(store.db),
             StaleMarkStore(store.db),
             WebhookStore(store.db, create_cipher(None)),
             IdempotencyTable(store.db),
             VaultStore(store.db).load_redactor,
             EventPublisher(bus, OutboxTable(store.db)),
+            UnverifiedBodies(1 << 20, 1 << 20),
         )
         yield Place(store, parts)
 
@@ -373,12 +378,14 @@ async def _lived_through(
     place: Place, project: str, order: Sequence[int]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """The marks of a memory of this project alone after these changes, and the files it touches."""
-    [memory] = await write(place.store, new(f"old, gone {project}", scope=f"project/{project}"))
+    known_since = datetime(2020, 1, 1, tzinfo=UTC)
+    told = new(f"old, gone {project}", scope=f"project/{project}", valid_from=known_since)
+    [memory] = await write(place.store, told)
     files = {"lib/old.py": {"lines": LINES}, "lib/gone.py": {}}
     named = {path: {"named": path} | known for path, known in files.items()}
     await _enrich(place, memory, named, project)
     for n in order:
-        at = f"2100-01-0{n + 1}T00:00:00Z"
+        at = f"2021-01-0{n + 1}T00:00:00Z"
         change = await _post(place, "abcde"[n], HISTORY[n], at=at, project=project)
         await _apply(place, change)
     marks = (

@@ -132,6 +132,30 @@ async def test_a_revert_an_approval_and_a_supersede_clear_marks(stack: Stack) ->
     assert await shop.stale(project="shop") == {}
 
 
+async def test_new_text_ends_doubt_and_no_other_edit_does(stack: Stack) -> None:
+    shop = Shop(stack)
+    one = await shop.remember("a.py counts")
+    await shop.applied()
+    path = f"/v1/memories/{one}"
+    await stack.call("PATCH", path, {"content": "a.py counts twice"})
+    await shop.applied()
+    commit = {
+        "sha": SHA.format(1),
+        "subject": "count",
+        "committed_at": datetime.now(UTC).isoformat(),
+    }
+    await shop.push(edited("a.py", 1), commits=[commit], after=commit["sha"])
+    assert set(await shop.stale(project="shop")) == {one}
+    for body in ({"tags": ["x"]}, {"pinned": True}, {"metadata": {"a": 1}}, {"confidence": 0.9},
+                 {"content": "a.py counts twice", "summary": "counts"}):  # fmt: skip
+        assert (await stack.call("PATCH", path, body)).body["changed"]
+        assert set(await shop.stale(project="shop")) == {one}, body
+    await stack.post(f"{path}/rollback", {"version": 1})
+    assert set(await shop.stale(project="shop")) == {one}
+    assert (await stack.call("PATCH", path, {"content": "a.py counts thrice"})).body["changed"]
+    assert await shop.stale(project="shop") == {}
+
+
 async def test_a_rename_merges_memories_into_the_target_file_and_both_names_find_them(
     stack: Stack,
 ) -> None:
@@ -220,3 +244,29 @@ async def test_line_ranges_found_later_count_from_when_they_were_found(stack: St
     assert [(e["path"], e["grade"]) for e in found["evidence"] if e["grade"] == "stale"] == [
         ("src/load.py", "stale")
     ]
+
+
+async def test_a_commit_of_the_year_9999_casts_doubt_that_a_confirmation_ends(
+    stack: Stack,
+) -> None:
+    shop = Shop(stack)
+    memory = await shop.remember("auth.ts signs tokens", git={"files": [AUTH]})
+    await shop.applied()
+    sha = SHA.format(1)
+    late = [{"sha": sha, "subject": "x", "committed_at": "9999-01-01T00:00:00Z",
+             "merged_at": "9998-01-01T00:00:00Z"}]  # fmt: skip
+    await shop.push({"path": AUTH, "status": "deleted"}, commits=late)
+    [mark] = (await shop.stale(project="shop"))[memory]["evidence"]
+    assert datetime.fromisoformat(mark["committed_at"]) < datetime.now(UTC) + timedelta(minutes=1)
+    confirmed = await stack.post(f"/v1/memories/{memory}/confirm", {})
+    assert confirmed["cleared"] == 1
+    newer = await shop.remember("auth.ts is gone", git={"files": [AUTH]})
+    await shop.applied()
+    await shop.push(edited("other.ts", 1), {"path": AUTH, "status": "mode"}, commits=late)
+    assert await shop.stale(project="shop") == {}
+    future = {"files": [AUTH], "committed_at": "9999-01-01T00:00:00Z",
+              "modified_at": {AUTH: "9999-01-01T00:00:00Z"}}  # fmt: skip
+    ahead = await shop.remember("auth.ts will be back", git=future)
+    await shop.applied()
+    await shop.push({"path": AUTH, "status": "deleted"})
+    assert set(await shop.stale(project="shop")) == {newer, ahead}

@@ -66,7 +66,7 @@ class HookedAgent:
             **more,
         }
 
-    async def run(self, event: str, stdin: str) -> tuple[int, str, str]:
+    async def run(self, event: str, stdin: str, *words: str) -> tuple[int, str, str]:
         command = (
             sys.executable,
             "-P",
@@ -77,7 +77,7 @@ class HookedAgent:
             *self.options,
         )
         process = await asyncio.create_subprocess_exec(
-            *command, "--seconds=20",
+            *command, "--seconds=20", *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

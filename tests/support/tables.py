@@ -14,11 +14,11 @@ from reverie.store.db.names import SCHEMA
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
-# Ranks follow the edges in their own time, whatever a test does.
+# Ranks follow the edges in their own time, whatever a test does; retired keys are of no tenant.
 TABLES: LiteralString = """
 select relname from pg_class
 where relnamespace = %s::regnamespace and relkind in ('r', 'p') and not relispartition
-  and relname not like '%%yoyo%%' and relname not in ('edge_change', 'memory_rank')
+  and relname not like '%%yoyo%%' and relname not in ('edge_change', 'memory_rank', 'retired_key')
 """
 FILLED: LiteralString = """
 select c.relname, coalesce(p.relname, c.relname) from pg_class c

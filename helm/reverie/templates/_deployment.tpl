@@ -19,6 +19,20 @@
 {{- end -}}
 {{- if $recall -}}
 {{- $_ := set $addresses "grpc_port" $own.grpcPort -}}
+{{- /* Behind public names, the gateway answers to these and to those of its Service. */ -}}
+{{- $public := list -}}
+{{- if $root.Values.ingress.enabled -}}
+{{- range $root.Values.ingress.hosts -}}{{- $public = append $public .host -}}{{- end -}}
+{{- end -}}
+{{- if $root.Values.route.enabled -}}
+{{- $public = concat $public $root.Values.route.hostnames $root.Values.route.grpc.hostnames -}}
+{{- end -}}
+{{- if $public -}}
+{{- $service := printf "%s-recall" $full -}}
+{{- $inside := printf "%s.%s" $service $root.Release.Namespace -}}
+{{- $names := concat $public (list $service $inside (printf "%s.svc" $inside) (printf "%s.svc.cluster.local" $inside)) -}}
+{{- $_ := set $addresses "allowed_hosts" (ternary "*" (join "," ($names | uniq)) (contains "*" (join "," $public))) -}}
+{{- end -}}
 {{- range $other := list "ingest" "dream" "staleness" -}}
 {{- $port := (index $root.Values $other).port -}}
 {{- $_ := set $addresses (printf "%s_url" $other) (printf "%s://%s-%s:%v" (include "reverie.scheme" $root) $full $other $port) -}}
@@ -50,7 +64,8 @@ spec:
     metadata:
       {{- include "reverie.podMeta" . | nindent 6 }}
     spec:
-      {{- include "reverie.podSpec" $files | nindent 6 }}
+      {{- $spec := include "reverie.podSpec" $files | fromYaml }}
+      {{- toYaml (unset $spec "initContainers") | nindent 6 }}
       terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds | default (add $root.Values.drainSeconds (ceil ($settings.shutdown_timeout | default 6)) 10) }}
       {{- with $root.Values.topologySpread }}
       topologySpreadConstraints:
@@ -64,6 +79,9 @@ spec:
         {{- end }}
       {{- end }}
       initContainers:
+        {{- with $root.Values.extraInitContainers }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         - name: await-schema
           {{- include "reverie.container" (dict "root" $root) | nindent 10 }}
           args: [migrate, --check, --wait, {{ $root.Values.migrate.waitSeconds | quote }}]
@@ -110,4 +128,7 @@ spec:
           {{- end }}
           resources:
             {{- toYaml $own.resources | nindent 12 }}
+        {{- with $root.Values.extraContainers }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
 {{- end -}}

@@ -34,11 +34,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "reverie.image" -}}
+{{- $name := printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
-{{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- $name = printf "%s@%s" .Values.image.repository .Values.image.digest -}}
 {{- end -}}
+{{- include "reverie.fromRegistry" (dict "root" . "image" $name) -}}
+{{- end -}}
+
+{{/* An image at image.registry, if one is set. Given: root, image. */}}
+{{- define "reverie.fromRegistry" -}}
+{{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image -}}
 {{- end -}}
 
 {{/* One variable from the Secret. Given: root, variable, key. */}}
@@ -98,6 +103,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* The variables of pods that migrate, back up and administer. Given: root, keys. */}}
+{{- define "reverie.operatorEnv" -}}
+{{- include "reverie.servers" (dict "root" .root "keys" .keys "migrate" true) | trim }}
+{{- with .keys.apiKey }}
+{{ include "reverie.fromSecret" (dict "root" $.root "variable" "REVERIE_API_KEY" "key" .) }}
+{{- end }}
+{{- include "reverie.settings" .root.Values.settings }}
+{{- with .root.Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The volume of the backups, where there is one. */}}
+{{- define "reverie.backupVolume" -}}
+{{- if .Values.backup.enabled -}}
+- name: backups
+  persistentVolumeClaim:
+    claimName: {{ .Values.backup.volume.existingClaim | default (printf "%s-backups" (include "reverie.fullname" .)) }}
+{{- end -}}
 {{- end -}}
 
 {{/* The Secret with the certificate of the pods. */}}
@@ -189,7 +215,16 @@ tolerations:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .root.Values.extraInitContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 volumes:
+  {{- if .backups }}
+  {{- with include "reverie.backupVolume" .root }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- end }}
   - name: home
     emptyDir:
       sizeLimit: {{ .root.Values.scratch.sizeLimit }}
@@ -204,7 +239,7 @@ volumes:
   {{- end }}
 {{- end -}}
 
-{{/* Given: root, and what reverie.fileVolumes takes. */}}
+{{/* Given: root, backups (whether their volume belongs to it), and what reverie.fileVolumes takes. */}}
 {{- define "reverie.container" -}}
 image: {{ include "reverie.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -215,6 +250,10 @@ volumeMounts:
     mountPath: /var/lib/reverie
   - name: tmp
     mountPath: /tmp
+  {{- if and .backups .root.Values.backup.enabled }}
+  - name: backups
+    mountPath: /backups
+  {{- end }}
   {{- with include "reverie.fileMounts" . | trim }}
   {{- . | nindent 2 }}
   {{- end }}

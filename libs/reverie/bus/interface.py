@@ -112,8 +112,8 @@ class MessageBus(ABC):
         """Stores one message and waits until the server confirms it.
 
         A repeated `Nats-Msg-Id` header is stored once. If the stream allows one message per subject
-        and already has it, the call succeeds. Raises `Unavailable`, `PayloadTooLarge`, `Invalid` (a
-        subject no server accepts).
+        and already has it, the call succeeds. Raises `Unavailable`, `PayloadTooLarge`, or
+        `InvalidInput` for a subject that no server accepts.
         """
 
     @abstractmethod
@@ -172,8 +172,8 @@ class MessageBus(ABC):
     async def publish(self, outgoing: OutgoingEvent) -> None:
         """Put an event on the bus, once per `outgoing.id`, in the trace that wrote it.
 
-        Raises `PayloadTooLarge` above `max_payload`, `Invalid`, and `Unavailable` when it is not
-        stored.
+        Raises `PayloadTooLarge` above `max_payload`, `InvalidInput`, and `Unavailable` if it is
+        not stored.
         """
         data = outgoing.payload.encode()
         if len(data) > self.max_payload:

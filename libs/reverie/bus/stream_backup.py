@@ -12,7 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from reverie.bus.credentials import NO_CREDENTIALS, NatsCredentials
-from reverie.bus.streams import STREAMS, parse_server_urls
+from reverie.bus.streams import STREAMS, connection_hint, parse_server_urls
 from reverie.domain.core.errors import Conflict, Unavailable
 
 CHUNK_BYTES = 64 * 1024
@@ -97,16 +97,24 @@ async def _request_api(
 @asynccontextmanager
 async def _open_client(url: str, credentials: NatsCredentials) -> AsyncIterator[Client]:
     client = Client()
+    failures: list[Exception] = []
+
+    async def remember(failure: Exception) -> None:
+        failures.append(failure)
+
     try:
         await client.connect(
             parse_server_urls(url),
             name="reverie-backup",
+            # Without it, the driver prints tracebacks.
+            error_cb=remember,
+            max_reconnect_attempts=1,
             allow_reconnect=False,
             connect_timeout=5,
             **credentials.connect_options(url),
         )
         yield client
     except (nats.errors.Error, OSError, TimeoutError) as error:
-        raise Unavailable("NATS", "is it running with JetStream enabled?") from error
+        raise Unavailable("NATS", connection_hint([*failures, error])) from error
     finally:
         await client.close()

@@ -55,7 +55,7 @@ class ConsumerSpec:
 
     name: str
     stream: str
-    filter: str
+    subject_filter: str
     ack_wait: float = 30.0
     max_deliver: int = 8
     backoff: tuple[float, ...] = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0)
@@ -133,17 +133,17 @@ async def ensure_streams(
     """
     addresses = parse_server_urls(nats_url)
     client = Client()
+    failures: list[Exception] = []
     try:
-        await asyncio.wait_for(
-            _connect(client, addresses, credentials.connect_options(nats_url)), CONNECT_SECONDS
-        )
+        options = credentials.connect_options(nats_url)
+        await asyncio.wait_for(_connect(client, addresses, options, failures), CONNECT_SECONDS)
         await ensure_jetstream(client.jetstream(timeout=CONNECT_SECONDS), replicas, consumers)
     except nats.js.errors.ServiceUnavailableError as error:
         raise Unavailable("JetStream", error.description or "is it enabled?") from error
     except nats.js.errors.APIError as error:
         raise Misconfigured("nats_url", error.description or str(error)) from error
     except (nats.errors.Error, OSError, TimeoutError) as error:
-        raise Unavailable("NATS", "is it running with JetStream enabled?") from error
+        raise Unavailable("NATS", connection_hint([*failures, error])) from error
     finally:
         await client.close()
 
@@ -159,16 +159,27 @@ def parse_server_urls(url: str) -> list[str]:
     raise Misconfigured("nats_url", "expected nats://host:port (or tls, ws, wss)")
 
 
+def connection_hint(failures: Iterable[Exception]) -> str:
+    """What to do about failures to connect."""
+    words = " ".join(str(failure).lower() for failure in failures)
+    if "authorization" in words or "authentication" in words:
+        return "it refuses the login: check user and password in nats_url, or nats_creds"
+    return "is it running with JetStream enabled?"
+
+
 async def _connect(
-    client: Client, addresses: list[str], connect_options: Mapping[str, Any]
+    client: Client,
+    addresses: list[str],
+    connect_options: Mapping[str, Any],
+    failures: list[Exception],
 ) -> None:
-    async def quiet(_: Exception) -> None:
-        """The last failure is raised; the ones before it are tries."""
+    async def remember(failure: Exception) -> None:
+        failures.append(failure)
 
     await client.connect(
         addresses,
         name="reverie-migrate",
-        error_cb=quiet,
+        error_cb=remember,
         allow_reconnect=False,
         connect_timeout=CONNECT_SECONDS // 2,
         reconnect_time_wait=1,
@@ -213,7 +224,7 @@ def _consumer_config(spec: ConsumerSpec) -> api.ConsumerConfig:
     return api.ConsumerConfig(
         name=spec.name,
         durable_name=spec.name,
-        filter_subject=spec.filter,
+        filter_subject=spec.subject_filter,
         ack_policy=api.AckPolicy.EXPLICIT,
         ack_wait=spec.ack_wait,
         max_deliver=spec.max_deliver,

@@ -42,11 +42,22 @@ class ActivityCalls(ClientBase):
         user: str | None = None,
         branch: str | None = None,
         external_id: str | None = None,
+        include_context: bool = True,
+        context_shown: bool = False,
+        compacted: bool = False,
     ) -> of_sessions.StartSessionResponse:
-        """Starts a session; with the same `external_id` again, it goes on with that one."""
+        """Starts a session; with the same `external_id` again, it goes on with that one.
+
+        With `context_shown`, the memories in its `context` count as given to the agent.
+        """
         body = drop_none(
             agent=agent, project=project, user=user, branch=branch, external_id=external_id
         )
+        body |= {
+            "include_context": include_context,
+            "context_shown": context_shown,
+            "compacted": compacted,
+        }
         return await self.request(
             of_sessions.StartSessionResponse, "POST", "/v1/sessions/start", body=body
         )
@@ -258,3 +269,8 @@ class ActivityCalls(ClientBase):
     async def get_trace(self, id: str) -> of_traces.TraceDetail:
         """Returns the trace of one recall."""
         return await self.request(of_traces.TraceDetail, "GET", f"/v1/traces/{quote_segment(id)}")
+
+    async def confirm_delivery(self, id: str) -> of_traces.DeliveryReceipt:
+        """Confirms that the agent received what the preflow of this trace gave."""
+        path = f"/v1/traces/{quote_segment(id)}/delivery"
+        return await self.request(of_traces.DeliveryReceipt, "POST", path)

@@ -201,10 +201,11 @@ class AdministrationCalls(ClientBase):
         return await self.request(of_vault.VaultWriteResponse, "PUT", path, query=query, body=body)
 
     async def vault_delete(
-        self, key: str, *, scope: str | None = None
+        self, key: str, *, scope: str | None = None, restore: bool = False
     ) -> of_vault.VaultWriteResponse:
-        """Deletes an entry."""
-        path, query = f"/v1/vault/{quote_segment(key)}", drop_none(scope=scope)
+        """Deletes an entry. `restore` puts its values back in the texts they were redacted from."""
+        path = f"/v1/vault/{quote_segment(key)}"
+        query = drop_none(scope=scope, restore=restore or None)
         return await self.request(of_vault.VaultWriteResponse, "DELETE", path, query=query)
 
     def list_vault_suggestions(self) -> AsyncIterator[of_vault.VaultSuggestion]:

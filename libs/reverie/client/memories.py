@@ -52,35 +52,43 @@ class MemoryCalls(ClientBase):
         )
 
     async def recall(self, query: str, **fields: Unpack[RecallFields]) -> of_recall.RecallResponse:
-        """The memories that answer a question, the best first; scores run from 0 to 1.
+        """The memories nearest to a question, the best first; scores run from 0 to 1.
 
-        `degraded` in the answer names what could not be searched; the rest was.
+        `answered` says whether one of them is relevant enough. `degraded` names what could not be
+        searched; the rest was.
         """
         body = {"query": query, **fields}
         return await self.request(of_recall.RecallResponse, "POST", "/v1/recall", body=body)
 
     async def recall_as_text(self, query: str, **fields: Unpack[RecallFields]) -> str:
-        """Returns the recalled memories as fenced text for a prompt; empty if there are none.
+        """Returns the recalled memories as fenced text for a prompt; empty if none answers.
 
         Text inside the fence is labelled as data, and is not ingested again as new.
         """
         from reverie.domain.context.text_rendering import render_memories
 
         answer = await self.recall(query, **fields)
-        return render_memories([memory.model_dump(mode="json") for memory in answer.memories], "")
+        memories = answer.memories if answer.answered else []
+        return render_memories([memory.model_dump(mode="json") for memory in memories], "")
 
     async def preflow(
         self,
         session: Id,
         query: str,
         *,
+        before: str | None = None,
         files: Sequence[str] | None = None,
         budget_tokens: int | None = None,
         compacted: bool = False,
         include_seen: bool = False,
     ) -> of_preflow.PreflowResponse:
-        """Returns the memories for a session's next turn, without those given before."""
-        body = drop_none(session=session, query=query, files=files, budget_tokens=budget_tokens)
+        """Returns the memories for a session's next turn, without those given before.
+
+        With `before` "edit" or "command": those about the file or the command in `query`.
+        """
+        body = drop_none(
+            session=session, query=query, before=before, files=files, budget_tokens=budget_tokens
+        )
         body |= {"compacted": compacted, "include_seen": include_seen}
         return await self.request(of_preflow.PreflowResponse, "POST", "/v1/preflow", body=body)
 

@@ -218,6 +218,7 @@ class Reverie(_BlockingClient):
     set_anchors = blocking(AsyncReverie.set_anchors)
     list_traces = blocking(AsyncReverie.list_traces)
     get_trace = blocking(AsyncReverie.get_trace)
+    confirm_delivery = blocking(AsyncReverie.confirm_delivery)
 
     get_readiness = blocking(AsyncReverie.get_readiness)
     list_keys = blocking(AsyncReverie.list_keys)

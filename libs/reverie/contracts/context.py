@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import operator
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field, StringConstraints
@@ -31,18 +32,20 @@ class ContextBudgetsBody(ResponseBody):
 
 
 class ContextEntry(ResponseBody):
-    """A line of the context block. `reason` says how it relates to the open files."""
+    """A line of the context block, found in `markdown` by the end of its id.
+
+    `reason` says how it relates to the open files. What is null or false is left out.
+    """
 
     id: UUID
     kind: str
     scope: str
-    key: str | None = None
-    text: str
+    key: str | None = Field(default=None, exclude_if=operator.not_)
     tokens: int
-    pinned: bool = False
-    stale_grade: str | None = None
-    stale_reason: str | None = None
-    reason: str | None = None
+    pinned: bool = Field(default=False, exclude_if=operator.not_)
+    stale_grade: str | None = Field(default=None, exclude_if=operator.not_)
+    stale_reason: str | None = Field(default=None, exclude_if=operator.not_)
+    reason: str | None = Field(default=None, exclude_if=operator.not_)
 
 
 class ContextSection(ResponseBody):
@@ -141,11 +144,13 @@ class PreflowRequest(RequestBody):
 
     `files` are open in the agent. `compacted` means that the agent's context no longer holds
     earlier answers. `include_seen` requests the whole set, including memories that the session
-    already received.
+    already received. Before an edit or a command, `before` says which: `query` is then the path of
+    the file, or the command line.
     """
 
     session: UUID
     query: NonBlankStr
+    before: Literal["edit", "command"] | None = None
     files: list[OpenFilePath] = Field(default_factory=list, max_length=50)
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
     compacted: bool = False
@@ -153,7 +158,11 @@ class PreflowRequest(RequestBody):
 
 
 class PreflowItem(ResponseBody):
-    """A line of the block, and the reason for it. `id` is the memory; it is null for a summary."""
+    """A line of the block, and the reason for it. `id` is the memory; it is null for a summary.
+
+    `relevance`, 0 to 1, says how surely it answers the message. It is null for what is there for
+    another reason.
+    """
 
     id: UUID | None = None
     layer: ActiveSetLayer
@@ -163,6 +172,7 @@ class PreflowItem(ResponseBody):
     kind: str
     score: float
     staleness: float = 0.0
+    relevance: float | None = None
 
 
 class PreflowLayer(ResponseBody):
@@ -178,9 +188,9 @@ class PreflowResponse(ResponseBody):
     """The new context for a turn. `markdown` is empty if nothing is new; `tokens` counts its
     tokens.
 
-    `active` lists all memories of the set, including those sent before. `omitted` counts candidates
-    that exceeded the budgets. `degraded` names failed sources. With `set` in it, a memory may be
-    sent twice. With `session` in it, `turn` is 0 and no memory is sent.
+    `active` lists the memories for this turn, including those sent before. `omitted` counts
+    candidates that exceeded the budgets. `degraded` names failed sources. With `set` in it, a
+    memory may be sent twice. With `session` in it, `turn` is 0 and no memory is sent.
     """
 
     markdown: str

@@ -1,39 +1,101 @@
 """Records of an export file, and the response of an import.
 
-The first line is an `ExportHeader`; every other line is a record with a `type`. Unknown fields of
-a record are carried along unchanged.
+The first line is an `ExportHeader`; every other line is a record with a `type`. A record has the
+fields that are listed here and no other: an import checks and stores nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    TypeAdapter,
+    model_validator,
+)
 
 from reverie.contracts.base import (
     Name,
     NonBlankStr,
     RepoPath,
     ResponseBody,
-    Tag,
     Timestamp,
     UnitInterval,
 )
 from reverie.contracts.context import ContextBudgetsUpdate
 from reverie.contracts.dreams import DreamLimitsUpdate, LlmBudgetUpdate
+from reverie.contracts.git import FileStatus
+from reverie.contracts.memories import LineRange, SymbolLocation
 
 EXPORT_FORMAT = "reverie"
 EXPORT_VERSION = 1
+MAX_COUNT = 1_000_000_000
+"""The highest imported count or version: the store goes on counting from it."""
+MAX_KEY_BYTES = 2000
+"""A longer key does not fit into an index of the store."""
+_TIMESTAMP = TypeAdapter[datetime](Timestamp)
+_TIMESTAMP_TEXT = re.compile(r"\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
+_CLOCK_DIFFERENCE = timedelta(days=1)
 
-NonNegativeInt32 = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+def _reject_future(value: datetime) -> datetime:
+    if value > datetime.now(UTC) + _CLOCK_DIFFERENCE:
+        raise ValueError("lies in the future")
+    return value
+
+
+def _check_key_size(key: str) -> str:
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise ValueError(f"holds more than {MAX_KEY_BYTES} bytes")
+    return key
+
+
+def _check_timestamp(text: str) -> str:
+    if not _TIMESTAMP_TEXT.fullmatch(text):
+        raise ValueError("is no date and time, as 2026-01-31T10:00:00Z")
+    _TIMESTAMP.validate_python(text)
+    return text
+
+
+def _format_timestamp(value: datetime) -> str:
+    """Formats a time as Postgres does in JSON."""
+    text, _, offset = value.astimezone(UTC).isoformat().rpartition("+")
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}+{offset}"
+
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+ExportedTimestamp = Annotated[Timestamp, PlainSerializer(_format_timestamp, str, "json")]
+PastTimestamp = Annotated[ExportedTimestamp, AfterValidator(_reject_future)]
+"""A time at which something has happened; clocks may differ by a day."""
+ExportedSha = Annotated[
+    str, StringConstraints(max_length=400, pattern=r"^([0-9a-f]{7,64}|.*\[REDACTED_.*)$")
+]
+"""A commit or a blob; or what redaction left of it."""
+TimestampText = Annotated[str, AfterValidator(_check_timestamp)]
+"""A time that is kept as it was written."""
+StoredName = Annotated[NonBlankStr, StringConstraints(max_length=400)]
+"""A name or tag: redaction may have made it longer."""
+StoredKey = Annotated[str, StringConstraints(min_length=1), AfterValidator(_check_key_size)]
+MarkStep = Annotated[
+    str, StringConstraints(pattern=r"^(-[a-z_]{1,40}->|<-[a-z_]{1,40}-|[0-9a-f-]{36}|…)$")
+]
+"""A step of the path by which doubt spread: an arrow, or a memory."""
 MessageRole = Literal["user", "assistant", "tool", "system"]
+TierName = Literal["hot", "warm", "cold"]
 
 
 class ExportRecord(BaseModel):
-    """A record on one line. Unknown fields are allowed, because a later version may add some."""
+    """A record on one line, or a part of one."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class ExportHeader(ExportRecord):
@@ -44,47 +106,93 @@ class ExportHeader(ExportRecord):
     version: Literal[1]
 
 
+class ExportedGit(ExportRecord):
+    """The location of a memory in a repository, as `GitLocation`; texts may be redacted."""
+
+    branch: StoredName | None = None
+    commit: ExportedSha | None = None
+    files: list[RepoPath] = Field(default_factory=list)
+    committed_at: TimestampText | None = None
+    lines: dict[RepoPath, list[LineRange]] = Field(default_factory=dict)
+    symbols: dict[RepoPath, list[SymbolLocation]] = Field(default_factory=dict)
+    blobs: dict[RepoPath, ExportedSha] = Field(default_factory=dict)
+    modified_at: dict[RepoPath, TimestampText] = Field(default_factory=dict)
+
+
 class ExportedUtterances(ExportRecord):
     """How often a session stated a memory. The nil UUID means no session."""
 
     session: UUID
-    times: NonNegativeInt32
-    first: Timestamp
-    last: Timestamp
+    times: Count
+    first: PastTimestamp
+    last: PastTimestamp
 
 
 class ExportedUsage(ExportRecord):
-    """How readers used a memory."""
+    """How readers used a memory, now and at the beginning of the hour."""
 
-    count: NonNegativeInt32
-    last: Timestamp | None = None
+    count: Count
+    last: PastTimestamp | None = None
     boost: UnitInterval
+    hour: PastTimestamp | None = None
+    last_at_hour_start: PastTimestamp | None = None
+    boost_at_hour_start: UnitInterval = 0
 
 
 class ExportedTaskState(ExportRecord):
     """The state of a task, and its current claim."""
 
     state: Literal["todo", "doing", "blocked", "done"]
-    claimed_by: str | None = None
-    claimed_until: Timestamp | None = None
+    claimed_by: StoredName | None = None
+    claimed_until: ExportedTimestamp | None = None
+    updated: PastTimestamp | None = None
+
+    @model_validator(mode="after")
+    def _check_claim(self) -> Self:
+        if (self.claimed_by is None) is not (self.claimed_until is None):
+            raise ValueError("a claim has both claimed_by and claimed_until")
+        return self
 
 
 class ExportedStaleMark(ExportRecord):
-    """A code change that made a memory stale."""
+    """A code change that made a memory stale. Without `origin` it is the memory's own."""
 
-    commit: Name
+    commit: ExportedSha
     path: RepoPath
+    origin: UUID | None = None
+    node: UUID | None = None
+    via: list[MarkStep] = Field(default_factory=list, max_length=100)
     grade: Literal["suspect", "stale", "gone"]
     score: UnitInterval
-    change: str
-    subject: str
-    committed_at: Timestamp
+    change: FileStatus
+    lines: list[LineRange] = Field(default_factory=list)
+    subject: Annotated[str, StringConstraints(max_length=4000)]
+    committed_at: ExportedTimestamp
     event: UUID
-    created: Timestamp
-    cleared: Timestamp | None = None
+    created: PastTimestamp
+    cleared: PastTimestamp | None = None
 
 
-class ExportedMemory(ExportRecord):
+class ExportedState(ExportRecord):
+    """The columns that a memory and its earlier versions share."""
+
+    key: StoredKey | None = None
+    summary: str | None = None
+    session: UUID | None = None
+    agent: StoredName | None = None
+    actor: StoredName | None = None
+    git: ExportedGit | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    valid_from: ExportedTimestamp | None = None
+    valid_to: ExportedTimestamp | None = None
+    superseded_by: UUID | None = None
+    merged_into: UUID | None = None
+    confirmed: PastTimestamp | None = None
+    checked: PastTimestamp | None = None
+    tags: list[StoredName] = Field(default_factory=list, max_length=500)
+
+
+class ExportedMemory(ExportedState):
     """A memory with the data that belongs only to it.
 
     `settled` means that the file contains its anchors and edges, and that duplicate detection has
@@ -94,27 +202,17 @@ class ExportedMemory(ExportRecord):
     id: UUID
     scope: NonBlankStr
     kind: Name
-    tier: Literal["hot", "warm", "cold"]
+    tier: TierName
     status: Literal["active", "superseded", "archived"]
-    version: Annotated[int, Field(ge=1, le=2**31 - 2)]
+    version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     content: Annotated[str, Field(min_length=1)]
     confidence: UnitInterval
     pinned: bool
     source: Name
-    created: Timestamp
-    updated: Timestamp
-    key: Annotated[str, Field(min_length=1, max_length=2048)] | None = None
-    summary: str | None = None
-    session: UUID | None = None
-    agent: str | None = None
-    git: dict[str, Any] | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    valid_from: Timestamp | None = None
-    valid_to: Timestamp | None = None
-    superseded_by: UUID | None = None
-    merged_into: UUID | None = None
+    created: PastTimestamp
+    updated: PastTimestamp
+    known_from: PastTimestamp | None = None
     settled: bool = False
-    tags: list[Tag] = Field(default_factory=list, max_length=500)
     turns: list[UUID] = Field(default_factory=list)
     utterances: list[ExportedUtterances] = Field(default_factory=list)
     usage: ExportedUsage | None = None
@@ -122,16 +220,32 @@ class ExportedMemory(ExportRecord):
     stale: list[ExportedStaleMark] = Field(default_factory=list)
 
 
+class ExportedVersionState(ExportedState):
+    """The fields of an earlier version other than its content and status."""
+
+    scope: NonBlankStr | None = None
+    kind: Name | None = None
+    tier: TierName | None = None
+    confidence: UnitInterval | None = None
+    pinned: bool | None = None
+    source: Name | None = None
+    created: PastTimestamp | None = None
+    updated: PastTimestamp | None = None
+    task: ExportedTaskState | None = None
+
+
 class ExportedMemoryVersion(ExportRecord):
-    """An earlier version of a memory."""
+    """An earlier version of a memory; `actor` ended it, for that `reason`."""
 
     memory: UUID
-    version: NonNegativeInt32
+    version: Count
     content: str
+    status: Literal["active", "superseded", "archived", "deleted"]
     reason: str
-    state: dict[str, Any] = Field(default_factory=dict)
-    known_from: Timestamp
-    known_to: Timestamp
+    actor: StoredName | None = None
+    state: ExportedVersionState = Field(default_factory=ExportedVersionState)
+    known_from: PastTimestamp
+    known_to: PastTimestamp
 
 
 class ExportedEdge(ExportRecord):
@@ -143,12 +257,14 @@ class ExportedEdge(ExportRecord):
     dst: UUID
     weight: UnitInterval
     meta: dict[str, Any] = Field(default_factory=dict)
-    known_from: Timestamp
-    known_to: Timestamp | None = None
+    known_from: PastTimestamp
+    known_to: PastTimestamp | None = None
+    actor: StoredName | None = None
+    closed_by: StoredName | None = None
 
 
 class ExportedAnchor(ExportRecord):
-    """The path of a file node."""
+    """The path of a file node; `name` is its last part."""
 
     node: UUID
     project: Name
@@ -160,10 +276,10 @@ class ExportedScopeSummary(ExportRecord):
     """The summary of a scope."""
 
     scope: NonBlankStr
-    version: NonNegativeInt32
+    version: Count
     content: str
-    tokens: NonNegativeInt32
-    updated: Timestamp
+    tokens: Count
+    updated: PastTimestamp
 
 
 class ExportedScopeName(ExportRecord):
@@ -182,30 +298,44 @@ class ExportedProjectSetting(ExportRecord):
     project: Name
     name: Literal["context", "dream", "llm"]
     value: ContextBudgetsUpdate | DreamLimitsUpdate | LlmBudgetUpdate
-    updated: Timestamp
+    updated: PastTimestamp
 
 
 class ExportedSession(ExportRecord):
-    """A session."""
+    """A session. An import counts its turns itself, and keeps of `new_*` what these allow."""
 
     id: UUID
-    agent: Name
+    agent: StoredName
     scope: NonBlankStr
-    started: Timestamp
-    appended: Timestamp
-    ended: Timestamp | None = None
-    external_id: str | None = None
+    started: PastTimestamp
+    appended: PastTimestamp
+    ended: PastTimestamp | None = None
+    external_id: StoredName | None = None
+    user_name: StoredName | None = None
+    project: StoredName | None = None
+    branch: StoredName | None = None
+    summary: str | None = None
+    turns: Count = 0
+    pending: Count = 0
+    pending_segments: Count = 0
+    pending_chars: Count = 0
+    new_turns: Count = 0
+    new_segments: Count = 0
+    new_chars: Count = 0
+    new_since: PastTimestamp | None = None
 
 
 class ExportedTurn(ExportRecord):
-    """A turn of a session."""
+    """A turn of a session; `run` is the dream that digested it."""
 
     id: UUID
     session: UUID
-    ordinal: NonNegativeInt32
+    ordinal: Count
     role: MessageRole
     content: str
-    at: Timestamp
+    at: ExportedTimestamp
+    tool: StoredName | None = None
+    external_id: StoredName | None = None
     run: UUID | None = None
 
 
@@ -223,7 +353,7 @@ RECORD_TYPES: dict[str, type[ExportRecord]] = {
 
 
 class RejectedLine(ResponseBody):
-    """A rejected line and the reason. `file` is set if the import is an archive."""
+    """A line that conflicts with the store, and the reason. `file`: its file in an archive."""
 
     line: int
     reason: str
@@ -231,12 +361,16 @@ class RejectedLine(ResponseBody):
 
 
 class ImportResponse(ResponseBody):
-    """The result of an import, or of its dry run. `rejected_lines` lists at most 100 lines."""
+    """The result of an import, or of its dry run. `rejected_lines` lists at most 100 lines.
+
+    `redactions` counts the secrets that were replaced.
+    """
 
     created: int = 0
     updated: int = 0
     skipped: int = 0
     forgotten: int = 0
     rejected: int = 0
+    redactions: int = 0
     rejected_lines: list[RejectedLine] = Field(default_factory=list)
     dry_run: bool = False

@@ -18,6 +18,9 @@ from pydantic import (
     BeforeValidator,
     Field,
     StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 
@@ -33,6 +36,7 @@ from reverie.contracts.base import (
     UnitInterval,
 )
 from reverie.contracts.memories import GitLocation, MemoryBody
+from reverie.domain.access.scopes import MAIN_BRANCHES
 
 MAX_LINE_NUMBER = 2**31 - 1
 MAX_FILES = 50_000
@@ -40,6 +44,8 @@ MAX_COMMITS = 10_000
 MAX_HUNKS = 10_000
 MAX_IDENTIFIERS = 64
 MAX_HUNK_TEXT = 4_000
+MAX_SUBJECT = 2_000
+MAX_COMMIT_BODY = 20_000
 BRANCH_REF_PREFIX = "refs/heads/"
 
 
@@ -76,12 +82,14 @@ FileStatus = Literal["added", "modified", "deleted", "renamed", "copied", "mode"
 class CommitBody(RequestBody):
     """A commit of a change.
 
+    `body` is the message below the subject: what it decides or explains becomes a memory.
     `merged_at` is the time when a merge brought the commit to the branch. `reverts` is the commit
     that its message says it reverts.
     """
 
     sha: Sha
-    subject: Annotated[str, StringConstraints(max_length=2000)] = ""
+    subject: Annotated[str, StringConstraints(max_length=MAX_SUBJECT)] = ""
+    body: Annotated[str, StringConstraints(max_length=MAX_COMMIT_BODY)] = ""
     committed_at: Timestamp
     merged_at: Timestamp | None = None
     parents: list[Sha] = Field(default_factory=list, max_length=100)
@@ -215,6 +223,13 @@ class GitChange(RequestBody):
     files: list[FileChange] = Field(default_factory=list, max_length=MAX_FILES)
 
     @property
+    def is_on_main_branch(self) -> bool:
+        """Whether it is of the branch that everyone works on."""
+        if self.default_branch is not None:
+            return self.branch == self.default_branch
+        return self.branch in MAIN_BRANCHES
+
+    @property
     def deduplication_key(self) -> str:
         """Identifies the change together with project and branch: the commit in `after`.
 
@@ -228,10 +243,14 @@ class GitChange(RequestBody):
 
 
 class GitChangeResponse(ResponseBody):
-    """The stored event. `duplicate` means that the same change was announced before."""
+    """The stored event. `duplicate` means that the same change was announced before.
+
+    `hints` names merged branches that had no effect, and a project that was not known before.
+    """
 
     event: UUID
     duplicate: bool
+    hints: list[str] = Field(default_factory=list)
 
 
 class UnanchoredMemory(ResponseBody):
@@ -269,11 +288,23 @@ class AnchorMemoriesResponse(ResponseBody):
     anchored: int
 
 
+def _lines_or_empty(value: object, parse: ValidatorFunctionWrapHandler) -> object:
+    """The line ranges, or none if they are malformed: one bad row must not fail a list."""
+    try:
+        return parse(value)
+    except ValidationError:
+        return []
+
+
+EvidenceLines = Annotated[list[tuple[int, int]], WrapValidator(_lines_or_empty)]
+
+
 class StaleEvidence(ResponseBody):
     """A reason why a memory may be stale.
 
     `lines` are the lines of the memory in the file after the change. `via` is the path from the
-    file to the memory over other memories. It omits memories that the key may not read.
+    file to the memory over other memories. It omits memories that the key may not read. If the key
+    may not read the memory that touches the file, path and subject are `…`.
     """
 
     commit: str
@@ -283,7 +314,7 @@ class StaleEvidence(ResponseBody):
     change: str
     grade: str
     score: float
-    lines: list[tuple[int, int]] = Field(default_factory=list)
+    lines: EvidenceLines = Field(default_factory=list)
     via: list[str] = Field(default_factory=list)
 
 

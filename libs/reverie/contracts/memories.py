@@ -33,6 +33,8 @@ def _validate_line_range(line_range: tuple[int, int]) -> tuple[int, int]:
 
 
 Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
+PastTimestamp = Annotated[Timestamp, AfterValidator(lambda at: min(at, datetime.now(UTC)))]
+"""A time that has come. A later one is a wrong clock's, and is read as now."""
 LineRange = Annotated[tuple[LineNumber, LineNumber], AfterValidator(_validate_line_range)]
 
 
@@ -54,13 +56,13 @@ class GitLocation(RequestBody):
     branch: Name | None = None
     commit: Sha | None = None
     files: list[RepoPath] = Field(default_factory=list, max_length=200)
-    committed_at: Timestamp | None = None
+    committed_at: PastTimestamp | None = None
     lines: dict[RepoPath, list[LineRange]] = Field(default_factory=dict, max_length=200)
     symbols: dict[RepoPath, Annotated[list[SymbolLocation], Field(max_length=50)]] = Field(
         default_factory=dict, max_length=200
     )
     blobs: dict[RepoPath, Sha] = Field(default_factory=dict, max_length=200)
-    modified_at: dict[RepoPath, Timestamp] = Field(default_factory=dict, max_length=200)
+    modified_at: dict[RepoPath, PastTimestamp] = Field(default_factory=dict, max_length=200)
 
 
 class RememberEdge(RequestBody):

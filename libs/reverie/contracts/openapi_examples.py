@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 JsonObject = dict[str, Any]
@@ -12,6 +13,25 @@ SESSION_ID = "01936f1d-0a1b-7c2d-9e3f-4a5b6c7d8e9f"
 COMMIT_SHA = "9fceb02d0ae598e95dc970b74767f19372d61af8"
 TIMESTAMP = "2026-01-31T10:00:00Z"
 CONTENT = "We keep money in integer cents: floats lost a cent per thousand orders."
+
+IMPORT_LINES: list[JsonObject] = [
+    {"type": "header", "format": "reverie", "version": 1},
+    {
+        "type": "memory",
+        "id": MEMORY_ID,
+        "scope": "project/shop",
+        "kind": "lesson",
+        "tier": "warm",
+        "status": "active",
+        "version": 1,
+        "content": "Tests need Redis up.",
+        "confidence": 0.8,
+        "pinned": False,
+        "source": "remember",
+        "created": TIMESTAMP,
+        "updated": TIMESTAMP,
+    },
+]
 
 REQUEST_EXAMPLES: dict[str, Any] = {
     "POST /v1/remember": {
@@ -40,7 +60,7 @@ REQUEST_EXAMPLES: dict[str, Any] = {
     "PATCH /v1/memories/{id}": {"content": CONTENT, "reason": "clearer wording"},
     "POST /v1/memories/{id}/rollback": {"version": 1, "reason": "the edit was wrong"},
     "POST /v1/memories/{id}/feedback": {"verdict": "approve"},
-    "POST /v1/import": '{"type": "memory", "content": "Tests need Redis up."}\n',
+    "POST /v1/import": "".join(f"{json.dumps(line)}\n" for line in IMPORT_LINES),
     "POST /mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     "POST /v1/admin/keys": {"label": "ci of shop", "role": "ci", "project": "shop"},
     "PATCH /v1/admin/keys/{id}": {"limits": {"requests_per_minute": 600, "memories_per_day": 5000}},

@@ -115,6 +115,7 @@ OPERATIONS = (
     Operation("delete_webhook", "DELETE", "/v1/git/webhooks/{kind}/{project}"),
     Operation("list_traces", "GET", "/v1/traces"),
     Operation("get_trace", "GET", "/v1/traces/{id}"),
+    Operation("confirm_delivery", "POST", "/v1/traces/{id}/delivery"),
     Operation("list_vault", "GET", "/v1/vault"),
     Operation("vault_get", "GET", "/v1/vault/{key}"),
     Operation("vault_put", "PUT", "/v1/vault/{key}", query_fields=frozenset({"scope"})),

@@ -43,13 +43,18 @@ class RecallRequest(RequestBody):
 
 
 class RecallHit(ResponseBody):
-    """One hit. `arms` maps each arm that found it to its rank. `staleness` is from 0 to 1."""
+    """One hit. `arms` maps each arm that found it to its rank. `staleness` is from 0 to 1.
+
+    `score` ranks the hits of this answer. `relevance`, 0 to 1, says how surely the hit answers the
+    question, and is comparable across questions; null if it cannot be rated.
+    """
 
     id: UUID
     type: Literal["memory", "turn"] = "memory"
     content: str
     snippet: str
     score: float
+    relevance: float | None = None
     kind: str
     scope: str
     key: str | None = None
@@ -63,9 +68,15 @@ class RecallHit(ResponseBody):
 
 
 class RecallResponse(ResponseBody):
-    """The hits of a recall. `degraded` names the arms that failed; the other arms answered."""
+    """The hits of a recall. `degraded` names the arms that failed; the other arms answered.
+
+    `answered` is false if no hit is relevant enough: the best of what was found is still listed.
+    `relevance` is that of the best hit.
+    """
 
     memories: list[RecallHit]
+    answered: bool = True
+    relevance: float | None = None
     edges: list[EdgeBody] = Field(default_factory=list)
     search_mode: str
     degraded: list[str] = Field(default_factory=list)
@@ -96,7 +107,9 @@ class TraceCandidate(ResponseBody):
     is `base` times all `factors`; factors of 1 are omitted. `base` is the arms' score (`fused`)
     plus the contributions of the hops. `similarity`, 0 to 1, compares it with the candidates
     selected before it. `rejection_reason` says why the answer omits it. `rejected_for` is the
-    memory that replaced it. With the reason `beside`, it is the turn that it was merged into.
+    memory that replaced it. With the reason `beside`, it is the turn that it was merged into. For
+    a key that does not read the whole tenant, scores have two digits, and those of an arm are
+    relative to its best.
     """
 
     id: UUID
@@ -118,6 +131,19 @@ class TraceCandidate(ResponseBody):
     rejected_for: UUID | None = None
 
 
+class TraceDelivery(ResponseBody):
+    """A memory that a preflow gave or held back.
+
+    `outcome` is `given`, or the reason: `already_given`, `relevance` (below the threshold), `score`
+    (far below the best), `limit` (others come first) or `budget` (too many tokens).
+    """
+
+    id: UUID
+    label: str | None = None
+    outcome: str
+    relevance: float | None = None
+
+
 class TracePeriod(ResponseBody):
     """The period that a question refers to. It excludes `until`."""
 
@@ -126,7 +152,11 @@ class TracePeriod(ResponseBody):
 
 
 class TraceSummary(ResponseBody):
-    """A short record of a recall. `trace_id` is the id that its response contained."""
+    """A short record of a recall. `trace_id` is the id that its response contained.
+
+    `given` counts the memories that a preflow gave; it is null for other recalls. `delivered_at` is
+    when a hook confirmed that it wrote them out.
+    """
 
     id: UUID
     trace_id: str | None = None
@@ -139,6 +169,8 @@ class TraceSummary(ResponseBody):
     returned: int
     milliseconds: float
     degraded: list[str] = Field(default_factory=list)
+    given: int | None = None
+    delivered_at: AwareDatetime | None = None
 
 
 class TraceDetail(TraceSummary):
@@ -147,7 +179,8 @@ class TraceDetail(TraceSummary):
     `agent` is the agent whose turns were searched; null means all agents. `arms` gives the number
     of hits by arm. `fusion` and `weights` say how the arms were combined. `timings` gives
     milliseconds by stage. `omitted` counts unlisted candidates. `related_traces` are other recalls
-    of the same request. Memories that the key cannot read are omitted.
+    of the same request. `deliveries` says what a preflow gave and held back. Memories that the key
+    cannot read are omitted.
     """
 
     agent: str | None = None
@@ -182,6 +215,14 @@ class TraceDetail(TraceSummary):
     candidates: list[TraceCandidate] = Field(default_factory=list)
     omitted: int = 0
     related_traces: list[UUID] = Field(default_factory=list)
+    deliveries: list[TraceDelivery] = Field(default_factory=list)
+
+
+class DeliveryReceipt(ResponseBody):
+    """`POST /v1/traces/{id}/delivery`: when a hook first confirmed that it wrote out what the
+    preflow gave."""
+
+    delivered_at: AwareDatetime
 
 
 class TracePage(ResponseBody):

@@ -147,7 +147,7 @@ class RecallRequest(_message.Message):
     def __init__(self, query: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., min_confidence: _Optional[float] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RecallResponse(_message.Message):
-    __slots__ = ("memories", "edges", "search_mode", "degraded", "tokens", "intent", "trace_id")
+    __slots__ = ("memories", "edges", "search_mode", "degraded", "tokens", "intent", "trace_id", "answered", "relevance")
     MEMORIES_FIELD_NUMBER: _ClassVar[int]
     EDGES_FIELD_NUMBER: _ClassVar[int]
     SEARCH_MODE_FIELD_NUMBER: _ClassVar[int]
@@ -155,6 +155,8 @@ class RecallResponse(_message.Message):
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     INTENT_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    RELEVANCE_FIELD_NUMBER: _ClassVar[int]
     memories: _containers.RepeatedCompositeFieldContainer[RecallHit]
     edges: _containers.RepeatedCompositeFieldContainer[Edge]
     search_mode: str
@@ -162,10 +164,12 @@ class RecallResponse(_message.Message):
     tokens: int
     intent: str
     trace_id: str
-    def __init__(self, memories: _Optional[_Iterable[_Union[RecallHit, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., search_mode: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., intent: _Optional[str] = ..., trace_id: _Optional[str] = ...) -> None: ...
+    answered: bool
+    relevance: float
+    def __init__(self, memories: _Optional[_Iterable[_Union[RecallHit, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., search_mode: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., intent: _Optional[str] = ..., trace_id: _Optional[str] = ..., answered: _Optional[bool] = ..., relevance: _Optional[float] = ...) -> None: ...
 
 class RecallHit(_message.Message):
-    __slots__ = ("id", "type", "content", "snippet", "score", "kind", "scope", "key", "tags", "status", "staleness", "stale_reason", "created_at", "provenance", "arms")
+    __slots__ = ("id", "type", "content", "snippet", "score", "kind", "scope", "key", "tags", "status", "staleness", "stale_reason", "created_at", "provenance", "arms", "relevance")
     class ArmsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +192,7 @@ class RecallHit(_message.Message):
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     PROVENANCE_FIELD_NUMBER: _ClassVar[int]
     ARMS_FIELD_NUMBER: _ClassVar[int]
+    RELEVANCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     type: str
     content: str
@@ -203,7 +208,8 @@ class RecallHit(_message.Message):
     created_at: _timestamp_pb2.Timestamp
     provenance: Provenance
     arms: _containers.ScalarMap[str, int]
-    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., content: _Optional[str] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., status: _Optional[str] = ..., staleness: _Optional[float] = ..., stale_reason: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., arms: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    relevance: float
+    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., content: _Optional[str] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., status: _Optional[str] = ..., staleness: _Optional[float] = ..., stale_reason: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., arms: _Optional[_Mapping[str, int]] = ..., relevance: _Optional[float] = ...) -> None: ...
 
 class Provenance(_message.Message):
     __slots__ = ("source", "session", "agent", "turns", "git")
@@ -298,12 +304,11 @@ class ContextSection(_message.Message):
     def __init__(self, name: _Optional[str] = ..., part: _Optional[str] = ..., tokens: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[ContextEntry, _Mapping]]] = ...) -> None: ...
 
 class ContextEntry(_message.Message):
-    __slots__ = ("id", "kind", "scope", "key", "text", "tokens", "pinned", "stale_grade", "stale_reason", "reason")
+    __slots__ = ("id", "kind", "scope", "key", "tokens", "pinned", "stale_grade", "stale_reason", "reason")
     ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     STALE_GRADE_FIELD_NUMBER: _ClassVar[int]
@@ -313,13 +318,12 @@ class ContextEntry(_message.Message):
     kind: str
     scope: str
     key: str
-    text: str
     tokens: int
     pinned: bool
     stale_grade: str
     stale_reason: str
     reason: str
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., text: _Optional[str] = ..., tokens: _Optional[int] = ..., pinned: _Optional[bool] = ..., stale_grade: _Optional[str] = ..., stale_reason: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., tokens: _Optional[int] = ..., pinned: _Optional[bool] = ..., stale_grade: _Optional[str] = ..., stale_reason: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class MemoryRequest(_message.Message):
     __slots__ = ("id", "as_of", "version")
@@ -609,7 +613,7 @@ class StaleEvidence(_message.Message):
     def __init__(self, commit: _Optional[str] = ..., subject: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., path: _Optional[str] = ..., change: _Optional[str] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., via: _Optional[_Iterable[str]] = ..., lines: _Optional[_Iterable[_Union[_struct_pb2.ListValue, _Mapping]]] = ...) -> None: ...
 
 class SessionStartRequest(_message.Message):
-    __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key", "at")
+    __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key", "at", "include_context", "compacted", "context_shown")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -617,6 +621,9 @@ class SessionStartRequest(_message.Message):
     EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    COMPACTED_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_SHOWN_FIELD_NUMBER: _ClassVar[int]
     agent: str
     project: str
     user: str
@@ -624,7 +631,10 @@ class SessionStartRequest(_message.Message):
     external_id: str
     idempotency_key: str
     at: _timestamp_pb2.Timestamp
-    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    include_context: bool
+    compacted: bool
+    context_shown: bool
+    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_context: _Optional[bool] = ..., compacted: _Optional[bool] = ..., context_shown: _Optional[bool] = ...) -> None: ...
 
 class SessionStartResponse(_message.Message):
     __slots__ = ("session", "scope", "context")
@@ -802,12 +812,14 @@ class GitChangeRequest(_message.Message):
     def __init__(self, change: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
 class GitChangeResponse(_message.Message):
-    __slots__ = ("event", "duplicate")
+    __slots__ = ("event", "duplicate", "hints")
     EVENT_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    HINTS_FIELD_NUMBER: _ClassVar[int]
     event: str
     duplicate: bool
-    def __init__(self, event: _Optional[str] = ..., duplicate: _Optional[bool] = ...) -> None: ...
+    hints: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, event: _Optional[str] = ..., duplicate: _Optional[bool] = ..., hints: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StaleRequest(_message.Message):
     __slots__ = ("project", "scope", "limit", "cursor")
@@ -1009,20 +1021,22 @@ class RememberBatchItem(_message.Message):
     def __init__(self, remembered: _Optional[_Union[RememberResponse, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ...) -> None: ...
 
 class PreflowRequest(_message.Message):
-    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen")
+    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen", "before")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPACTED_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SEEN_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     session: str
     query: str
     files: _containers.RepeatedScalarFieldContainer[str]
     budget_tokens: int
     compacted: bool
     include_seen: bool
-    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ...) -> None: ...
+    before: str
+    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ..., before: _Optional[str] = ...) -> None: ...
 
 class PreflowResponse(_message.Message):
     __slots__ = ("markdown", "tokens", "items", "active", "layers", "scopes", "keywords", "intent", "turn", "omitted", "degraded", "trace_id")
@@ -1060,7 +1074,7 @@ class PreflowResponse(_message.Message):
     def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., items: _Optional[_Iterable[_Union[PreflowItem, _Mapping]]] = ..., active: _Optional[_Iterable[str]] = ..., layers: _Optional[_Mapping[str, PreflowLayer]] = ..., scopes: _Optional[_Iterable[str]] = ..., keywords: _Optional[_Iterable[str]] = ..., intent: _Optional[str] = ..., turn: _Optional[int] = ..., omitted: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., trace_id: _Optional[str] = ...) -> None: ...
 
 class PreflowItem(_message.Message):
-    __slots__ = ("id", "layer", "reason", "text", "scope", "kind", "score", "staleness")
+    __slots__ = ("id", "layer", "reason", "text", "scope", "kind", "score", "staleness", "relevance")
     ID_FIELD_NUMBER: _ClassVar[int]
     LAYER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -1069,6 +1083,7 @@ class PreflowItem(_message.Message):
     KIND_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     STALENESS_FIELD_NUMBER: _ClassVar[int]
+    RELEVANCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     layer: str
     reason: str
@@ -1077,7 +1092,8 @@ class PreflowItem(_message.Message):
     kind: str
     score: float
     staleness: float
-    def __init__(self, id: _Optional[str] = ..., layer: _Optional[str] = ..., reason: _Optional[str] = ..., text: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., score: _Optional[float] = ..., staleness: _Optional[float] = ...) -> None: ...
+    relevance: float
+    def __init__(self, id: _Optional[str] = ..., layer: _Optional[str] = ..., reason: _Optional[str] = ..., text: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., score: _Optional[float] = ..., staleness: _Optional[float] = ..., relevance: _Optional[float] = ...) -> None: ...
 
 class PreflowLayer(_message.Message):
     __slots__ = ("budget", "tokens", "items", "new")
@@ -2102,7 +2118,7 @@ class ListTracesResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TraceSummary, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class TraceSummary(_message.Message):
-    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded")
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "given", "delivered_at")
     ID_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -2114,6 +2130,8 @@ class TraceSummary(_message.Message):
     RETURNED_FIELD_NUMBER: _ClassVar[int]
     MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
     id: str
     trace_id: str
     at: _timestamp_pb2.Timestamp
@@ -2125,7 +2143,9 @@ class TraceSummary(_message.Message):
     returned: int
     milliseconds: float
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+    given: int
+    delivered_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class GetTraceRequest(_message.Message):
     __slots__ = ("id",)
@@ -2134,7 +2154,7 @@ class GetTraceRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class TraceDetail(_message.Message):
-    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces")
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces", "given", "delivered_at", "deliveries")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2199,6 +2219,9 @@ class TraceDetail(_message.Message):
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     OMITTED_FIELD_NUMBER: _ClassVar[int]
     RELATED_TRACES_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     id: str
     trace_id: str
     at: _timestamp_pb2.Timestamp
@@ -2242,7 +2265,34 @@ class TraceDetail(_message.Message):
     candidates: _containers.RepeatedCompositeFieldContainer[TraceCandidate]
     omitted: int
     related_traces: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ...) -> None: ...
+    given: int
+    delivered_at: _timestamp_pb2.Timestamp
+    deliveries: _containers.RepeatedCompositeFieldContainer[TraceDelivery]
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries: _Optional[_Iterable[_Union[TraceDelivery, _Mapping]]] = ...) -> None: ...
+
+class TraceDelivery(_message.Message):
+    __slots__ = ("id", "label", "outcome", "relevance")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    RELEVANCE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    label: str
+    outcome: str
+    relevance: float
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., outcome: _Optional[str] = ..., relevance: _Optional[float] = ...) -> None: ...
+
+class ConfirmDeliveryRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class DeliveryReceipt(_message.Message):
+    __slots__ = ("delivered_at",)
+    DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
+    delivered_at: _timestamp_pb2.Timestamp
+    def __init__(self, delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TracePeriod(_message.Message):
     __slots__ = ("since", "until")
@@ -2421,12 +2471,14 @@ class VaultWriteResponse(_message.Message):
     def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., version: _Optional[int] = ..., deleted: _Optional[bool] = ..., hints: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VaultDeleteRequest(_message.Message):
-    __slots__ = ("key", "scope")
+    __slots__ = ("key", "scope", "restore")
     KEY_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_FIELD_NUMBER: _ClassVar[int]
     key: str
     scope: str
-    def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
+    restore: bool
+    def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ..., restore: _Optional[bool] = ...) -> None: ...
 
 class ListVaultSuggestionsRequest(_message.Message):
     __slots__ = ("limit", "cursor")
@@ -2905,7 +2957,7 @@ class ImportChunk(_message.Message):
     def __init__(self, data: _Optional[bytes] = ..., kind: _Optional[str] = ..., strategy: _Optional[str] = ..., dry_run: _Optional[bool] = ..., scope: _Optional[str] = ...) -> None: ...
 
 class ImportResponse(_message.Message):
-    __slots__ = ("created", "updated", "skipped", "forgotten", "rejected", "rejected_lines", "dry_run")
+    __slots__ = ("created", "updated", "skipped", "forgotten", "rejected", "rejected_lines", "dry_run", "redactions")
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
@@ -2913,6 +2965,7 @@ class ImportResponse(_message.Message):
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     REJECTED_LINES_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    REDACTIONS_FIELD_NUMBER: _ClassVar[int]
     created: int
     updated: int
     skipped: int
@@ -2920,7 +2973,8 @@ class ImportResponse(_message.Message):
     rejected: int
     rejected_lines: _containers.RepeatedCompositeFieldContainer[RejectedLine]
     dry_run: bool
-    def __init__(self, created: _Optional[int] = ..., updated: _Optional[int] = ..., skipped: _Optional[int] = ..., forgotten: _Optional[int] = ..., rejected: _Optional[int] = ..., rejected_lines: _Optional[_Iterable[_Union[RejectedLine, _Mapping]]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    redactions: int
+    def __init__(self, created: _Optional[int] = ..., updated: _Optional[int] = ..., skipped: _Optional[int] = ..., forgotten: _Optional[int] = ..., rejected: _Optional[int] = ..., rejected_lines: _Optional[_Iterable[_Union[RejectedLine, _Mapping]]] = ..., dry_run: _Optional[bool] = ..., redactions: _Optional[int] = ...) -> None: ...
 
 class RejectedLine(_message.Message):
     __slots__ = ("line", "reason", "file")

@@ -325,6 +325,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TraceDetail.FromString,
                 _registered_method=True)
+        self.ConfirmDelivery = channel.unary_unary(
+                '/reverie.v1.Reverie/ConfirmDelivery',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ConfirmDeliveryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeliveryReceipt.FromString,
+                _registered_method=True)
         self.ListVault = channel.unary_unary(
                 '/reverie.v1.Reverie/ListVault',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultRequest.SerializeToString,
@@ -873,6 +878,13 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ConfirmDelivery(self, request, context):
+        """Confirm that a hook wrote out what a preflow gave (POST /v1/traces/{id}/delivery).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListVault(self, request, context):
         """List the entries of the vault, without their values (GET /v1/vault).
         """
@@ -1340,6 +1352,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.GetTrace,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.TraceDetail.SerializeToString,
+            ),
+            'ConfirmDelivery': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConfirmDelivery,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ConfirmDeliveryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeliveryReceipt.SerializeToString,
             ),
             'ListVault': grpc.unary_unary_rpc_method_handler(
                     servicer.ListVault,
@@ -3034,6 +3051,33 @@ class Reverie:
             '/reverie.v1.Reverie/GetTrace',
             reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.TraceDetail.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConfirmDelivery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ConfirmDelivery',
+            reverie_dot_contracts_dot_reverie__pb2.ConfirmDeliveryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.DeliveryReceipt.FromString,
             options,
             channel_credentials,
             insecure,

@@ -22,7 +22,9 @@ class StartSessionRequest(RequestBody):
     """`POST /v1/sessions/start`.
 
     A repeated `external_id` returns the same session. `at` is the start time of a session that is
-    recorded later.
+    recorded later. `include_context: false` leaves the context block out. `context_shown` means
+    that the caller shows the block to the agent: its memories count as given to the session.
+    `compacted` means that the agent's context no longer holds earlier answers.
     """
 
     agent: Name
@@ -31,6 +33,9 @@ class StartSessionRequest(RequestBody):
     branch: Name | None = None
     external_id: Name | None = None
     at: Timestamp | None = None
+    include_context: bool = True
+    context_shown: bool = False
+    compacted: bool = False
 
 
 class StartSessionResponse(ResponseBody):

@@ -61,14 +61,15 @@ class RedactionBackfillStatus(ResponseBody):
 
     `redacted` counts the rows that contained a secret. `passes` counts the passes over all texts:
     a second one follows shortly after the first, for texts that were being written meanwhile.
+    Counts are given only to a key that may read every scope.
     """
 
     state: Literal["none", "waiting", "done"]
     requested_at: datetime | None = None
     finished_at: datetime | None = None
     passes: int = 0
-    examined: int = 0
-    redacted: int = 0
+    examined: int | None = None
+    redacted: int | None = None
 
 
 class VaultPage(PageResponse):

@@ -15,10 +15,10 @@ from reverie.bus.credentials import NatsCredentials
 from reverie.bus.streams import ensure_streams
 from reverie.domain.core.errors import Misconfigured
 from reverie.embedded.home import Home, read_secret, write_secret
-from reverie.embedded.watchdog import SupervisedProcess
+from reverie.embedded.watchdog import SupervisedServer
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.migrate import MigrationProgress, ignore_progress, migrate
-from reverie.store.platform.api_keys import ensure_key
+from reverie.store.platform.api_keys import RetiredKey, ensure_key
 
 if TYPE_CHECKING:
     from reverie.embedded.supervised_servers import SupervisedNats
@@ -28,10 +28,14 @@ API_KEY_SECRET = "api_key"  # noqa: S105
 
 @dataclass(frozen=True)
 class FirstKey:
-    """The first key, if known on this machine; `is_new` if it was created just now."""
+    """The first key, if known on this machine; `is_new` if it was created just now.
+
+    `warning`: why the configured key is invalid.
+    """
 
     text: str | None = field(repr=False)
     is_new: bool
+    warning: str | None = None
 
 
 class PostgresBackend:
@@ -40,7 +44,7 @@ class PostgresBackend:
     def __init__(self, settings: Settings, home: Home) -> None:
         self._settings = settings
         self._home = home
-        self.processes: list[SupervisedProcess] = []
+        self.processes: list[SupervisedServer] = []
         self.admin_url = ""
         self.service_url = ""
         self.reader_url: str | None = None
@@ -87,8 +91,8 @@ class PostgresBackend:
             raise Misconfigured(str(path), reason)
         try:
             ensure_key(self.admin_url, stored_key)
-        except Misconfigured:
-            # The kept key was revoked; whoever owns this machine still needs one.
+        except RetiredKey:
+            # The stored key is invalid for ever; whoever owns this machine still needs one.
             return self._create_key()
         return FirstKey(stored_key, is_new=False)
 
@@ -98,7 +102,10 @@ class PostgresBackend:
         return FirstKey(text, is_new=True)
 
     def _ensure_external_key(self, configured_key: str | None) -> FirstKey:
-        created_key = ensure_key(self.admin_url, configured_key)
+        try:
+            created_key = ensure_key(self.admin_url, configured_key)
+        except RetiredKey as error:
+            return FirstKey(configured_key, is_new=False, warning=str(error))
         if configured_key is None and created_key is not None:
             write_secret(self._home, API_KEY_SECRET, created_key)
             return FirstKey(created_key, is_new=True)
@@ -111,7 +118,7 @@ class NatsBackend:
     def __init__(self, settings: Settings, home: Home) -> None:
         self._settings = settings
         self._home = home
-        self.processes: list[SupervisedProcess] = []
+        self.processes: list[SupervisedServer] = []
         self.url = ""
         self._process: SupervisedNats | None = None
 

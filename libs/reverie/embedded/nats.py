@@ -94,7 +94,7 @@ def start(spec: NatsSpec) -> NatsInstance:
 
 
 def find(home: Home) -> NatsInstance | None:
-    """The server that runs on this store now, whoever started it."""
+    """The server that runs on this store now, if this process started it or not."""
     state = read_run_file(home, "nats")
     pid, port = state.get("pid"), state.get("port")
     if not isinstance(pid, int) or not isinstance(port, int):

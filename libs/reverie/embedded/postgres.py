@@ -117,7 +117,7 @@ def start(spec: PostgresSpec) -> PostgresInstance:
 
 
 def find(home: Home) -> PostgresInstance | None:
-    """The server that runs on this data now, whoever started it."""
+    """The server that runs on this data now, if this process started it or not."""
     lines = _read_postmaster_file(home)
     if len(lines) < 4 or not processes.is_running(int(lines[0]), "postgres", str(home.postgres)):
         return None

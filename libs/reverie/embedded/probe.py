@@ -61,6 +61,21 @@ class ServiceHealth:
         return "; ".join(failed) or f"answers {self.status}"
 
 
+def fetch_instance(url: str, timeout: float = 3.0) -> str | None:
+    """The instance that a service at a base URL belongs to.
+
+    None if nothing answers, and an empty text if the answer is not that of a service.
+    """
+    try:
+        _, content = fetch(url, "/health", timeout)
+        body = json.loads(content)
+    except OSError:
+        return None
+    except ValueError:
+        return ""
+    return str(body.get("instance", "")) if isinstance(body, dict) else ""
+
+
 def fetch_health(url: str, timeout: float = 3.0, own_only: bool = False) -> ServiceHealth:
     """Sends `GET /ready` to a service at its base URL; never raises.
 

@@ -62,7 +62,7 @@ def spawn(
 
 
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], name: str, log: Path) -> None:
-    """Waits until `ready()`; at most a minute. Raises `Unavailable` on timeout."""
+    """Waits until `is_ready()`, at most a minute. Raises `Unavailable` on timeout."""
 
     def settled() -> bool:
         return child.poll() is not None or is_ready()

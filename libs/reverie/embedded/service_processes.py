@@ -6,6 +6,7 @@ they read end of file and shut down.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -163,6 +164,8 @@ def build_environment(
 def _to_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -15,6 +15,7 @@ class SupervisedPostgres:
     name = "postgres"
 
     def __init__(self, settings: Settings, home: Home) -> None:
+        self._configured_port = settings.postgres_port
         self._spec = postgres.PostgresSpec(home, settings.postgres_port, bin=settings.postgres_bin)
         self._server: postgres.PostgresInstance | None = None
 
@@ -23,6 +24,12 @@ class SupervisedPostgres:
         """The server; it has been started."""
         assert self._server is not None
         return self._server
+
+    @property
+    def moved_port(self) -> int | None:
+        """The port that it listens on, if that is not the configured one."""
+        port = self.server.port
+        return None if self._configured_port in {0, port} else port
 
     def start(self) -> None:
         """Adopt or start it."""
@@ -46,6 +53,7 @@ class SupervisedNats:
     name = "nats"
 
     def __init__(self, settings: Settings, home: Home) -> None:
+        self._configured_port = settings.nats_port
         self._spec = nats.NatsSpec(home, settings.nats_port, bin=settings.nats_bin)
         self._server: nats.NatsInstance | None = None
 
@@ -54,6 +62,12 @@ class SupervisedNats:
         """The server; it has been started."""
         assert self._server is not None
         return self._server
+
+    @property
+    def moved_port(self) -> int | None:
+        """The port that it listens on, if that is not the configured one."""
+        port = self.server.port
+        return None if self._configured_port in {0, port} else port
 
     def start(self) -> None:
         """Adopt or start it."""

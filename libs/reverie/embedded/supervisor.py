@@ -45,7 +45,12 @@ from reverie.embedded.service_processes import (
     stop_leftovers,
 )
 from reverie.embedded.tls import TlsSetup, prepare_tls
-from reverie.embedded.watchdog import SupervisedProcess, wait_or_stop, watch_processes
+from reverie.embedded.watchdog import (
+    SupervisedProcess,
+    SupervisedServer,
+    wait_or_stop,
+    watch_processes,
+)
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model, resolve_model
 from reverie.runtime.process import system_resources
@@ -76,7 +81,7 @@ class _Stack:
         return [*self.server_processes, *self.services]
 
     @property
-    def server_processes(self) -> list[SupervisedProcess]:
+    def server_processes(self) -> list[SupervisedServer]:
         """The servers that services need, in start order."""
         return [*self.database.processes, *self.bus.processes]
 
@@ -133,9 +138,9 @@ async def _run_stack(
     read_end, lifeline = os.pipe()
     try:
         reporter.step("the services")
-        chosen = _plan_services(settings, home, stack, read_end, reporter)
+        ports = _build_services(settings, home, stack, read_end, reporter)
         await asyncio.to_thread(_start_services, stack.services)
-        addresses = _collect_addresses(settings, home, stack, key, chosen)
+        addresses = _collect_addresses(settings, home, stack, key, ports)
         await _wait_until_ready(settings, addresses, stack.services, stop, home, reporter)
         write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
         reporter.up(addresses)
@@ -157,7 +162,15 @@ async def _prepare(
     try:
         await asyncio.to_thread(stop_leftovers, home)
         await open_backends(stack.database, stack.bus, reporter.migrating)
-        return await asyncio.to_thread(stack.database.ensure_key)
+        for server in stack.server_processes:
+            if server.moved_port:
+                reporter.note(
+                    f"the port of {server.name} is taken; it listens on {server.moved_port}"
+                )
+        key = await asyncio.to_thread(stack.database.ensure_key)
+        if key.warning:
+            reporter.note(key.warning)
+        return key
     finally:
         await model
 
@@ -182,22 +195,22 @@ def _fetch_model(settings: Settings, home: Home, reporter: ProgressReporter) -> 
         reporter.note(f"{error}. Memories are found by their words until it is there")
 
 
-def _plan_services(
+def _build_services(
     settings: Settings, home: Home, stack: _Stack, read_end: int, reporter: ProgressReporter
 ) -> dict[str, int]:
-    chosen, stack.tls = choose_ports(settings), prepare_tls(settings, home)
-    for name in find_moved_ports(settings, chosen):
+    ports, stack.tls = choose_ports(settings), prepare_tls(settings, home)
+    for name in find_moved_ports(settings, ports):
         label = "the gateway" if name == GATEWAY else name
-        reporter.note(f"the port of {label} is taken; it listens on {chosen[name]}")
+        reporter.note(f"the port of {label} is taken; it listens on {ports[name]}")
     settings = _with_vault_key(settings, home)
     # One process runs several services: it logs in to NATS as the one that may do most.
     nats_url = stack.bus.url_for("ingest")
     servers = ServerUrls(stack.database.service_url, stack.database.reader_url, nats_url)
     delete_run_file(home, "services")
     for name in process_names(settings):
-        environment = build_environment(name, settings, chosen, servers)
+        environment = build_environment(name, settings, ports, servers)
         stack.services.append(ServiceProcess(name, home, environment, read_end))
-    return chosen
+    return ports
 
 
 def _start_services(services: Sequence[ServiceProcess]) -> None:
@@ -215,16 +228,16 @@ def _with_vault_key(settings: Settings, home: Home) -> Settings:
 
 
 def _collect_addresses(
-    settings: Settings, home: Home, stack: _Stack, key: FirstKey, chosen: Mapping[str, int]
+    settings: Settings, home: Home, stack: _Stack, key: FirstKey, ports: Mapping[str, int]
 ) -> Addresses:
     key_file = home.secrets / API_KEY_SECRET
     return Addresses(
         home=home.root,
         services={
-            name: base_url(settings.host, chosen[name], stack.tls is not None)
+            name: base_url(settings.host, ports[name], stack.tls is not None)
             for name in listener_names(settings)
         },
-        grpc=base_url(settings.host, chosen[GRPC]).removeprefix("http://")
+        grpc=base_url(settings.host, ports[GRPC]).removeprefix("http://")
         if settings.grpc_enabled
         else None,
         postgres=strip_url_credentials(stack.database.service_url),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-_TAG = re.compile(r"<(?=\s*/?\s*(?:item|data)\b)", re.I)
+_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?(?:item|data)\b)", re.I)
 
 
 def fence_items(items: Iterable[tuple[str, str]]) -> str:

@@ -201,7 +201,7 @@ class ModelManager:
         """Waits until each model was loaded, or failed to load, once."""
         await self._first_attempt_done.wait()
 
-    async def check_first_attempt(self) -> None:
+    async def raise_while_first_loading(self) -> None:
         """Raises `Unavailable` during the first attempt to load."""
         if not self._first_attempt_done.is_set():
             raise Unavailable("the embedding model", "it is being loaded")

@@ -71,7 +71,7 @@ async def search_notes(rest: RestClient, arguments: Arguments) -> Body:
         raise rename_fields(error, {"max_results": "limit"}) from None
     return {
         "results": [_to_fragment(item) for item in answer["memories"]],
-        "search_mode": answer["search_mode"],
+        "answered": answer["answered"],
         "degraded": answer["degraded"],
     }
 
@@ -83,6 +83,7 @@ def _to_fragment(memory: dict[str, Any]) -> Body:
         "key": memory.get("key"),
         "text": memory["snippet"],
         "score": memory["score"],
+        "relevance": memory["relevance"],
         "type": memory["kind"],
         "scope": memory["scope"],
         "is_active": memory["status"] == "active",

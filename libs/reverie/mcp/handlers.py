@@ -13,7 +13,10 @@ from mcp.shared.exceptions import MCPError
 
 from reverie.domain.redaction.redactor import redact
 from reverie.mcp import prompts, resources
+from reverie.mcp.more_tool import available_operations, find_note_call
+from reverie.mcp.note_tools import NOTE_TOOLS
 from reverie.mcp.rest_calls import RestCallError, RestClient
+from reverie.mcp.short_ids import resolve_short_ids
 from reverie.mcp.tool_definition import Tool, ToolHints
 from reverie.mcp.tool_results import format_problem, to_json
 from reverie.mcp.tools import select_tools
@@ -68,14 +71,22 @@ class McpHandlers:
             raise MCPError(types.INVALID_PARAMS, self._unknown_tool_message(params.name))
         rest, project = self._get_rest(ctx), self._get_project(ctx)
         try:
+            arguments = tool.convert_arguments(params.arguments or {})
+            arguments = await resolve_short_ids(rest, arguments)
+            if tool.name == "more" and (note_call := find_note_call(arguments)):
+                tool, arguments = note_call
             with self._wrap_call(params.name):
-                body = await tool.call(rest, params.arguments or {}, project)
+                body = await tool.call(rest, arguments, project)
         except RestCallError as error:
             text, data = format_problem(error.problem)
             return _build_result(text, data, is_error=True)
-        return _build_result(tool.render_text(body) if tool.render_text else to_json(body), body)
+        if tool.render_text is None:
+            return _build_result(to_json(body), body)
+        return _build_result(tool.render_text(body, tool.with_project(arguments, project)), body)
 
     def _unknown_tool_message(self, name: str) -> str:
+        if "more" in self._tools and (name in NOTE_TOOLS or name in available_operations()):
+            return f"unknown tool {name}: it is an operation of more"
         suggestions = get_close_matches(name, self._tools, n=1)
         hint = (
             f"did you mean {suggestions[0]}?"

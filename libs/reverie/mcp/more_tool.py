@@ -5,12 +5,14 @@ The arguments of an operation are read from the OpenAPI document of the running 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from reverie.contracts.operations import OPERATIONS, PATH_VARIABLE, SPECIAL_OPERATIONS, Operation
+from reverie.mcp.note_tools import NOTE_TOOLS
 from reverie.mcp.rest_calls import (
     RestClient,
     call_rest,
@@ -18,9 +20,9 @@ from reverie.mcp.rest_calls import (
     invalid_argument,
     quote_argument,
 )
-from reverie.mcp.tool_definition import Arguments, Body
+from reverie.mcp.tool_definition import Arguments, Body, Tool
 from reverie.mcp.tool_results import escape_tags
-from reverie.mcp.tool_schemas import Schema, integer_schema, operation_schema
+from reverie.mcp.tool_schemas import Schema, convert_values, integer_schema, operation_schema
 
 WITHHELD_OPERATIONS = {
     "create_key": "the key would stand in the conversation: `reverie key create`",
@@ -30,6 +32,8 @@ WITHHELD_OPERATIONS = {
 }
 """Operations that a model may not run: the reason, and the command for people."""
 _EVENT_PAGE = Operation("watch_memories", "GET", "/v1/events/page")
+_NUMBER_OR_LIST = re.compile(r"\s*(-?\d+(\.\d+)?|true|false|[\[{].*)\s*$", re.DOTALL)
+"""Texts that may mean another value, if the operation asks for one."""
 _DATA_FIELD, _VERSION_FIELD = "data", "version"
 _EXTRA_HELP = {
     "watch_memories": "what happened since the `after` of the last page; without: where to begin",
@@ -46,6 +50,14 @@ def available_operations() -> dict[str, Operation]:
     return {**{operation.name: operation for operation in OPERATIONS}, **others}
 
 
+def find_note_call(fields: Arguments) -> tuple[Tool, Arguments] | None:
+    """The tool for notes that a call of `more` runs, and its arguments; None for other calls."""
+    tool, arguments = NOTE_TOOLS.get(str(fields.get("operation"))), fields.get("arguments")
+    if tool and isinstance(arguments, Mapping) and len(fields) == 2:
+        return tool, tool.convert_arguments(arguments)
+    return None
+
+
 async def run_more(rest: RestClient, fields: Arguments) -> Body:
     """Lists the operations, describes one, or runs it."""
     name, arguments = fields.get("operation"), fields.get("arguments")
@@ -53,6 +65,12 @@ async def run_more(rest: RestClient, fields: Arguments) -> Body:
         raise invalid_argument(other, "belongs into arguments")
     if name is None:
         return await _describe_all(rest)
+    if note_tool := NOTE_TOOLS.get(str(name)):
+        return {
+            "operation": note_tool.name,
+            "about": note_tool.description,
+            "arguments": note_tool.input_schema,
+        }
     operation = _find_operation(name)
     if arguments is None:
         return await _describe_operation(rest, operation)
@@ -64,7 +82,7 @@ async def run_more(rest: RestClient, fields: Arguments) -> Body:
 def _find_operation(name: object) -> Operation:
     available = available_operations()
     if not isinstance(name, str) or name not in available:
-        suggestions = get_close_matches(str(name), available, n=3)
+        suggestions = get_close_matches(str(name), [*available, *NOTE_TOOLS], n=3)
         hint = (
             f"did you mean {' or '.join(suggestions)}?"
             if suggestions
@@ -83,7 +101,8 @@ async def _describe_all(rest: RestClient) -> Body:
         for name, operation in available_operations().items()
         if name not in WITHHELD_OPERATIONS
     }
-    return {"operations": summaries}
+    notes = {name: tool.description for name, tool in NOTE_TOOLS.items()}
+    return {"operations": summaries | notes}
 
 
 async def _describe_operation(rest: RestClient, operation: Operation) -> Body:
@@ -127,6 +146,9 @@ async def _execute(rest: RestClient, operation: Operation, fields: dict[str, Any
     path = PATH_VARIABLE.sub(lambda name: quote_argument(fields, name[1]), operation.path)
     for name in operation.path_fields:
         fields.pop(name, None)
+    if any(isinstance(value, str) and _NUMBER_OR_LIST.match(value) for value in fields.values()):
+        document = await call_rest(rest, "GET", "/openapi.json")
+        fields = convert_values(fields, _argument_schema(document, operation))
     if operation.name == "import":
         return await _import_data(rest, fields)
     version = fields.pop(_VERSION_FIELD, None) if operation.uses_if_match else None

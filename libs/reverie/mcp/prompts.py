@@ -63,11 +63,12 @@ async def _render_recall(rest: RestClient, query: str, project: str | None) -> s
     answer = await call_rest(
         rest, "POST", "/v1/recall", None, {"query": query, "depth": 3, **project_field}
     )
+    memories = answer["memories"] if answer["answered"] else []
     text = (
         f"Take into account what is known about: "
-        f"{query}\n\n{render_memories(answer['memories'], _NO_MEMORIES)}"
+        f"{query}\n\n{render_memories(memories, _NO_MEMORIES)}"
     )
-    if not answer["edges"]:
+    if not memories or not answer["edges"]:
         return text
     edges = [f"- {edge['from']} {edge['type']} {edge['to']}" for edge in answer["edges"]]
     return f"{text}\n\nHow these hang together:\n" + "\n".join(edges)

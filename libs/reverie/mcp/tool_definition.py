@@ -14,8 +14,8 @@ from reverie.mcp.rest_calls import (
     quote_argument,
     rename_fields,
 )
-from reverie.mcp.tool_results import compact, fence_body
-from reverie.mcp.tool_schemas import Schema
+from reverie.mcp.tool_results import compact, fence_body, shorten
+from reverie.mcp.tool_schemas import Schema, convert_values
 
 ToolProfile = Literal["full", "minimal"]
 Arguments: TypeAlias = Mapping[str, Any]
@@ -46,7 +46,8 @@ class Tool:
     `project_argument`: the argument that gets the server's default project if a call names neither
     it nor one of its `alternative_arguments`. `returns_memories`: the result is compacted and
     fenced. `is_fenced`: the result is fenced but not compacted. `result_fields`: the only fields
-    of the result, unchanged. `render_text`: renders the text content in place of JSON.
+    of the result, unchanged. `render_text`: renders the text content in place of JSON, given
+    the result and the arguments.
     """
 
     name: str
@@ -60,18 +61,26 @@ class Tool:
     returns_memories: bool = False
     result_fields: tuple[str, ...] = ()
     is_fenced: bool = False
-    render_text: Callable[[Body], str] | None = None
+    render_text: Callable[[Body, Arguments], str] | None = None
+
+    def convert_arguments(self, arguments: Arguments) -> Arguments:
+        """The arguments, with values of the types that the schema asks for.
+
+        Models write `"5"` for 5, and one text for a list of one.
+        """
+        return convert_values(arguments, self.input_schema)
 
     async def call(self, rest: RestClient, arguments: Arguments, project: str | None) -> Body:
         """The result as data. Raises `RestCallError`."""
-        body = await self.run(rest, self._with_project(arguments, project))
+        body = await self.run(rest, self.with_project(arguments, project))
         if self.is_fenced:
             return fence_body(body)
         if self.result_fields:
             return {name: body[name] for name in self.result_fields if name in body}
-        return fence_body(compact(body)) if self.returns_memories else dict(compact(body))
+        return fence_body(shorten(compact(body))) if self.returns_memories else dict(compact(body))
 
-    def _with_project(self, arguments: Arguments, project: str | None) -> Arguments:
+    def with_project(self, arguments: Arguments, project: str | None) -> Arguments:
+        """The arguments, with the default project where they name none."""
         if self.project_argument is None or project is None:
             return arguments
         alternatives = (

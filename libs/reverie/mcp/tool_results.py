@@ -7,17 +7,19 @@ recalled text is distinguishable from text that people wrote, and can be removed
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reverie.contracts.base import Problem
 from reverie.domain.context.text_rendering import DATA_NOTICE, render_memories
+from reverie.domain.core.ids import SHORT_LENGTH
 from reverie.domain.text.memory_fence import CLOSE_TAG, MEMORY_TITLE, OPEN_TAG, escape_fence_tags
 
 ADVICE = {
     "unauthenticated": "The key is wrong: tell the user to check REVERIE_API_KEY.",
     "forbidden": "This key may not do that here: use another scope, or tell the user.",
-    "not_found": "Find its id with recall or memory_list first.",
+    "not_found": "Find its id with recall first.",
     "invalid": "Correct that field and call again.",
     "precondition_failed": "It changed meanwhile: read it again (more get_memory), then decide.",
     "too_large": "Say less: split it, or store the gist.",
@@ -33,6 +35,19 @@ _DROPPED_FIELDS = frozenset(
         *("snippet", "tier", "updated_at"),
     }
 )
+_UNREAD_FIELDS = frozenset({"confidence", "intent", "search_mode", "tokens", "trace_id"})
+_DEFAULTS = {
+    "type": "memory",
+    "status": "active",
+    "staleness": 0.0,
+    "pinned": False,
+    "is_active": True,
+}
+"""Fields of memories with the values that say nothing."""
+_NEVER = object()
+_STORED_TEXTS = frozenset({"content", "key", "label", "metadata", "summary", "tags", "text"})
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):\d\d(?:\.\d+)?(Z|[+-]\d\d:\d\d)$")
 _FENCE_FIELDS = frozenset({"fence", "end"})
 
 
@@ -49,6 +64,24 @@ def compact(value: Any, nested: bool = False) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [compact(item, True) for item in value]
     return escape_fence_tags(value) if isinstance(value, str) else value
+
+
+def shorten(value: Any) -> Any:
+    """A body of memories for a model: short ids, and without what goes without saying.
+
+    Whatever has a default is named only where it differs; times are cut to the minute.
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: item if name in _STORED_TEXTS else shorten(item)
+            for name, item in value.items()
+            if name not in _UNREAD_FIELDS and _DEFAULTS.get(name, _NEVER) != item
+        }
+    if isinstance(value, str):
+        return value[-SHORT_LENGTH:] if _UUID.fullmatch(value) else _TIME.sub(r"\1\2", value)
+    if isinstance(value, Sequence):
+        return [shorten(item) for item in value]
+    return round(value, 2) if isinstance(value, float) else value
 
 
 def escape_tags(value: Any) -> Any:

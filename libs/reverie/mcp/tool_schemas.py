@@ -5,6 +5,7 @@ They repeat no limits or formats: the REST call behind a tool validates its argu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -13,6 +14,13 @@ from pydantic import BaseModel
 
 Schema: TypeAlias = dict[str, Any]
 _SCHEMA_KEYS = ("type", "enum")
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
 
 
 def string_schema(description: str = "") -> Schema:
@@ -55,6 +63,32 @@ def result_schema(model: type[BaseModel], *names: str) -> Schema:
     defs = model_schema.get("$defs", {})
     field_types = {name: _type_only(model_schema["properties"][name], defs) for name in names}
     return {"type": "object", "properties": field_types}
+
+
+def convert_values(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """The arguments, where a text that can only mean a value of the schema's type is that value."""
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    return {
+        name: _convert_text(value, properties.get(name, {})) if isinstance(value, str) else value
+        for name, value in arguments.items()
+    }
+
+
+def _convert_text(text: str, schema: Schema) -> Any:
+    """The value that a text means where the schema asks for another type, else the text."""
+    wanted = schema.get("type")
+    if wanted in (None, "string"):
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, _PYTHON_TYPES[wanted]) and (wanted == "boolean") == isinstance(
+        value, bool
+    ):
+        return value
+    is_word = wanted == "array" and text.strip() and schema.get("items", {}).get("type") == "string"
+    return [text] if is_word else text
 
 
 def operation_schema(

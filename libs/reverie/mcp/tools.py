@@ -19,7 +19,7 @@ from reverie.contracts.graph import (
     ImpactPage,
     SubgraphResponse,
 )
-from reverie.contracts.memories import MemoryPage, RememberRequest, RememberResponse
+from reverie.contracts.memories import RememberRequest, RememberResponse
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.contracts.sessions import SessionPage
 from reverie.contracts.typed_memories import MoveTaskRequest, TaskChangeResponse
@@ -30,6 +30,7 @@ from reverie.mcp.tool_definition import (
     ADDITIVE,
     DESTRUCTIVE,
     IDEMPOTENT,
+    Arguments,
     Body,
     RestCall,
     Tool,
@@ -50,13 +51,21 @@ MINIMAL_TOOLS = ("context", "recall", "remember", "forget", "impact")
 """The tools of the minimal profile."""
 
 
-def _render_memories(body: Body) -> str:
+def _describe_place(arguments: Arguments) -> str:
+    """Where was looked, so that a wrong name is noticed."""
+    project = arguments.get("project")
+    scopes = arguments.get("scopes") or ([f"project/{project}"] if project else [])
+    return f" in {', '.join(map(str, scopes))}: is the name right?" if scopes else "."
+
+
+def _render_memories(body: Body, arguments: Arguments) -> str:
+    empty_text = f"Nothing is known about that{_describe_place(arguments)}"
     missing = "".join(f"\n(not asked: {name})" for name in body.get("degraded", ()))
-    return render_memories(body["memories"], "Nothing is known about that.") + missing
+    return render_memories(body["memories"], empty_text) + missing
 
 
-def _render_context(body: Body) -> str:
-    return str(body.get("markdown") or "Nothing is known here yet.")
+def _render_context(body: Body, arguments: Arguments) -> str:
+    return str(body.get("markdown") or f"Nothing is known yet{_describe_place(arguments)}")
 
 
 TOOLS = (
@@ -230,68 +239,6 @@ TOOLS = (
         returns_memories=True,
     ),
     Tool(
-        "memory_save",
-        "Keep a note under a key of your own. Another text for that key needs supersede_reason.",
-        arguments_schema(
-            {
-                "key": field_schema(RememberRequest, "key"),
-                "content": field_schema(RememberRequest, "content"),
-                "type": string_schema("default context"),
-                "supersede_reason": field_schema(RememberRequest, "supersede_reason"),
-            },
-            "key",
-            "content",
-        ),
-        result_schema(RememberResponse, "id", "status"),
-        RestCall("POST", "/v1/remember", renames={"type": "kind"}, defaults={"kind": "context"}),
-        ADDITIVE,
-        project_argument="scope",
-    ),
-    Tool(
-        "memory_search",
-        "Like recall, but short fragments with keys, to look up notes.",
-        arguments_schema(
-            {"query": field_schema(RecallRequest, "query"), "max_results": integer_schema()},
-            "query",
-        ),
-        {
-            "type": "object",
-            "properties": {"results": {"type": "array"}},
-        },
-        composite_tools.search_notes,
-        project_argument="project",
-        returns_memories=True,
-    ),
-    Tool(
-        "memory_list",
-        "List active memories, newest first. To find something, use recall.",
-        arguments_schema(
-            {
-                "type": string_schema(),
-                "scope": string_schema(),
-                "cursor": string_schema("from next"),
-            }
-        ),
-        result_schema(MemoryPage, "items"),
-        RestCall(
-            "GET",
-            "/v1/memories",
-            renames={"type": "kind"},
-            defaults={"status": "active", "limit": 20},
-        ),
-        project_argument="scope",
-        returns_memories=True,
-    ),
-    Tool(
-        "memory_delete",
-        "Forget the note under a key.",
-        arguments_schema({"key": string_schema(), "scope": string_schema()}, "key"),
-        result_schema(MemoryChangeResponse, "version"),
-        composite_tools.delete_note,
-        DESTRUCTIVE,
-        project_argument="scope",
-    ),
-    Tool(
         "history",
         "How a memory changed: versions, who, why. Use before rollback.",
         arguments_schema({"id": string_schema()}, "id"),
@@ -352,9 +299,9 @@ TOOLS = (
     ),
     Tool(
         "more",
-        "All else: sessions, turns, corrections, tasks, facts, provenance, pins, skills, vault, "
-        "traces, export, settings. Alone it lists operations; with one, says what it takes; with "
-        "arguments (or {}), does it.",
+        "All else: lists, notes by key, sessions, turns, corrections, tasks, facts, provenance, "
+        "pins, skills, vault, traces, export, settings. Alone it lists operations; with one, says "
+        "what it takes; with arguments (or {}), does it.",
         arguments_schema({"operation": string_schema(), "arguments": {"type": "object"}}),
         {"type": "object"},
         operate,

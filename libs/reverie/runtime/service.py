@@ -26,7 +26,7 @@ from reverie.runtime.auth.authentication import (
     authenticate,
 )
 from reverie.runtime.http.audit import Auditor
-from reverie.runtime.http.connections import serve_connections
+from reverie.runtime.http.connections import defer_continue, serve_connections, unrouted
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.health import HealthCheck, health_routes
 from reverie.runtime.http.host_guard import create_host_guard
@@ -53,7 +53,7 @@ from reverie.runtime.observability.metrics import PolledGauge, PolledGauges, cre
 from reverie.runtime.observability.tracing import export_spans, install_provider
 from reverie.runtime.process import system_resources
 from reverie.runtime.process.lifecycle import BackgroundJob, run_in_background, stop_signal
-from reverie.runtime.settings.settings import Settings, base_url
+from reverie.runtime.settings.settings import Settings, base_url, instance_id
 
 log = structlog.get_logger()
 
@@ -64,6 +64,8 @@ EXIT_CONFIG = 78
 _AFTER_REPLY_TIMEOUT = 2.0
 _KEEPALIVE_SECONDS = 75.0
 """Seconds that a connection is kept open between two requests."""
+_READ_BUFFER_BYTES = 64 * 1024
+"""What a connection holds of a body that nobody reads yet; twice as much at most."""
 
 
 ServerFactory = Callable[[Dispatcher, Authenticator], AbstractAsyncContextManager[None]]
@@ -115,6 +117,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     app = web.Application(
         middlewares=[serve_connections(dispatcher, check_headers, settings.request_timeout)]
     )
+    app.router.add_route("*", "/{path:.*}", unrouted, expect_handler=defer_continue)
     app[DISPATCHER] = dispatcher
     authenticator: Authenticator = partial(
         authenticate,
@@ -143,7 +146,9 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         dispatcher=dispatcher,
     )
     gauges = PolledGauges(service.registry, service.polled_gauges)
-    builtin_routes = health_routes(service.name, service.checks, service.registry, gauges)
+    builtin_routes = health_routes(
+        service.name, service.checks, service.registry, gauges, instance_id(settings.home)
+    )
     add_routes([*builtin_routes, *service.routes], deps)
     reverse_proxy = (
         ReverseProxy(
@@ -152,6 +157,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
                 settings.request_timeout,
                 HttpClientMetrics(service.registry),
                 create_limiter,
+                authenticator,
                 service.positions.record_proxied,
                 settings.trusted_ca_file,
             )
@@ -232,6 +238,8 @@ async def start_service(
         access_log=None,
         shutdown_timeout=settings.shutdown_timeout,
         keepalive_timeout=_KEEPALIVE_SECONDS,
+        read_bufsize=_READ_BUFFER_BYTES,
+        auto_decompress=False,
     )
     await runner.setup()
     try:

@@ -61,7 +61,7 @@ class InMemoryCounts:
     async def take(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, more: float
     ) -> QuotaGrant:
-        """Implements `Allowances.take`."""
+        """Implements `SharedQuotas.take`."""
         self.calls += 1
         if self.down:
             raise Unavailable("the database", "is it running?")

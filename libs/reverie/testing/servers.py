@@ -118,7 +118,7 @@ def _ensure_janitor(run: TestRun) -> None:
 
 
 def ensure_postgres(run: TestRun) -> postgres.PostgresInstance:
-    """The run's Postgres, started by whoever asks first."""
+    """The run's Postgres; the first caller starts it."""
     _ensure_janitor(run)
     home = open_home(run.postgres_home)
     with _exclusive(run, "postgres"):
@@ -150,7 +150,7 @@ def _describe_database(name: str, server: postgres.PostgresInstance) -> Database
 
 @contextmanager
 def fresh_database(run: TestRun) -> Iterator[DatabaseUrls]:
-    """A copy of the migrated template, dropped afterwards with whoever is still connected."""
+    """A copy of the migrated template; afterwards it is dropped, and its connections are closed."""
     server = ensure_postgres(run)
     _ensure_template(run, server)
     name = f"t_{uuid4().hex[:12]}"

@@ -20,7 +20,7 @@ from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
-from reverie_services.dream.extraction import Extractor, RuleExtractor
+from reverie_services.dream.extractor import Extractor, RuleExtractor
 from reverie_services.dream.metrics import DreamMetrics
 from reverie_services.dream.settings import DreamSettings
 

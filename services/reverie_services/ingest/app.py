@@ -36,6 +36,7 @@ from reverie.store.platform.quotas import QuotaStore
 from reverie.store.platform.redaction_backfill import RedactionBackfillStore
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
+from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
@@ -116,7 +117,7 @@ async def open_service(
             service,
             routes=_build_routes(resources, enrichment) if serves_api else [],
             load_cached_redactor=vault_store.load_cached_redactor,
-            checks={**service.checks, "model": models.check_first_attempt},
+            checks={**service.checks, "model": models.raise_while_first_loading},
             polled_gauges=gauges,
             background=[
                 outbox.run,
@@ -145,6 +146,7 @@ def _build_routes(
                 sessions,
                 short_ids,
                 contexts,
+                ActiveMemorySetStore(database),
                 scope_names,
                 DreamStore(database),
                 vault_store,
@@ -237,6 +239,7 @@ def _build_derivation_jobs(
             IdempotencyTable(database),
             RecallTraceStore(database),
             AuditTable(database),
+            resources.vault,
             publisher,
         )
     )

@@ -30,6 +30,7 @@ from reverie.store.platform.vault import VaultStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
+from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
@@ -51,6 +52,7 @@ class WriteDependencies:
     sessions: SessionStore
     short_ids: ShortIdResolver
     contexts: ContextStore
+    active_memory_sets: ActiveMemorySetStore
     scope_names: ScopeNameStore
     dreams: DreamStore
     vault: VaultStore
@@ -216,6 +218,7 @@ class SchedulerDependencies:
     idempotency: IdempotencyTable
     traces: RecallTraceStore
     audit: AuditTable
+    vault: VaultStore
     publisher: EventPublisher
 
 

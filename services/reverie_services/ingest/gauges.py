@@ -10,6 +10,7 @@ from reverie.contracts.events import DEAD_LETTER_STREAM
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.store.platform.background_work import LeaderLock
 from reverie.store.sessions.dreams import DreamStore
+from reverie_services.ingest.enrich import derivation_limit
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.outbox_cleanup import BufferedOutbox
 from reverie_services.startup import build_dream_queue_gauges
@@ -68,5 +69,15 @@ def build_derivation_gauges(queue: ModelSelectionQueue) -> list[PolledGauge]:
     async def unread() -> float:
         return float(len(queue.unreadable))
 
+    async def cut() -> float:
+        return float(derivation_limit.cuts)
+
     description = "Tenants whose embedding model does not support the script of their memories."
-    return [PolledGauge("reverie_tenants_unread", description, unread)]
+    return [
+        PolledGauge("reverie_tenants_unread", description, unread),
+        PolledGauge(
+            "reverie_derivations_cut",
+            "Readings of memories' texts that took too long and were given up since the start.",
+            cut,
+        ),
+    ]

@@ -1,9 +1,9 @@
-"""Redacts vault secrets from texts that were stored before the vault knew them."""
+"""Redacts vault secrets from stored texts, and puts back those that an administrator restored."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,14 @@ from reverie.domain.core.memory import hash_content
 from reverie.domain.redaction.vault_secrets import SecretMatcher
 from reverie.domain.text.index_terms import index_text, memory_index_text
 from reverie.runtime.observability.tracing import span
-from reverie.store.platform.redaction_backfill import TABLES, BackfillRun, RedactedRow, RowTexts
+from reverie.store.platform.redaction_backfill import (
+    CHANGE_REASON,
+    RESTORE_REASON,
+    TABLES,
+    BackfillRun,
+    RedactedRow,
+    RowTexts,
+)
 from reverie_services.ingest.dependencies import RedactionBackfillDependencies
 
 log = structlog.get_logger("reverie.ingest")
@@ -75,14 +82,15 @@ async def _redact_table(deps: RedactionBackfillDependencies, run: BackfillRun) -
 
 
 def _redact_rows(secrets: SecretMatcher, page: Sequence[RowTexts]) -> list[RedactedRow]:
-    """The rows that hold a secret, without it."""
+    """The rows of which a text changes, as they are to be."""
     return [row for texts in page if (row := _redact_row(secrets, texts))]
 
 
 def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
-    """Returns the row without its secrets; None if it contains none."""
-    redacted, count = _redact_texts(secrets, row.texts)
-    if not count:
+    """Returns the row as it is to be; None if nothing changes."""
+    restored, restored_count = _change_texts(row.texts, secrets.restore_value, row.scopes)
+    redacted, count = _change_texts(restored, secrets.redact_value, row.scopes)
+    if redacted == row.texts:
         return None
     content = redacted.get("content") or ""
     fields = {**(redacted.get("state") or {}), **redacted}
@@ -90,20 +98,25 @@ def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
         words = memory_index_text(fields.get("key"), content, fields["tags"])
     else:
         words = index_text(content)
-    return RedactedRow(row.place, row.seen, redacted, words, hash_content(content))
+    reason = RESTORE_REASON if restored_count and not count else CHANGE_REASON
+    return RedactedRow(row.place, row.seen, redacted, words, hash_content(content), reason)
 
 
-def _redact_texts(secrets: SecretMatcher, texts: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """The columns without secrets; of a version's state, what of it is text."""
+def _change_texts(
+    texts: dict[str, Any],
+    change: Callable[[Any, Sequence[str]], tuple[Any, int]],
+    scopes: Sequence[str],
+) -> tuple[dict[str, Any], int]:
+    """Changes the columns; of a version's state, what of it is text."""
     redacted, total = {}, 0
     for name, value in texts.items():
         if name == "state":
             text_fields = {
                 field: inner_value for field, inner_value in value.items() if field in _TEXT_FIELDS
             }
-            inner_value, count = _redact_texts(secrets, text_fields)
+            inner_value, count = _change_texts(text_fields, change, scopes)
             redacted[name] = value | inner_value
         else:
-            redacted[name], count = secrets.redact_value(value)
+            redacted[name], count = change(value, scopes)
         total += count
     return redacted, total

@@ -59,8 +59,7 @@ class Scheduler:
         self._next_wakeup = 0.0
 
     async def run(self) -> None:
-        """Does the rounds for ever, the next at once while there is more to do. Cancel it to
-        stop."""
+        """Runs rounds until it is cancelled, without a pause while there is more to do."""
         has_more = False
         while True:
             await asyncio.sleep(0 if has_more else self._deps.settings.scheduler_interval)
@@ -125,6 +124,7 @@ class Scheduler:
         await deps.dream_runs.delete_old_decisions(DREAM_RETENTION)
         await deps.traces.sweep(settings.trace_retention)
         await deps.audit.sweep(settings.audit_retention)
+        await deps.vault.sweep_retired()
 
     async def find_missed(self) -> list[MissedMemory]:
         """The oldest memories that are due and not postponed, at most `ROUND_SIZE` of them."""

@@ -16,6 +16,7 @@ class IngestSettings:
     `auto_multilingual_model`: whether a tenant may be moved to a model that reads its memories.
     """
 
+    body_limit: int
     content_limit: int
     turn_limit: int
     outbox_sweep_after: float
@@ -33,6 +34,7 @@ class IngestSettings:
 def build_ingest_settings(settings: Settings) -> IngestSettings:
     """The part of the settings that ingest reads."""
     return IngestSettings(
+        body_limit=settings.body_limit,
         content_limit=settings.content_limit,
         turn_limit=settings.turn_limit,
         outbox_sweep_after=settings.outbox_sweep_after,

@@ -179,6 +179,7 @@ async def open_service(
                         ExportImportStore(database),
                         ScopeNoteStore(database),
                         service_settings.max_concurrent_exports,
+                        service_settings.export_timeout,
                     )
                 ),
                 *graph_routes.build_graph_routes(GraphDependencies(GraphStore(database), memories)),
@@ -204,7 +205,7 @@ async def open_service(
             find_tenant=ApiKeyStore(database).find_tenant,
             quotas=QuotaStore(database),
             idempotency=IdempotencyTable(database),
-            checks={"postgres": database.check, "model": model_manager.check_first_attempt},
+            checks={"postgres": database.check, "model": model_manager.raise_while_first_loading},
             background=[
                 model_manager.run,
                 partial(embedding_models.preload_used, model_manager.request_loading),
@@ -254,6 +255,17 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
         ProxyRoute("/v1/dreams", "dream", dream_url),
         ProxyRoute("/v1/maintenance", "dream", dream_url),
         ProxyRoute("/v1/stale", "staleness", staleness_url),
+        *(
+            ProxyRoute(
+                f"/v1/git/{forge}",
+                "staleness",
+                staleness_url,
+                body_limit=settings.git_limit,
+                body_limit_setting="git_limit",
+                public=True,
+            )
+            for forge in ("github", "gitlab")
+        ),
         ProxyRoute(
             "/v1/git",
             "staleness",

@@ -97,11 +97,12 @@ class GraphDependencies:
 
 @dataclass(frozen=True)
 class ExportDependencies:
-    """Dependencies of exports, of which `max_concurrent` are sent at once."""
+    """Dependencies of exports: `max_concurrent` are sent at once, each within `timeout` seconds."""
 
     export_import: ExportImportStore
     scope_notes: ScopeNoteStore
     max_concurrent: int
+    timeout: float
 
 
 @dataclass(frozen=True)

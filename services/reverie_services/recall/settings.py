@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reverie.domain.context.active_set import LayerBudgets
 from reverie.domain.core.confidence import HalfLives, parse_half_lives
 from reverie.domain.retrieval.fusion import FusionMethod
+from reverie.domain.retrieval.relevance import DEFAULT_THRESHOLD
 from reverie.runtime.settings.settings import Settings
 
 _MAX_TRACES = 2000
@@ -22,7 +23,8 @@ class RecallSettings:
     """Times are in seconds. `timeout` bounds a whole recall.
 
     `sparse_weight`: the share of the sparse arm in the score of what it finds. `mmr_lambda`: 1
-    ranks by score alone, less removes more near-duplicates.
+    ranks by score alone, less removes more near-duplicates. `relevance_threshold`: hits with a
+    lower relevance do not answer a question.
     """
 
     content_limit: int
@@ -35,6 +37,7 @@ class RecallSettings:
     )
     sparse_weight: float = 0.2
     mmr_lambda: float = 0.7
+    relevance_threshold: float = DEFAULT_THRESHOLD
     active_set_budgets: LayerBudgets = DEFAULT_BUDGETS
     candidates_per_arm: int = 100
     timeout: float = 6.0
@@ -45,6 +48,7 @@ class RecallSettings:
     hop_seeds: int = 20
     hop_fan_out: int = 8
     max_concurrent_exports: int = _MAX_EXPORTS
+    export_timeout: float = 3600.0
 
 
 def build_recall_settings(settings: Settings) -> RecallSettings:
@@ -57,6 +61,8 @@ def build_recall_settings(settings: Settings) -> RecallSettings:
         max_traces=_MAX_TRACES if settings.trace_retention_hours else 0,
         # An export keeps a connection, and recalls need some too.
         max_concurrent_exports=min(_MAX_EXPORTS, max(settings.pool_max // 2, 1)),
+        export_timeout=settings.transfer_timeout,
         rerank_timeout=settings.rerank_timeout,
+        relevance_threshold=settings.relevance_threshold,
         query_expansion_timeout=settings.query_expansion_timeout,
     )

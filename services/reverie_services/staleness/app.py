@@ -11,10 +11,12 @@ from reverie.bus.consumer import consume
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.domain.core.confidence import parse_half_lives
+from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
+from reverie.store.memories.memories import MemoryStore
 from reverie.store.platform.background_work import LeaderLock, OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
@@ -34,11 +36,14 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         database, bus = resources.database, resources.bus
         deps = StalenessDependencies(
             GitChangeStore(database),
+            MemoryStore(database),
             StaleMarkStore(database),
             WebhookStore(database, resources.cipher),
             IdempotencyTable(database),
             resources.vault.load_redactor,
             EventPublisher(bus, OutboxTable(database)),
+            # The largest delivery of four addresses at once, and two of one address.
+            UnverifiedBodies(4 * settings.git_limit, 2 * settings.git_limit),
             settings.git_limit,
             parse_half_lives(settings.confidence_half_life_days),
         )

@@ -4,42 +4,105 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
+from reverie.contracts.base import RequestBody
 from reverie.contracts.events import OutgoingEvent
-from reverie.contracts.git import GitChange
+from reverie.contracts.git import CommitBody, GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
-from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.domain.core.errors import InvalidInput
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.validation import parse_value
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
+from reverie_services.staleness.commit_memories import remember_commits
 from reverie_services.staleness.dependencies import StalenessDependencies
 
+BodyT = TypeVar("BodyT", bound=RequestBody)
 
-@dataclass(eq=False)
-class UnknownProject(NotFound):
-    """no project {id} that this key may read: it is known once it holds a memory or a session, or a
-    key or a webhook is made for it"""
+
+@dataclass(frozen=True)
+class StoredChange:
+    """The stored event, whether it was known, hints for the caller, and events to publish."""
+
+    id: UUID
+    is_duplicate: bool
+    hints: list[str]
+    events: list[OutgoingEvent]
 
 
 async def store_change(
-    deps: StalenessDependencies, principal: Principal, change: GitChange
-) -> tuple[UUID, bool, list[OutgoingEvent]]:
-    """Stores a change once. Answers its id, whether it was known, and the events to publish.
+    deps: StalenessDependencies,
+    principal: Principal,
+    change: GitChange,
+    request: CommitBody | None = None,
+) -> StoredChange:
+    """Stores a change once. A project that is not known yet is created by its first change.
 
-    Raises `Forbidden`, `NotFound` for a project that nobody knows, `InvalidInput` naming the field.
+    `request`: the title and text of the merged request that made the change.
+
+    Merges and deletions of branches count only where the key may write the branch. Raises
+    `Forbidden`, `InvalidInput` naming the field.
     """
     project = slugify(change.project)
     principal.check_git(f"project/{project}")
     _check_consistency(change)
+    change, hints = _drop_foreign_branches(principal, project, change)
     if not await deps.webhooks.is_project_known(principal.tenant, project):
-        raise UnknownProject("project", project)
-    redactor = await deps.load_redactor(principal.tenant)
-    redacted = await asyncio.to_thread(_redact_change, change, redactor)
-    stored, is_duplicate, event = await deps.changes.add(principal, redacted, inject_headers())
-    return stored, is_duplicate, [] if is_duplicate else [event]
+        hints.append(f"the project {project} was not known before: is its name right?")
+    redacted, events = await _remember_redacted(deps, principal, change, request)
+    stored, is_duplicate, event = await deps.changes.add(principal, redacted, trace_headers())
+    return StoredChange(stored, is_duplicate, hints, events if is_duplicate else [*events, event])
+
+
+async def remember_request(
+    deps: StalenessDependencies, principal: Principal, change: GitChange, request: CommitBody
+) -> list[OutgoingEvent]:
+    """Remembers what a merged request decides; its change is not stored."""
+    principal.check_git(f"project/{slugify(change.project)}")
+    return (await _remember_redacted(deps, principal, change, request))[1]
+
+
+async def _remember_redacted(
+    deps: StalenessDependencies, principal: Principal, change: GitChange, request: CommitBody | None
+) -> tuple[GitChange, list[OutgoingEvent]]:
+    """Redacts a change and remembers its commits.
+
+    The memories come before the change: what is announced again after a crash is remembered once.
+    """
+    tenant_redactor = await deps.load_redactor(principal.tenant)
+    redactor = tenant_redactor.within(f"project/{slugify(change.project)}")
+    redacted = await asyncio.to_thread(_redact_texts, change, redactor)
+    if request is not None:
+        request = await asyncio.to_thread(_redact_texts, request, redactor)
+    return redacted, await remember_commits(
+        deps.memories, deps.changes, principal, redacted, request
+    )
+
+
+def _drop_foreign_branches(
+    principal: Principal, project: str, change: GitChange
+) -> tuple[GitChange, list[str]]:
+    """The change without merged branches whose memories the key may not write, and a hint for each.
+
+    Raises `Forbidden` if such a branch was deleted: the change would say nothing else.
+    """
+    branches_scope = f"project/{project}/feature"
+    if change.deleted:
+        principal.check_git(f"{branches_scope}/{slugify(change.branch)}")
+    own = [
+        name
+        for name in change.merged
+        if principal.may_announce(f"{branches_scope}/{slugify(name)}")
+    ]
+    hints = [
+        f"the memories of the branch {name} stay where they are:"
+        f" this key may not write {branches_scope}/{slugify(name)}"
+        for name in change.merged
+        if name not in own
+    ]
+    return change.model_copy(update={"merged": own}), hints
 
 
 def _check_consistency(change: GitChange) -> None:
@@ -57,8 +120,8 @@ def _check_consistency(change: GitChange) -> None:
             )
 
 
-def _redact_change(change: GitChange, redactor: Redactor) -> GitChange:
-    """Removes secrets from every text of the change; repeated texts are examined once."""
+def _redact_texts(body: BodyT, redactor: Redactor) -> BodyT:
+    """Removes secrets from every text of a body; repeated texts are examined once."""
     redacted_by_text: dict[str, str] = {}
 
     def cleaned(value: Any) -> Any:
@@ -70,7 +133,7 @@ def _redact_change(change: GitChange, redactor: Redactor) -> GitChange:
             return {name: cleaned(inner) for name, inner in value.items()}
         return [cleaned(item) for item in value] if isinstance(value, list) else value
 
-    redacted = cleaned(change.model_dump(mode="json", exclude_defaults=True))
+    redacted = cleaned(body.model_dump(mode="json", exclude_defaults=True))
     if all(text == redacted_text for text, redacted_text in redacted_by_text.items()):
-        return change
-    return parse_value(GitChange, redacted)
+        return body
+    return parse_value(type(body), redacted)

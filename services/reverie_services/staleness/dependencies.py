@@ -8,6 +8,8 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.confidence import HALF_LIVES, HalfLives
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.http.idempotency import IdempotencyStore
+from reverie.runtime.limits.body_memory import UnverifiedBodies
+from reverie.store.memories.memories import MemoryStore
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
@@ -18,10 +20,12 @@ class StalenessDependencies:
     """Dependencies of taking git changes and marking memories; `git_limit`: bytes of a change."""
 
     changes: GitChangeStore
+    memories: MemoryStore
     stale_marks: StaleMarkStore
     webhooks: WebhookStore
     idempotency: IdempotencyStore
     load_redactor: RedactorLoader
     publisher: EventPublisher
+    unverified_bodies: UnverifiedBodies
     git_limit: int = 25 * 1024 * 1024
     half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)

@@ -11,18 +11,21 @@ from hypothesis import strategies as st
 from reverie.domain.context.active_set import (
     LAYER_HEADINGS,
     MAX_DELIVERED,
-    MAX_PER_SCOPE,
-    MIN_RECENT_WEIGHT,
     ActiveMemorySet,
     ActiveSetEntry,
     ActiveSetLayer,
     DeliveredEntry,
     LayerBudgets,
+    render_active_set,
+    select_entries,
+)
+from reverie.domain.context.active_set_entries import (
+    MAX_PER_SCOPE,
+    MIN_RECENT_WEIGHT,
+    OnDemandHit,
     build_on_demand_entries,
     build_recent_entries,
     build_resident_entries,
-    render_active_set,
-    select_entries,
 )
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
@@ -57,7 +60,7 @@ def memory(content: str, kind: Kind = Kind.DECISION, days: float = 0, **fields: 
 
 def found(*memories: Memory) -> list[ActiveSetEntry]:
     return build_on_demand_entries(
-        [(one, 0.5, "found by words") for one in memories], lambda text: text
+        [OnDemandHit(one, 0.5, "found by words") for one in memories], lambda text: text
     )
 
 
@@ -122,7 +125,7 @@ def test_a_memory_enters_once_and_a_summary_repeats_no_memory() -> None:
     chosen = select_entries(candidates, WIDE, count)
     assert [(one.layer, one.text) for one in chosen.entries] == [
         (ActiveSetLayer.RESIDENT, "Orders are never deleted"),
-        (ActiveSetLayer.RECENT, "Prices are integers of cents."),
+        (ActiveSetLayer.ON_DEMAND, "Prices are integers of cents."),
         (ActiveSetLayer.ON_DEMAND, "Carts end after a day"),
     ]
     markdown = render_active_set(chosen.entries, count).markdown

@@ -233,6 +233,34 @@ def test_a_memory_is_one_line_of_bounded_length() -> None:
     assert len(line) <= LINE_CHARS + 22
 
 
+def test_a_record_that_is_too_long_gives_its_problem_and_its_first_decisions_whole() -> None:
+    problem = "Uploads of large videos fail at the proxy with a 413."
+    decided = [f"Route /r{n} takes at most {n} MB in upload_limits." for n in range(1, 20)]
+    content = f"{problem}\nDecided: {' '.join(decided)}\nRefused: raise every route — no."
+    record = {"problem": problem, "decided": decided, "found": [], "refused": []}
+    long = memory(1, Kind.DECISION, content, metadata={"record": record})
+    [line] = [
+        x for x in render(ContextInput([long]), 9999, words).markdown.splitlines() if problem in x
+    ]
+    assert f"] {problem} Decided: {decided[0]} {decided[1]}" in line
+    assert line.endswith("MB in upload_limits. …")
+    assert len(line) <= LINE_CHARS + 22
+    short = replace(long, content=f"{problem}\nDecided: {decided[0]}")
+    block = render(ContextInput([short]), 9999, words)
+    assert f"] {problem} Decided: {decided[0]}\n" in block.markdown
+
+
+def test_a_record_whose_problem_leaves_no_room_gives_its_decision() -> None:
+    problem, decided = "The proxy is slow. " * 18, "Only /videos may take 2 GB."
+    content = f"{problem}\nDecided: {decided}\nFound: {'nothing else is slow. ' * 9}"
+    record = {"problem": problem.strip(), "decided": [decided]}
+    long = memory(1, Kind.DECISION, content + problem, metadata={"record": record})
+    problem_less = replace(long, metadata={"record": {**record, "problem": problem * 2}})
+    for made in (long, problem_less):
+        block = render(ContextInput([made]), 9999, words)
+        assert f"Decided: {decided} …" in block.markdown
+
+
 def test_a_summary_replaces_the_content_of_its_memory() -> None:
     block = render(ContextInput([memory(1, Kind.LESSON, "long", summary="short")]), 999, words)
     assert "] short" in block.markdown

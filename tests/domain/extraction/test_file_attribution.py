@@ -11,7 +11,6 @@ from reverie.domain.extraction.work_log import (
     collect_work_log,
     find_last_writes,
     find_related_files,
-    find_reported_writes,
 )
 from reverie.domain.text.turns import TurnText, condense_tool_output
 
@@ -70,16 +69,6 @@ def test_a_code_name_stands_for_the_one_file_mentioned_beside_it() -> None:
     assert find_related_files("`sum_up` adds", (), collect_work_log(elsewhere), end) == ()
     listed = turns(("assistant", "`sum_up` is in `a/one.py` or in `b/two.py`."))
     assert find_related_files("`sum_up` adds", (), collect_work_log(listed), end) == ()
-
-
-def test_a_report_is_about_files_written_and_not_about_files_read() -> None:
-    replies, last = WORK[1:], WORK[-1]
-    assert find_reported_writes("Fixed by adding cents instead", replies, last, True) == [WORK[4]]
-    assert find_reported_writes("The fix is in line 12", replies, last, True) == [WORK[4]]
-    assert find_reported_writes("The fix is in line 12", replies, WORK[3], False) == []
-    assert find_reported_writes("Floats are no money", replies, last, True) == []
-    two = [*WORK[1:5], *turns(edit("a.py"))]
-    assert find_reported_writes("The fix is in line 12", [*two, last], last, False) == []
 
 
 def test_the_last_write_of_a_file_before_a_moment_is_found() -> None:

@@ -214,20 +214,12 @@ def test_lines_moved_to_another_file_take_their_anchor_along() -> None:
     assert grades(followed(away, file("deleted"), of=known(lines=((10, 20),)))) == []
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_a_revert_clears_the_mark_and_reverting_the_revert_restores_it(named: bool) -> None:
+def test_a_revert_clears_the_mark_and_reverting_the_revert_restores_it() -> None:
     edit, back = (
         file("modified", hunks=((12, 1, 12, 4),)),
         file("modified", hunks=((12, 4, 12, 1),)),
     )
-    subjects = ("Sign", 'Revert "Sign"', 'Revert "Revert "Sign""')
-    told = steps(edit, back, edit, subjects=() if named else subjects)
-    if named:
-        reverts = [None, "a" * 10, "b" * 40]
-        told = [
-            FileChangeStep(one.file, ChangeCommit(one.commit.sha, "back", one.at, sha), one.at)
-            for one, sha in zip(told, reverts, strict=True)
-        ]
+    told = _reverting(steps(edit, back, edit), None, "a" * 10, "b" * 40)
     of = known(lines=((10, 20),))
     assert grades(track_anchor(of, told[:1], same)) == [("stale", 0.8)]
     assert grades(track_anchor(of, told[:2], same)) == []
@@ -253,7 +245,16 @@ def test_a_restored_file_is_no_longer_gone_and_another_file_of_its_name_is_not_i
     assert grades(followed(gone, other, file("modified"), file("deleted"))) == [("gone", 1.0)]
     assert grades(followed(gone, file("added", new_blob="1"))) == []
     told = steps(gone, file("added"), subjects=("Drop it", 'Revert "Drop it"'))
-    assert grades(track_anchor(known(), told, same)) == []
+    assert grades(track_anchor(known(), told, same)) == [("gone", 1.0)], "a subject proves nothing"
+    assert grades(track_anchor(known(), _reverting(told, None, "a" * 40), same)) == []
+
+
+def _reverting(told: list[FileChangeStep], *reverted: str | None) -> list[FileChangeStep]:
+    """The steps, each with the commit that its message says it reverts."""
+    return [
+        replace(step, commit=replace(step.commit, reverted_sha=sha))
+        for step, sha in zip(told, reverted, strict=True)
+    ]
 
 
 def test_a_deleted_file_that_may_exist_elsewhere_is_suspect() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.stack import Stack, eventually
+from tests.support.tables import value
 
 SHOP = "project/shop"
 
@@ -16,12 +17,103 @@ async def _made(stack: Stack, content: str, **fields: Any) -> str:
     return str(made["id"])
 
 
+REPLACEMENTS = {
+    "tokens": ("Use jsonwebtoken for tokens", "Use jose instead of jsonwebtoken"),
+    "unit tests": ("We use Jest for unit tests", "We moved from Jest to Vitest last week"),
+    "dates": ("We use moment for dates", "Replaced moment with luxon"),
+    "background jobs": (
+        "Use Celery for background jobs",
+        "We dropped Celery in favour of Dramatiq",
+    ),
+    "metrics": ("We use StatsD for metrics", "StatsD was replaced by Prometheus"),
+    "缓存": ("我们用 Memcached 做缓存", "从 Memcached 迁移到 Valkey"),
+}
+
+
+async def test_what_was_replaced_is_marked_and_stands_below_what_replaced_it(stack: Stack) -> None:
+    pairs = {}
+    for subject, (before, after) in REPLACEMENTS.items():
+        old = await _made(stack, before, kind="convention")
+        pairs[subject] = old, await _made(stack, after, kind="convention")
+
+    async def replaced() -> bool:
+        found = [(await stack.get(f"/v1/memories/{old}"))["status"] for old, _ in pairs.values()]
+        return set(found) == {"superseded"}
+
+    await eventually(replaced)
+    for subject, (old, new) in pairs.items():
+        body = {"query": f"what do we use for {subject}?", "scopes": [SHOP]}
+        hits = (await stack.post("/v1/recall", body))["memories"]
+        order = [hit["id"] for hit in hits]
+        assert order.index(new) < order.index(old), subject
+        assert {hit["id"]: hit["status"] for hit in hits}[old] == "superseded"
+    block = (await stack.get("/v1/context?project=shop"))["markdown"]
+    for before, after in REPLACEMENTS.values():
+        assert before not in block
+        assert after in block
+
+
+async def test_what_is_only_mentioned_is_not_replaced(stack: Stack) -> None:
+    olds = [
+        await _made(stack, text)
+        for text in (
+            "Deadlocks came from nested transactions opened by pgbouncer at shutdown",
+            "Use npm for the docs",
+            "Jest snapshots are slow on Windows",
+        )
+    ]
+    news = [
+        await _made(stack, text)
+        for text in (
+            "Tests replace pgbouncer by a socket pair, which made them twice as quick",
+            "Use pnpm instead of npm for the app",
+            "We moved from Jest to Vitest",
+        )
+    ]
+
+    async def compared() -> bool:
+        backlog = "select count(*) from memory where tenant = %s and enriched_version < version"
+        return not value(stack.admin_url, backlog, stack.number())
+
+    await eventually(compared)
+    for memory in (*olds, *news):
+        found = await stack.get(f"/v1/memories/{memory}")
+        assert found["status"] == "active"
+        kinds = {near["type"] for near in found["neighbours"]}
+        assert not kinds & {"contradicts", "supersedes"}
+
+
+async def test_a_contradicted_memory_stands_below_what_contradicts_it_and_in_no_context(
+    stack: Stack,
+) -> None:
+    text = "The connection pool of the gateway holds {} connections"
+    old = await _made(stack, text.format(8), kind="convention")
+    new = await _made(stack, text.format(20), kind="convention")
+
+    async def contradicted() -> bool:
+        found = await stack.get(f"/v1/memories/{old}")
+        return any(n["type"] == "contradicts" for n in found["neighbours"])
+
+    await eventually(contradicted)
+    for query in (text.format(8), "how many connections does the gateway pool hold?"):
+        found = await stack.post("/v1/recall", {"query": query, "scopes": [SHOP]})
+        assert [hit["id"] for hit in found["memories"]] == [new, old], query
+    block = (await stack.get("/v1/context?project=shop"))["markdown"]
+    assert text.format(8) not in block
+    assert text.format(20) in block
+    # Who says that the old one holds takes the new one back.
+    await stack.post(f"/v1/memories/{old}/confirm", None)
+    found = await stack.post("/v1/recall", {"query": text.format(20), "scopes": [SHOP]})
+    assert [hit["id"] for hit in found["memories"]] == [old, new]
+    assert text.format(8) in (await stack.get("/v1/context?project=shop"))["markdown"]
+
+
 async def test_a_later_decision_contradicts_the_earlier_one_which_becomes_doubtful(
     stack: Stack,
 ) -> None:
-    old = await _made(stack, "Use jsonwebtoken for tokens")
+    old = await _made(stack, "Tokens are valid for 15 minutes")
     before = await stack.get(f"/v1/memories/{old}")
-    new = await _made(stack, "Use jose instead of jsonwebtoken")
+    new = await _made(stack, "Tokens are valid for 30 minutes")
 
     async def linked() -> Any:
         found = await stack.get(f"/v1/memories/{old}")

@@ -101,11 +101,11 @@ async def test_a_question_is_sent_to_a_model_without_the_secrets_of_the_vault(
         settings = {"llm_provider": "openai", "llm_url": f"{url}/v1", "llm_model": "stub"}
         more = {**settings, "query_expansion_timeout": 10.0, "vault_key": SecretStr("A" * 43 + "=")}
         async with running_stack(database, nats_url, model_home(), **more) as stack:
-            entry = {"value": "moustache of walruses", "secret": True}
+            entry = {"value": "moustache-7fQ2x-kV9rTz4", "secret": True}
             put = await stack.call("PUT", "/v1/vault/password?scope=global", entry)
             assert put.status < 300, put
             # What asks the model is loaded with the first question, which may take too long.
-            asked = {"query": "where is moustache of walruses the password of the garments"}
+            asked = {"query": "where is moustache-7fQ2x-kV9rTz4 the password of the garments"}
             await eventually(lambda: _rephrased(stack, asked))
             sent = stub.asked[-1].text
             assert "the password of the garments" in sent

@@ -56,6 +56,8 @@ async def _cases(stack: Stack) -> dict[str, Case]:
     reviews = [await asyncio.to_thread(_review, stack, one) for one in judged]
     start = {"agent": "ann", "project": "shop"}
     first, second = [(await stack.post("/v1/sessions/start", start))["session"] for _ in "ab"]
+    asked = {"session": second, "query": "piers"}
+    given = (await stack.post("/v1/preflow", asked))["trace_id"]
     key = (await stack.post("/v1/admin/keys", {"label": "old"}))["id"]
     commit = {"sha": "f" * 40, "subject": "s", "committed_at": "2026-01-01T00:00:00Z"}
     change = {"project": "shop", "branch": "main", "after": "f" * 40, "commits": [commit]}
@@ -96,6 +98,7 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /v1/sessions/{id}/end": (f"/v1/sessions/{second}/end", _json({"summary": "Done"})),
         "POST /v1/tasks/{id}/claim": (f"/v1/tasks/{task}/claim", _json({"agent": "bob"})),
         "POST /v1/tasks/{id}/release": (f"/v1/tasks/{taken}/release", _json({"agent": "ann"})),
+        "POST /v1/traces/{id}/delivery": (f"/v1/traces/{given}/delivery", {}),
         "POST /v1/turns": ("/v1/turns", _json({"session": first, "turns": [turn]})),
     }  # fmt: skip
 

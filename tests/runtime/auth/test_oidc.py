@@ -6,22 +6,27 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import grpc
 import jwt
 import pytest
 import structlog
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from reverie.contracts import reverie_pb2 as pb
+from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.domain.core.errors import Unauthenticated, Unavailable
+from reverie.embedded.ports import find_free_port
 from reverie.runtime.auth import oidc
 from reverie.runtime.auth.oidc import OidcProvider, OidcTokenVerifier
 from reverie.store.platform.api_keys import ensure_tenant
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from reverie_services.ingest.routes import events
 from tests.support.stack import eventually, running_stack
 
 ISSUER, AUDIENCE = "https://id.acme.test/", "reverie"
@@ -155,3 +160,43 @@ async def test_a_token_grants_what_its_claims_say_and_a_forged_one_nothing(
             answer = await stack.call("POST", "/v1/remember", body, token)
             assert answer.status == status, jwt.decode(token, options={"verify_signature": False})
             assert token not in json.dumps(answer.body)
+
+
+async def test_a_token_watches_events_until_it_expires(
+    database: DatabaseUrls, nats_url: str, jwks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr(oidc, "_LEEWAY", 0.0)
+    ensure_tenant(database.admin_url, "acme")
+    port = find_free_port()
+    settings = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_jwks_url": jwks}
+    grpc_settings = {"grpc_enabled": True, "grpc_port": port}
+    async with running_stack(
+        database, nats_url, model_home(), **settings, **grpc_settings
+    ) as stack:
+        token = _token(exp=time.time() + 4)
+        headers = {"Authorization": f"Bearer {token}"}
+
+        async def read_stream() -> bytes:
+            async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
+                assert answer.status == 200
+                return await answer.content.read()
+
+        async def watch_by_grpc() -> int:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                metadata = (("authorization", f"Bearer {token}"),)
+                stub: Any = ReverieStub(channel)
+                messages = stub.WatchMemories(pb.WatchRequest(), metadata=metadata)
+                count = 0
+                with suppress(grpc.aio.AioRpcError):
+                    async for _ in messages:
+                        count += 1
+                return count
+
+        started = time.monotonic()
+        async with asyncio.timeout(30):
+            stream, messages = await asyncio.gather(read_stream(), watch_by_grpc())
+        # Several heartbeats came, and the end only with the expiry.
+        assert time.monotonic() - started > 2
+        assert stream.count(b"\n\n") >= 3
+        assert messages >= 3

@@ -150,28 +150,52 @@ def test_a_value_under_a_credential_name_is_always_masked(text: str, masked: str
 
 def test_secrets_of_the_vault_are_redacted_until_they_leave_the_vault(out: io.StringIO) -> None:
     configure_logs(Settings(), "ingest", stream=out)
-    log.info("seven tulips")
+    log.info("s3ven tul1ps")
     before = len(out.getvalue())
-    hide_secrets(7, SecretMatcher([VaultSecret("global", "gate", "seven tulips")]))
-    hide_secrets(8, SecretMatcher([VaultSecret("global", "pin", "8150273")]))
+    hide_secrets(7, SecretMatcher([VaultSecret("global", "gate", "s3ven tul1ps")]))
+    hide_secrets(8, SecretMatcher([VaultSecret("global", "pin", "81502736419")]))
     try:
-        log.info("seven tulips")
+        log.info("s3ven tul1ps")
         log.info(
-            "opened by seven tulips", body={"seven tulips": ["8150273"]}, url="/?q=seven%20tulips"
+            "opened by s3ven tul1ps",
+            body={"s3ven tul1ps": ["81502736419"]},
+            url="/?q=s3ven%20tul1ps",
         )
         try:
-            raise ValueError("not seven tulips")
+            raise ValueError("not s3ven tul1ps")
         except ValueError:
             log.exception("failed")
-        logging.getLogger("elsewhere").warning("said %s", "seven tulips")
+        logging.getLogger("elsewhere").warning("said %s", "s3ven tul1ps")
         written = out.getvalue()[before:]
         assert not [
-            word for word in ("seven tulips", "8150273", "seven%20tulips") if word in written
+            word for word in ("s3ven tul1ps", "81502736419", "s3ven%20tul1ps") if word in written
         ]
         assert written.count("[REDACTED_VAULT]") >= 6
         hide_secrets(7, SecretMatcher([]))
-        log.info("seven tulips bloom")
-        assert lines(out)[-1]["event"] == "seven tulips bloom"
+        log.info("s3ven tul1ps bloom")
+        assert lines(out)[-1]["event"] == "s3ven tul1ps bloom"
     finally:
         hide_secrets(7, SecretMatcher([]))
         hide_secrets(8, SecretMatcher([]))
+
+
+def test_a_line_of_a_tenant_is_searched_for_the_secrets_of_that_tenant_only(
+    out: io.StringIO,
+) -> None:
+    configure_logs(Settings(), "ingest", stream=out)
+    secrets = {7: ("tidewater", "s3ven tul1ps"), 8: ("harbour", "n1ne roses-x")}
+    try:
+        for number, (name, text) in secrets.items():
+            with structlog.contextvars.bound_contextvars(tenant=name):
+                hide_secrets(number, SecretMatcher([VaultSecret("global", "k", text)]))
+        for name in ("tidewater", "harbour"):
+            log.info("s3ven tul1ps and n1ne roses-x", tenant=name)
+        log.info("s3ven tul1ps and n1ne roses-x")
+        assert [line["event"] for line in lines(out)] == [
+            "[REDACTED_VAULT] and n1ne roses-x",
+            "s3ven tul1ps and [REDACTED_VAULT]",
+            "[REDACTED_VAULT] and [REDACTED_VAULT]",
+        ]
+    finally:
+        for number in secrets:
+            hide_secrets(number, SecretMatcher([]))

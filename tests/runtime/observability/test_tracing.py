@@ -17,8 +17,8 @@ from reverie.runtime.observability.tracing import (
     current_trace_id,
     export_spans,
     extract_context,
-    inject_headers,
     span,
+    trace_headers,
 )
 from reverie.runtime.settings.settings import Settings
 
@@ -151,7 +151,7 @@ def test_an_unwritable_folder_loses_spans_and_nothing_else(tmp_path: Path) -> No
 
 def test_headers_propagate_a_trace() -> None:
     with export_spans(Settings(), "test"), span("work"):
-        headers = inject_headers()
+        headers = trace_headers()
         trace_id = current_trace_id()
     context = trace.get_current_span(extract_context(headers)).get_span_context()
     assert trace.format_trace_id(context.trace_id) == trace_id

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
-from reverie.cli.app.gateway_discovery import read_raw_settings
+from reverie.cli.app.options import resolve_settings
 from reverie.domain.core.errors import Misconfigured
+from reverie.embedded.reporting import ALL
+from reverie.embedded.service_processes import (
+    WITHHELD_SETTINGS,
+    ServerUrls,
+    build_environment,
+)
 from reverie.runtime.settings.loading import (
     describe_settings,
     find_unknown_variables,
     load_settings,
 )
-from reverie.runtime.settings.project_file import USER_ONLY_SETTINGS, find_project_file
-from reverie.runtime.settings.settings import Settings, base_url
+from reverie.runtime.settings.settings import INTERNAL_VARIABLES, Settings, base_url, has_type
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder, an empty home, and no REVERIE_* variable from outside."""
-    import os
-
     for name in [name for name in os.environ if name.startswith("REVERIE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
@@ -33,12 +39,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write_user(project: Path, text: str) -> Path:
     path = project.parent / "home" / "config.toml"
-    path.write_text(text, "utf-8")
-    return path
-
-
-def write_project(project: Path, text: str) -> Path:
-    path = project / "reverie.toml"
     path.write_text(text, "utf-8")
     return path
 
@@ -61,17 +61,21 @@ def test_the_home_folder_is_in_the_user_s_home_by_default(
 def test_flag_beats_environment_beats_project_file_beats_user_file(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_user(project, "recall_port = 1\ningest_port = 1\ndream_port = 1\nnats_port = 1")
-    write_project(project, "recall_port = 2\ningest_port = 2\ndream_port = 2")
+    write_user(project, "project = 'user'\nrecall_port = 1\ningest_port = 1\nnats_port = 1")
+    assert load_settings(project_dir=project).project == "user"
+    (project / "reverie.toml").write_text("project = 'file'")
+    assert load_settings(project_dir=project).project == "file"
+    monkeypatch.setenv("REVERIE_PROJECT", "environment")
     monkeypatch.setenv("REVERIE_RECALL_PORT", "3")
     monkeypatch.setenv("REVERIE_INGEST_PORT", "3")
-    settings = load_settings({"recall_port": 4}, project)
-    ports = [settings.recall_port, settings.ingest_port, settings.dream_port, settings.nats_port]
-    assert ports == [4, 3, 2, 1]
+    assert load_settings(project_dir=project).project == "environment"
+    settings = load_settings({"recall_port": 4, "project": "flag"}, project)
+    ports = [settings.recall_port, settings.ingest_port, settings.nats_port]
+    assert (settings.project, ports) == ("flag", [4, 3, 1])
 
 
 def test_an_absent_flag_leaves_the_other_sources_alone(project: Path) -> None:
-    write_project(project, 'host = "127.0.0.9"')
+    write_user(project, 'host = "127.0.0.9"')
     assert load_settings({"host": None}, project).host == "127.0.0.9"
 
 
@@ -89,14 +93,14 @@ def test_an_empty_variable_counts_as_unset(project: Path, monkeypatch: pytest.Mo
 
 
 def test_a_relative_path_in_a_file_is_relative_to_that_file(project: Path) -> None:
-    write_project(project, 'embedding_model_dir = "models"\nspans_file = "../spans.jsonl"')
+    path = write_user(project, 'embedding_model_dir = "models"\nspans_file = "../spans.jsonl"')
     settings = load_settings(project_dir=project)
-    assert settings.embedding_model_dir == project / "models"
-    assert settings.spans_file == project / "../spans.jsonl"
+    assert settings.embedding_model_dir == path.parent / "models"
+    assert settings.spans_file == path.parent / "../spans.jsonl"
 
 
 def test_an_unknown_key_names_the_file_and_suggests_the_nearest(project: Path) -> None:
-    path = write_project(project, "recal_port = 1")
+    path = write_user(project, "recal_port = 1")
     with pytest.raises(Misconfigured) as caught:
         load_settings(project_dir=project)
     assert str(caught.value) == (
@@ -105,7 +109,7 @@ def test_an_unknown_key_names_the_file_and_suggests_the_nearest(project: Path) -
 
 
 def test_an_unknown_key_like_no_other_names_the_reference(project: Path) -> None:
-    write_project(project, "zzzzqqqq = 1")
+    write_user(project, "zzzzqqqq = 1")
     with pytest.raises(Misconfigured, match=r"docs/reference/settings\.md lists them"):
         load_settings(project_dir=project)
 
@@ -141,14 +145,14 @@ def test_the_user_file_cannot_move_the_folder_it_lies_in(project: Path) -> None:
 def test_an_invalid_value_names_the_key_and_what_is_allowed(
     project: Path, line: str, key: str, allowed: str
 ) -> None:
-    write_project(project, line)
+    write_user(project, line)
     with pytest.raises(Misconfigured, match=allowed) as caught:
         load_settings(project_dir=project)
     assert caught.value.setting == key
 
 
 def test_an_invalid_value_names_its_file(project: Path) -> None:
-    path = write_project(project, "recall_port = -1")
+    path = write_user(project, "recall_port = -1")
     with pytest.raises(Misconfigured) as caught:
         load_settings(project_dir=project)
     assert f"(in {path})" in str(caught.value)
@@ -169,14 +173,14 @@ def test_an_unknown_flag_is_refused(project: Path) -> None:
 
 @pytest.mark.parametrize("text", ["recall_port = \n", "a = 1\na = 2\n"])
 def test_a_file_that_is_not_toml_is_named_with_the_line(project: Path, text: str) -> None:
-    path = write_project(project, text)
+    path = write_user(project, text)
     with pytest.raises(Misconfigured, match=r"is not TOML: .*line") as caught:
         load_settings(project_dir=project)
     assert caught.value.setting == str(path)
 
 
 def test_a_file_that_is_not_utf8_is_not_toml(project: Path) -> None:
-    (project / "reverie.toml").write_bytes(b"host = '\xff'")
+    write_user(project, "").write_bytes(b"host = '\xff'")
     with pytest.raises(Misconfigured, match="is not TOML"):
         load_settings(project_dir=project)
 
@@ -236,30 +240,82 @@ def test_a_mistyped_variable_is_reported() -> None:
     assert find_unknown_variables(environ) == {"REVERIE_RECAL_PORT": "REVERIE_RECALL_PORT"}
 
 
-@pytest.mark.parametrize("name", sorted(USER_ONLY_SETTINGS))
-def test_a_project_file_cannot_set_programs_or_where_keys_and_memories_are_sent(
-    project: Path, name: str, monkeypatch: pytest.MonkeyPatch
+def _sample(name: str) -> object:
+    """A value of a setting that is not its default."""
+    field = Settings.model_fields[name]
+    given: dict[str, object] = {
+        "confidence_half_life_days": {"bug": 7.5, "default": 20.0},
+        "oidc_claims": {"tenant": "realm_access.tenant"},
+        "host": "127.0.0.2",
+        "embedding_dims": 384,
+        "recall_cache_mb": 3,
+        "relevance_threshold": 0.3,
+    }
+    if name in given:
+        return given[name]
+    choices = [
+        value
+        for annotation in (field.annotation, *get_args(field.annotation))
+        if get_origin(annotation) is Literal
+        for value in get_args(annotation)
+        if value != field.default
+    ]
+    if choices:
+        return choices[0]
+    if has_type(name, bool):
+        return not field.default
+    if has_type(name, int):
+        return 3
+    if has_type(name, float):
+        return 3.5
+    if has_type(name, Path):
+        return Path("/tmp/of-the-setting")
+    scheme = "nats" if name == "nats_url" else "postgresql"
+    if has_type(name, SecretStr):
+        return SecretStr(f"{scheme}://u:p@host/x")
+    return "https://host.example/v1"
+
+
+def _written(value: object) -> str:
+    """The value as text, for a flag or a variable."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return str(value)
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {json.dumps(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return json.dumps(_written(value))
+
+
+@pytest.mark.parametrize("name", sorted(set(Settings.model_fields) - {"home"}))
+def test_every_setting_can_be_set_by_flag_variable_and_file_and_reaches_services(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    path = write_project(project, f"project = 'shop'\n{name} = 'http://elsewhere:1'\n")
-    monkeypatch.chdir(project)
-    monkeypatch.setenv("REVERIE_API_KEY", "rv_mine")
-    for take in (lambda: load_settings(project_dir=project), lambda: read_raw_settings(None, ())):
-        with pytest.raises(Misconfigured) as caught:
-            take()
-        assert caught.value.setting == name
-        assert str(path) in str(caught.value)
-    write_project(project, "project = 'shop'\n")
-    write_user(project, "api_key = 'rv_kept'\n")
-    assert load_settings(project_dir=project).project == "shop"
+    value = _sample(name)
+    by_flag = resolve_settings(project.parent / "home", [f"{name}={_written(value)}"])
+    assert getattr(by_flag, name) == value
+    write_user(project, f"{name} = {_as_toml(value)}")
+    assert getattr(load_settings(project_dir=project), name) == value
+    write_user(project, "")
+    monkeypatch.setenv(f"REVERIE_{name.upper()}", _written(value))
+    by_variable = load_settings(project_dir=project)
+    assert getattr(by_variable, name) == value
+    environment = build_environment(ALL, by_variable, {}, ServerUrls("postgresql://x", None, None))
+    for variable in [key for key in os.environ if key.startswith("REVERIE_")]:
+        monkeypatch.delenv(variable)
+    for variable, text in environment.items():
+        if variable.startswith("REVERIE_") and variable not in INTERNAL_VARIABLES:
+            monkeypatch.setenv(variable, text)
+    if name not in {*WITHHELD_SETTINGS, "shutdown_timeout"}:
+        assert getattr(load_settings(project_dir=project), name) == value
 
 
-def test_a_file_above_a_folder_applies_within_a_clone_only(tmp_path: Path) -> None:
-    below = tmp_path / "shop" / "src"
-    below.mkdir(parents=True)
-    (tmp_path / "reverie.toml").write_text("project = 'planted'\n")
-    assert find_project_file(below) == below / "reverie.toml"
-    (tmp_path / "shop" / ".git").mkdir()
-    assert find_project_file(below) == tmp_path / "shop" / "reverie.toml"
-    own = below / "reverie.toml"
-    own.write_text("project = 'own'\n")
-    assert find_project_file(below) == own
+def test_a_map_that_is_not_json_is_refused_with_its_name(project: Path) -> None:
+    with pytest.raises(Misconfigured, match="confidence_half_life_days: is not a JSON object"):
+        load_settings({"confidence_half_life_days": "bug=7"}, project)

@@ -62,6 +62,7 @@ ACROSS = {
     "outbox_done(uuid[])",
     "ranks_due(integer)",
     "redaction_claim(interval)",
+    "retire_key_text()",
     "tenant_find(text)",
     "tenant_delete(integer)",
     "set_tenant_limits(integer,jsonb)",
@@ -79,7 +80,7 @@ READ = {
 }  # fmt: skip
 CHANGED = {
     "audit", "dream_decision", "dream_job", "idempotency", "outbox", "recall_trace", "tenant",
-    "vault_epoch",
+    "vault_epoch", "vault_retired",
 }  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def test_the_functions_that_cross_tenants_are_a_closed_list(database: DatabaseUr
 def test_they_belong_to_the_system_role_with_a_fixed_search_path(database: DatabaseUrls) -> None:
     sound = (
         "pg_get_userbyid(p.proowner) = 'reverie_system'"
-        " and p.proconfig = array['search_path=reverie, public, pg_temp']"
+        " and p.proconfig = array['search_path=pg_catalog, reverie, pg_temp']"
     )
     assert _functions(database, sound) == ACROSS
 
@@ -132,11 +133,12 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: DatabaseU
         " and g.grantee = 'reverie_system'::regrole group by 1",
     )
     rights = {table: set(privileges.split()) for table, privileges in found}
-    assert set(rights) == READ | CHANGED
+    assert set(rights) == READ | CHANGED | {"retired_key"}
     assert all(rights[table] == {"SELECT"} for table in READ)
+    assert rights["retired_key"] == {"SELECT", "INSERT"}
     assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
     assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
-    swept = {"dream_decision", "audit"}
+    swept = {"dream_decision", "audit", "vault_retired"}
     assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
     others = CHANGED - {"tenant", "vault_epoch"} - swept
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
@@ -149,7 +151,7 @@ def test_policies_over_all_tenants_are_only_for_the_system_role(database: Databa
         " where schemaname = 'reverie' and qual = 'true'",
     )
     wide = {table: (roles, command) for table, roles, command in found}
-    assert set(wide) == READ | CHANGED
+    assert set(wide) == READ | CHANGED | {"retired_key"}
     assert {roles for roles, _ in wide.values()} == {"reverie_system"}
     assert all(wide[table][1] == "SELECT" for table in READ)
 
@@ -196,7 +198,7 @@ async def test_a_webhook_is_found_by_its_whole_address_and_its_secret_decrypts_n
     found = await hooks.find("one", "p", "github")
     assert found is not None
     who, secret = found
-    assert (who.tenant, who.writes, secret) == (store.me.tenant, ("project/p",), "the secret")
+    assert (who.tenant, who.writes, secret) == (store.me.tenant, ("project/p/*",), "the secret")
     for place in (("one", "p", "gitlab"), ("one", "q", "github"), ("two", "p", "github")):
         assert await hooks.find(*place) is None
     assert await hooks.find_tenant("one") == store.me.tenant

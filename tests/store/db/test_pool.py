@@ -6,8 +6,6 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
@@ -17,6 +15,7 @@ from reverie.store.db.connections import OUTAGE_ERRORS
 from reverie.store.db.database import open_database
 from reverie.store.platform.api_keys import ensure_tenant
 from reverie.testing.servers import DatabaseUrls
+from tests.support.span_recording import record_spans
 from tests.support.store_setup import admin_rows
 
 
@@ -46,11 +45,7 @@ def test_an_invalid_statement_is_not_retried(error: type[Exception]) -> None:
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(pool, "_tracer", provider.get_tracer("test"))
-    return exporter
+    return record_spans(monkeypatch, pool, "_tracer")
 
 
 async def test_an_unmigrated_database_is_reported_as_such(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from graphlib import TopologicalSorter
 from uuid import UUID
 
 import asyncpg
 import pytest
 
+from reverie.domain.core.errors import Conflict, InvalidInput
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import MemoryStatus, NewEdge
 from reverie.domain.graph.duplicate_detection import DuplicateVerdict, MemoryComparison
 from reverie.store.db.database import TenantConnection
 from reverie.store.memories.duplicates import DuplicateCandidate, DuplicateOutcome, DuplicateStore
+from reverie.store.memories.links import LinkRequest, LinkStore
 from reverie.store.memories.memories import ListFilter
 from reverie.testing import servers
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
@@ -81,6 +86,81 @@ async def test_a_merge_keeps_both_sources_and_moves_the_edges(store: Store) -> N
     assert await merge(store, older, newer) is None
     words = "select count(*) from posting p join memory m using (tenant, doc) where m.id = %s"
     assert admin_rows(store.admin_url, words, one) == [(0,)]
+
+
+async def test_a_link_to_a_merged_memory_goes_to_what_it_became(store: Store) -> None:
+    [kept, gone, other] = await write(
+        store, new("use redis here"), new("use Redis here!"), new("the outage")
+    )
+    assert await merge(store, await read(store, kept), await read(store, gone))
+    links = LinkStore(store.db)
+    linked = await links.put(store.me, LinkRequest(other, gone, EdgeKind.LED_TO), {})
+    assert linked.event is not None
+    assert json.loads(linked.event.payload)["to"] == str(kept)
+    _, near = await store.memories.get_with_neighbours(store.me, kept)
+    assert [n.id for n in near] == [other]
+    for end in (kept, gone):
+        with pytest.raises(Conflict, match="would close a causal cycle"):
+            await links.put(store.me, LinkRequest(end, other, EdgeKind.LED_TO), {})
+    with pytest.raises(InvalidInput, match="is the memory that the link leaves from"):
+        await links.put(store.me, LinkRequest(kept, gone, EdgeKind.RELATES_TO), {})
+
+
+async def test_links_and_merges_that_race_leave_no_causal_cycle_and_no_edge_of_a_merged_memory(
+    store: Store,
+) -> None:
+    for attempt in range(6):
+        [x, y, z] = await write(
+            store, *(new(f"{attempt} use redis {text}") for text in ("here", "here!", "there"))
+        )
+        older, newer = await read(store, x), await read(store, y)
+        links = LinkStore(store.db)
+        done = await asyncio.gather(
+            links.put(store.me, LinkRequest(z, y, EdgeKind.LED_TO), {}),
+            merge(store, older, newer),
+            links.put(store.me, LinkRequest(x, z, EdgeKind.LED_TO), {}),
+            links.put(store.me, LinkRequest(z, y, EdgeKind.DEPENDS_ON), {}),
+            return_exceptions=True,
+        )
+        assert all(not isinstance(one, Exception) or isinstance(one, Conflict) for one in done)
+        rows = admin_rows(
+            store.admin_url,
+            "select src, dst from edge where kind = 'led_to' and known_to is null",
+        )
+        graph = TopologicalSorter[UUID]()
+        for source, target in rows:
+            graph.add(target, source)
+        graph.prepare()
+    dangling = """
+    select e.id from edge e join memory m on m.id in (e.src, e.dst)
+    where e.known_to is null and m.merged_into is not null
+    """
+    assert admin_rows(store.admin_url, dangling) == []
+
+
+async def test_raising_the_weight_of_a_link_has_an_actor_an_event_and_a_past(
+    store: Store,
+) -> None:
+    [a, b] = await write(store, new("one"), new("two"))
+    links = LinkStore(store.db)
+    first = await links.put(store.me, LinkRequest(a, b, EdgeKind.RELATES_TO, 0.3), {})
+    reader = replace(store.me, key_id="another")
+    raised = await links.put(reader, LinkRequest(a, b, EdgeKind.RELATES_TO, 0.8), {})
+    assert (raised.id, raised.created) == (first.id, False)
+    assert raised.event is not None
+    same = await links.put(store.me, LinkRequest(a, b, EdgeKind.RELATES_TO, 0.5), {})
+    assert (same.id, same.event) == (first.id, None)
+    edges = "select weight::text, actor, closed_by from edge order by known_from"
+    assert admin_rows(store.admin_url, edges) == [
+        ("0.3", store.me.actor, reader.actor),
+        ("0.8", reader.actor, None),
+    ]
+    moment = "select known_from from edge where known_to is null"
+    [(at,)] = admin_rows(store.admin_url, moment)
+    shown = "select weight::text from edge_as_of(%s, %s)"
+    before = at - timedelta(microseconds=1)
+    assert admin_rows(store.admin_url, shown, store.me.tenant, before) == [("0.3",)]
+    assert admin_rows(store.admin_url, shown, store.me.tenant, at) == [("0.8",)]
 
 
 async def test_two_concurrent_merges_of_a_pair_leave_one_memory_reachable_by_both_ids(

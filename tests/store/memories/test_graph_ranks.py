@@ -63,7 +63,7 @@ async def test_ranks_equal_those_of_networkx_and_follow_each_change(store: Store
     ids = await write(store, *(new(f"bug {n}", kind=Kind.BUG) for n in range(12)))
     links, ranks = LinkStore(store.db), RankStore(store.db)
     made = [
-        (await links.put(store.me, LinkRequest(one, ids[0], EdgeKind.CAUSED_BY), {}))[0]
+        (await links.put(store.me, LinkRequest(one, ids[0], EdgeKind.CAUSED_BY), {})).id
         for one in ids[1:]
     ]
     await links.put(store.me, LinkRequest(ids[3], ids[4], EdgeKind.DEPENDS_ON, 0.5), {})
@@ -100,7 +100,8 @@ async def test_archived_and_forgotten_memories_lose_their_rank_and_restored_ones
 async def test_links_are_published_in_the_outbox_with_their_ends(store: Store) -> None:
     a, b = await write(store, new("one"), new("two"))
     links = LinkStore(store.db)
-    edge, event = await links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO), {})
+    linked = await links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO), {})
+    edge, event = linked.id, linked.event
     closed = await links.close(store.me, edge, {})
     rows = admin_rows(
         store.admin_url,

@@ -114,7 +114,7 @@ async def test_a_repeated_memory_gains_confidence_and_missing_fields(side: Memor
     first = await side.told("tabs", tags=("b",), metadata={"a": 1})
     again = new("tabs", tags=("a",), metadata={"a": 2, "b": 3}, summary="s", pinned=True)
     answer = written((await side.tell(again))[0])
-    assert answer == WriteResult(first, WriteOutcome.DUPLICATE, 1, None)
+    assert answer == WriteResult(first, WriteOutcome.DUPLICATE, 2, None)
     found = await side.get(first)
     assert (found.confidence, found.pinned, found.summary) == (0.85, True, "s")
     assert (found.tags, found.metadata) == (("a", "b"), {"a": 1, "b": 3})
@@ -303,7 +303,8 @@ async def test_every_version_has_its_events_and_a_refusal_none(side: MemoryAcces
     assert side.events() == sorted(
         [
             ("memory.one.remembered", str(old), 1),
-            ("memory.one.superseded", str(old), 2),
+            ("memory.one.edited", str(old), 2),
+            ("memory.one.superseded", str(old), 3),
             ("memory.one.remembered", str(last), 1),
             ("memory.one.remembered", str(last), 2),
             ("memory.one.edited", str(last), 2),

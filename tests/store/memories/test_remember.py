@@ -145,7 +145,7 @@ async def test_a_repeated_memory_gains_missing_fields_and_keeps_its_own(
         edges=(NewEdge(other, EdgeKind.CAUSED_BY),),
     )
     [written] = await store.memories.remember(store.me, [again], {})
-    assert written == WriteResult(first, WriteOutcome.DUPLICATE, 1, None)
+    assert written == WriteResult(first, WriteOutcome.DUPLICATE, 2, None)
     assert build_events(store.me, written, {}) == []
     found = await store.memories.get(store.me, first)
     assert (found.summary, found.pinned, found.git) == ("kept", True, git)

@@ -75,7 +75,7 @@ def test_a_revoked_first_key_is_refused(database: DatabaseUrls) -> None:
     assert ensure_key(database.admin_url, "given") == "given"
     [row] = list_keys(database.admin_url)
     revoke_key(database.admin_url, row.id)
-    with pytest.raises(Misconfigured, match="api_key: this key was revoked"):
+    with pytest.raises(Misconfigured, match="api_key: this key was rotated, revoked"):
         ensure_key(database.admin_url, "given")
 
 

@@ -1,7 +1,8 @@
 """Finds the gateway and its key; hooks, commands and the MCP server share this one rule.
 
 A configured key is sent to the configured URL, else to the Reverie that runs on the home folder.
-The key in a home folder is sent only to the Reverie that runs on that home folder.
+The keys in a home folder are sent only to the Reverie that runs on that home folder: that of the
+agent, else the first key.
 
 A hook waits for these imports, so only light modules of the standard library are used.
 """
@@ -12,6 +13,9 @@ import fcntl
 import json
 import os
 
+from reverie.agent.gateway.agent_keys import find_agent_key
+
+# Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +41,17 @@ class GatewayLocation:
 
 
 def locate_gateway(
-    home: str, configured_url: str, configured_key: str, default_url: str = DEFAULT_URL
+    home: str,
+    configured_url: str,
+    configured_key: str,
+    default_url: str = DEFAULT_URL,
+    agent: str = "",
+    project: str = "",
 ) -> GatewayLocation:
-    """The gateway of these settings; an empty setting is one that is not set."""
+    """The gateway of these settings; an empty setting is one that is not set.
+
+    `agent` and `project` choose the key among those of the home folder.
+    """
     url = normalize_url(configured_url)
     if url and configured_key:
         return GatewayLocation("configured", url, configured_key)
@@ -47,7 +59,10 @@ def locate_gateway(
     running_url = str(read_run_note(home).get("gateway") or "") if locked else ""
     if url and url != running_url:
         return GatewayLocation("no_key", url)
-    key = configured_key or (_read_text(os.path.join(home, "secrets", "api_key")) if locked else "")
+    key = configured_key
+    if locked and not key:
+        key = find_agent_key(home, agent, project)
+        key = key or _read_text(os.path.join(home, "secrets", "api_key"))
     if running_url and key:
         return GatewayLocation("running", running_url, key)
     if locked:
@@ -57,7 +72,9 @@ def locate_gateway(
     return GatewayLocation("stopped")
 
 
-def locate_from_environment(environ: Mapping[str, str]) -> tuple[GatewayLocation, str]:
+def locate_from_environment(
+    environ: Mapping[str, str], agent: str = "", project: str = ""
+) -> tuple[GatewayLocation, str]:
     """Returns the gateway of the environment and of the home folder's `config.toml`, with its CA
     file.
 
@@ -69,7 +86,8 @@ def locate_from_environment(environ: Mapping[str, str]) -> tuple[GatewayLocation
     url = str(environ.get("REVERIE_GATEWAY_URL") or config.get("gateway_url") or "")
     key = str(environ.get("REVERIE_API_KEY") or config.get("api_key") or "")
     ca = str(environ.get("REVERIE_CA_FILE") or config.get("ca_file") or "")
-    return locate_gateway(home, url, key), find_ca_file(home, ca)
+    location = locate_gateway(home, url, key, agent=agent, project=project)
+    return location, find_ca_file(home, ca)
 
 
 def resolve_home(environ: Mapping[str, str]) -> str:

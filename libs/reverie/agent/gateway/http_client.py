@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 
+# Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

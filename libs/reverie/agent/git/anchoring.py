@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from reverie.agent.clone_paths import resolve_inside
 from reverie.agent.git.definitions import Definition, find_definitions
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.memories import GitLocation
-from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.domain.entities.file_paths import extract_identifiers, extract_paths, is_same_file
 
 MAX_NAMESAKES = 3
@@ -122,13 +124,22 @@ def _read_source(
     repo: GitRepository, commit: str, path: str, from_worktree: bool
 ) -> tuple[str, bytes] | None:
     """Returns git's name of a file's content and the content; nothing for a missing file."""
-    file = repo.root / path
-    if from_worktree and file.is_file() and not file.is_symlink():
+    file = _worktree_file(repo, path) if from_worktree else None
+    if file is not None:
         content = file.read_bytes()
         return repo.run_text("hash-object", "--", path), content
     output = repo.run("rev-parse", "-q", "--verify", f"{commit}:{path}", exit_codes=(0, 1, 128))
     blob_id = output.decode().strip()
     return (blob_id, repo.run("cat-file", "blob", blob_id)) if blob_id else None
+
+
+def _worktree_file(repo: GitRepository, path: str) -> Path | None:
+    """The checked-out file; None if it is missing, or lies behind a link."""
+    try:
+        file = resolve_inside(repo.root, Path(path))
+    except InvalidInput:
+        return None
+    return file if file.is_file() else None
 
 
 def _resolve_paths(names: Sequence[str], known_paths: Sequence[str]) -> list[str]:

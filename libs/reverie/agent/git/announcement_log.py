@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from typing import Any, Final, Literal
 
 from filelock import AsyncFileLock, Timeout
 
+from reverie.agent.clone_paths import replace_atomically, resolve_inside
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import Conflict, ReverieError, Unavailable
@@ -26,9 +26,19 @@ LOCK_TIMEOUT_SECONDS: Final = 60.0
 _KEY_ERRORS: Final = frozenset({401, 403, "unauthenticated", "forbidden"})
 
 JsonDocument = dict[str, Any]
-SendChange = Callable[[JsonDocument], Awaitable[bool]]
-"""Sends a change; returns whether it was a duplicate. Raises `Unavailable` if it may be sent
-again, and any other error if it was refused."""
+
+
+@dataclass(frozen=True)
+class ChangeReceipt:
+    """The gateway's answer to a change: whether it was known, and what had no effect."""
+
+    is_duplicate: bool
+    hints: tuple[str, ...] = ()
+
+
+SendChange = Callable[[JsonDocument], Awaitable[ChangeReceipt]]
+"""Sends a change. Raises `Unavailable` if it may be sent again, and any other error if it was
+refused."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +53,15 @@ class RefusedChange:
 class AnnouncementOutcome:
     """The result of announcing a change, and the earlier queued changes that were `refused`.
 
-    `queued`: the change waits in the spool, for the given `reason`.
+    `queued`: the change waits in the spool, for the given `reason`. `hints` are those of the
+    gateway, also for earlier changes that were sent with it.
     """
 
     change: GitChange
     state: Literal["announced", "duplicate", "queued"]
     reason: str = ""
     refused: tuple[RefusedChange, ...] = ()
+    hints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,16 +76,23 @@ class AnnouncementLog:
     """The memory of one clone; use it inside `locked`, which keeps others out."""
 
     def __init__(self, repo: GitRepository) -> None:
-        self.folder = repo.git_folder / "reverie"
+        self._git_folder = repo.git_folder
+        self.folder = self._git_folder / "reverie"
         self._file = self.folder / "announced.json"
         self._spool = self.folder / "spool"
+        self._lock = self.folder / "lock"
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[AnnouncementLog]:
-        """Only one process announces from a clone at a time. Raises `Conflict`."""
+        """Only one process announces from a clone at a time.
+
+        Raises `Conflict`, and `InvalidInput` if a link or a special file is in the place of a file.
+        """
+        for path in (self._spool, self._file, self._lock):
+            resolve_inside(self._git_folder, path)
         self._spool.mkdir(parents=True, exist_ok=True)
         try:
-            async with AsyncFileLock(self.folder / "lock", timeout=LOCK_TIMEOUT_SECONDS):
+            async with AsyncFileLock(self._lock, timeout=LOCK_TIMEOUT_SECONDS):
                 yield self
         except Timeout:
             raise Conflict("another process announces from this clone: try again") from None
@@ -95,7 +114,7 @@ class AnnouncementLog:
             branches.pop(branch, None)
         else:
             branches[branch] = {"head": head.head} | ({"edits": head.edits} if head.edits else {})
-        _write_atomically(self._file, announced)
+        _write_json(self._file, announced)
 
     def _load(self) -> dict[str, dict[str, Any]]:
         try:
@@ -106,24 +125,27 @@ class AnnouncementLog:
 
     def spooled_files(self) -> list[Path]:
         """The spooled changes, the oldest first."""
-        return sorted(self._spool.glob("*.json"))
+        return sorted(
+            path for path in self._spool.glob("*.json") if path.is_file() and not path.is_symlink()
+        )
 
     def spool_change(self, document: JsonDocument) -> None:
         """Spools a change; of too many the oldest goes."""
         name = f"{time.time_ns():020}-{str(document.get('after'))[:12]}.json"
-        _write_atomically(self._spool / name, document)
+        _write_json(self._spool / name, document)
         for path in self.spooled_files()[:-MAX_SPOOLED]:
             path.unlink(missing_ok=True)
 
-    async def flush(self, send: SendChange, refused: list[RefusedChange]) -> None:
-        """Sends the queued changes in order, and records permanently rejected ones in `refused`.
+    async def flush(self, send: SendChange, refused: list[RefusedChange], hints: list[str]) -> None:
+        """Sends the queued changes in order.
 
-        Raises the first error after which the change may be sent again, with another key or later.
+        Records permanently rejected ones in `refused`, and what the gateway says in `hints`. Raises
+        the first error after which the change may be sent again, with another key or later.
         """
         for path in self.spooled_files():
             try:
                 document = json.loads(path.read_text())
-                await send(document)
+                hints += (await send(document)).hints
             except (ReverieError, ValueError) as error:
                 # A refused key does not mean that the change is refused.
                 codes = {getattr(error, "status", None), getattr(error, "code", None)}
@@ -141,21 +163,16 @@ async def announce(
     Raises the error if the gateway rejected the change.
     """
     document = change.model_dump(mode="json", exclude_defaults=True)
-    refused: list[RefusedChange] = []
+    refused, hints = list[RefusedChange](), list[str]()
     try:
-        await log.flush(send, refused)
-        is_duplicate = await send(document)
+        await log.flush(send, refused, hints)
+        receipt = await send(document)
     except Unavailable as error:
         log.spool_change(document)
-        return AnnouncementOutcome(change, "queued", str(error), tuple(refused))
-    return AnnouncementOutcome(
-        change, "duplicate" if is_duplicate else "announced", "", tuple(refused)
-    )
+        return AnnouncementOutcome(change, "queued", str(error), tuple(refused), tuple(hints))
+    state: Literal["announced", "duplicate"] = "duplicate" if receipt.is_duplicate else "announced"
+    return AnnouncementOutcome(change, state, "", tuple(refused), (*hints, *receipt.hints))
 
 
-def _write_atomically(path: Path, value: object) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(value))
-    temporary.replace(path)
+def _write_json(path: Path, value: object) -> None:
+    replace_atomically(path, json.dumps(value).encode())

@@ -15,7 +15,7 @@ from reverie.agent.git.diff import DiffEntry, parse_diff
 from reverie.agent.git.file_changes import build_file_changes
 from reverie.agent.git.merged_branches import LoggedCommit, find_merged_branches
 from reverie.agent.git.repository import UNSHALLOW_HINT, GitRepository
-from reverie.contracts.git import MAX_COMMITS, MAX_FILES, GitChange
+from reverie.contracts.git import MAX_COMMIT_BODY, MAX_COMMITS, MAX_FILES, MAX_SUBJECT, GitChange
 from reverie.domain.core.errors import Conflict
 from reverie.domain.staleness.grading import parse_reverted_commit
 
@@ -23,7 +23,6 @@ SEND_SOURCE_SETTING: Final = "reverie.source"
 """The setting of a clone that lets changed lines leave it: `git config reverie.source true`."""
 MAX_STEPS: Final = 200
 MAX_CHANGE_BYTES: Final = 16 * 1024 * 1024
-_MAX_SUBJECT_CHARS: Final = 2000
 _LOG_FORMAT: Final = "%H%x00%P%x00%cI%x00%s%x00%b%x01"
 
 JsonDocument = dict[str, Any]
@@ -157,8 +156,9 @@ def _parse_commit(fields: list[str]) -> LoggedCommit:
         sha,
         tuple(parents.split()),
         committed_at,
-        subject[:_MAX_SUBJECT_CHARS],
+        subject[:MAX_SUBJECT],
         parse_reverted_commit(body),
+        body.strip()[:MAX_COMMIT_BODY],
     )
 
 
@@ -265,6 +265,7 @@ def _encode_commit(commit: LoggedCommit, merged_at: str | None) -> JsonDocument:
     }
     optional = {
         "subject": commit.subject,
+        "body": commit.body,
         "parents": list(commit.parents),
         "reverts": commit.reverts,
     }

@@ -54,8 +54,10 @@ _INDENTED_EXTENSIONS: Final = {
     "pug",
     "coffee",
 }
-_DOUBLE_QUOTED: Final = r"\"(?:\\.|[^\"\\])*(?:\"|$)"
-_STRING: Final = _DOUBLE_QUOTED + r"|'(?:\\.|[^'\\])*(?:'|$)|`(?:\\.|[^`\\])*(?:`|$)"
+_DOUBLE_QUOTED: Final = r"\"(?>(?:\\(?s:.)|[^\"\\])*)(?:\"|\\?$)"
+_STRING: Final = (
+    _DOUBLE_QUOTED + r"|'(?>(?:\\(?s:.)|[^'\\])*)(?:'|\\?$)|`(?>(?:\\(?s:.)|[^`\\])*)(?:`|\\?$)"
+)
 _APOSTROPHE_EXTENSIONS: Final = {"rs", "lisp", "el", "clj", "cljs", "scm", "hs", "elm"}
 """Languages in which a quote may occur alone: only double quotes make a string."""
 
@@ -72,7 +74,7 @@ _DEFINITION_PATTERNS: Final = (
     re.compile(r"^([A-Z][A-Z0-9_]{2,})\s*(?::[^=]+)?=(?!=)"),
     re.compile(r"^\s*create\s+(?:or\s+replace\s+)?(?:unique\s+)?(?:table|function|view|index|type|"
                r"procedure|trigger)\s+(?:if\s+not\s+exists\s+)?([A-Za-z_][\w.]*)", re.IGNORECASE),
-    re.compile(r"^#{1,6}\s+(.+?)\s*#*$"),
+    re.compile(r"^#{1,6}\s++((?:[^\s#]++|#++(?!$)|\s++(?!#*+$))+)"),
 )  # fmt: skip
 _C_FUNCTION: Final = re.compile(r"(?:^|[\s*&:~])([A-Za-z_]\w*)\s*\([^;]*$")
 _HEADING: Final = _DEFINITION_PATTERNS[-1]

@@ -24,6 +24,7 @@ class LoggedCommit:
     committed_at: str
     subject: str
     reverts: str | None
+    body: str = ""
 
 
 def find_merged_branches(
@@ -105,7 +106,7 @@ def _is_contained(
 
 def _patch_ids_of(repo: GitRepository, commits: Sequence[str]) -> frozenset[str]:
     """Returns git's patch ids of each commit's change; they do not depend on line numbers."""
-    patches = repo.run("show", "--unified=0", "--no-ext-diff", "--format=commit %H", *commits, "--")
+    patches = repo.run("show", "--unified=0", "--format=commit %H", *commits, "--")
     return _compute_patch_ids(repo, patches)
 
 

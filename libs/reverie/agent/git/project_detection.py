@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 
+from reverie.contracts.project_file import (
+    UnusableProjectFile,
+    find_clone_root,
+    find_project_file,
+    read_project_file,
+)
+
+MAX_FILE_CHARS = 1_000_000
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class ProjectLocation:
+class DetectedProject:
     """The top folder of a clone (or the folder itself), its project and branch."""
 
     def __init__(self, root: str, project: str, branch: str | None) -> None:
@@ -20,20 +28,16 @@ class ProjectLocation:
 
 def detect_project(
     folder: str, override: str | None, environ: Mapping[str, str]
-) -> ProjectLocation:
+) -> DetectedProject:
     """Detects the project of a folder.
 
     Sources in this order: override, environment, `reverie.toml`, git config (`reverie.project`),
     repository name, folder name.
     """
-    root = _find_root(folder)
-    project = (
-        override
-        or environ.get("REVERIE_PROJECT")
-        or _project_from_toml(os.path.abspath(folder), root)
-    )
+    root = find_clone_root(folder)
+    project = override or environ.get("REVERIE_PROJECT") or _project_in_file(folder)
     if root is None:
-        return ProjectLocation(
+        return DetectedProject(
             folder, project or os.path.basename(folder.rstrip("/")) or "home", None
         )
     git_folder = _find_git_folder(root)
@@ -47,31 +51,15 @@ def detect_project(
         or settings.get("reverie.project")
         or _repository_name(settings.get("remote.origin.url", ""))
     )
-    return ProjectLocation(root, name or os.path.basename(root) or "home", _read_branch(git_folder))
+    return DetectedProject(root, name or os.path.basename(root) or "home", _read_branch(git_folder))
 
 
-def _project_from_toml(folder: str, root: str | None) -> str | None:
-    """The project that the nearest `reverie.toml` names, up to the top of the clone."""
-    text = _read_text(os.path.join(folder, "reverie.toml"))
-    if not text:
-        return None if root in {None, folder} else _project_from_toml(os.path.dirname(folder), root)
-    import tomllib
-
+def _project_in_file(folder: str) -> str | None:
+    """The project that the folder's `reverie.toml` names."""
     try:
-        project = tomllib.loads(text).get("project")
-    except tomllib.TOMLDecodeError:
+        return read_project_file(find_project_file(folder)).project
+    except UnusableProjectFile:
         return None
-    return str(project) if project else None
-
-
-def _find_root(folder: str) -> str | None:
-    directory = os.path.abspath(folder)
-    while not os.path.exists(os.path.join(directory, ".git")):
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return None
-        directory = parent
-    return directory
 
 
 def _find_git_folder(root: str) -> str:
@@ -107,8 +95,11 @@ def _repository_name(url: str) -> str:
 
 
 def _read_text(path: str) -> str:
+    """The beginning of a regular file: an unpacked archive may bring links to devices."""
     try:
+        if not os.path.isfile(path):
+            return ""
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
+            return file.read(MAX_FILE_CHARS).strip()
     except OSError:
         return ""

@@ -7,9 +7,20 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from reverie.agent.git.clone_config import (
+    ALLOWED_PROTOCOLS,
+    DIFF_COMMANDS,
+    DIFF_OPTIONS,
+    FIXED_VALUES,
+    PROGRAM_SETTINGS,
+    ConfigValue,
+    encode_config,
+    parse_overrides,
+)
 from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 
 GIT_TIMEOUT_SECONDS: Final = 300.0
@@ -22,7 +33,12 @@ _GIT_HOOK_VARIABLES: Final = (
     *("GIT_PREFIX", "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE"),
 )
 """Variables that git sets for its hooks. They are removed: the folder alone selects the clone."""
-_GIT_ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_GIT_ENVIRONMENT: Final = {
+    "GIT_ALLOW_PROTOCOL": ALLOWED_PROTOCOLS,
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
 _ATTRIBUTES_FILE: Final = Path(__file__).with_name("git_attributes.txt")
 
 
@@ -32,12 +48,24 @@ class GitRepository:
 
     root: Path
 
-    def run(self, *args: str, exit_codes: Sequence[int] = (0,), stdin: bytes = b"") -> bytes:
+    def run(
+        self,
+        *args: str,
+        exit_codes: Sequence[int] = (0,),
+        stdin: bytes = b"",
+        config: Sequence[ConfigValue] = (),
+    ) -> bytes:
         """Runs git with the given input and returns its output.
 
-        Raises `Conflict` with git's message, and `Unavailable` if git is missing.
+        No program runs that the clone's configuration names. Raises `Conflict` with git's message,
+        and `Unavailable` if git is missing.
         """
-        return _run_git(self.root, args, exit_codes, stdin)
+        return _run_git(self.root, args, exit_codes, stdin, (*self._config_overrides, *config))
+
+    @cached_property
+    def _config_overrides(self) -> list[ConfigValue]:
+        query = ("config", "-z", "--show-scope", "--get-regexp", PROGRAM_SETTINGS)
+        return parse_overrides(_run_git(self.root, query, (0, 1)))
 
     def run_text(self, *args: str) -> str:
         """Runs git and returns its output as text, without the last line end."""
@@ -142,15 +170,16 @@ class GitRepository:
         """
         if self.run("ls-files", "--unmerged"):
             return None
-        identity = ("-c", "user.name=reverie", "-c", "user.email=reverie@localhost")
-        return self.run_text(*identity, "stash", "create", "Uncommitted edits") or None
+        identity = (("user.name", "reverie"), ("user.email", "reverie@localhost"))
+        commit = self.run("stash", "create", "Uncommitted edits", config=identity)
+        return commit.decode().strip() or None
 
     def diff(self, old: str, new: str) -> bytes:
         """The changes between two trees: names, a NUL, hunks without context."""
         return self.run(
-            "-c", f"core.attributesFile={_ATTRIBUTES_FILE}", "diff-tree", "-r", "--raw", "-p", "-z",
-            "--unified=0", "-M", "-C", "-l2000", "--full-index", "--no-ext-diff",
-            "--no-textconv", "--no-color", old, new,
+            "diff-tree", "-r", "--raw", "-p", "-z", "--unified=0", "-M", "-C", "-l2000",
+            "--full-index", "--no-color", old, new,
+            config=(("core.attributesFile", str(_ATTRIBUTES_FILE)),),
         )  # fmt: skip
 
 
@@ -179,17 +208,24 @@ def open_repository(path: Path) -> GitRepository:
 
 
 def _run_git(
-    folder: Path, args: Sequence[str], exit_codes: Sequence[int], stdin: bytes = b""
+    folder: Path,
+    args: Sequence[str],
+    exit_codes: Sequence[int],
+    stdin: bytes = b"",
+    config: Sequence[ConfigValue] = (),
 ) -> bytes:
+    command, *rest = args
+    options = DIFF_OPTIONS if command in DIFF_COMMANDS else ()
     try:
         completed = subprocess.run(  # noqa: S603
-            ["git", *args],  # noqa: S607
+            ["git", command, *options, *rest],  # noqa: S607
             cwd=folder,
             capture_output=True,
             input=stdin,
             env={
                 **{k: v for k, v in os.environ.items() if k not in _GIT_HOOK_VARIABLES},
                 **_GIT_ENVIRONMENT,
+                **dict(encode_config((*FIXED_VALUES, *config), os.environ)),
             },
             timeout=GIT_TIMEOUT_SECONDS,
             check=False,

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.git.anchoring import build_anchor_updates, locate_when_learned
+from reverie.agent.git.announcement_log import ChangeReceipt
 from reverie.agent.git.announcements import announce_new_commits
 from reverie.agent.git.repository import GitRepository, open_repository
 from reverie.domain.access.scopes import slugify
@@ -40,14 +41,14 @@ def announce_clone(gateway: GatewayConnection, root: str, project: str) -> None:
         _anchor_memories(gateway, clone, project_slug)
 
 
-async def _send_change(gateway: GatewayConnection, document: dict[str, Any]) -> bool:
+async def _send_change(gateway: GatewayConnection, document: dict[str, Any]) -> ChangeReceipt:
     try:
         response = gateway.request("POST", "/v1/git/changes", document)
     except GatewayUnavailable as error:
         raise Unavailable("the gateway", str(error)) from error
     except CallRefused as error:
         raise _ChangeRefused(str(error), error.status) from error
-    return bool(response["duplicate"])
+    return ChangeReceipt(bool(response["duplicate"]))
 
 
 def _anchor_memories(gateway: GatewayConnection, clone: GitRepository, project: str) -> None:

@@ -14,6 +14,7 @@ import time
 from reverie.agent.gateway.discovery import locate_from_environment, resolve_home
 from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.hooks.delivery import (
+    confirm_delivery,
     deliver_pending,
     deliver_session,
     post_in_session,
@@ -21,6 +22,7 @@ from reverie.agent.hooks.delivery import (
     start_session,
 )
 from reverie.agent.hooks.session_state import HookSessionState, prune_sessions
+from reverie.domain.text.control_characters import strip_control_characters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_SECONDS = 3.0
 """Longest time that an agent waits for a hook."""
+ACTION_TIMEOUT_SECONDS = 0.15
+"""Longest time that the gateway has before an edit or a command, all its calls together."""
 BACKGROUND_TIMEOUT_SECONDS = 30.0
 """The timeout of calls in the background."""
+MAX_TIMEOUT_SECONDS = 600.0
 MAX_QUERY_CHARS = 8_000
 """The length of the user's message that is used to find memories."""
 TRANSCRIPT_AGENT = "claude-code"
@@ -39,6 +44,7 @@ PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
 TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
 MAX_WARNED_FILES = 200
+MAX_LATE = 20
 USAGE = """Usage: reverie hook EVENT [--project NAME] [--agent NAME] [--seconds N]
 
 Handle a hook event of a coding agent: read its JSON from standard input, and print context for
@@ -56,9 +62,14 @@ Exit codes: 0, also if Reverie does not run (turns are sent later); 1 wrong usag
 """
 
 
-def connect_gateway(environ: Mapping[str, str], timeout: float) -> GatewayConnection | None:
-    """Returns the gateway that a hook may call; None if there is none, or no key for it."""
-    location, ca = locate_from_environment(environ)
+def connect_gateway(
+    environ: Mapping[str, str], timeout: float, agent: str = "", project: str = ""
+) -> GatewayConnection | None:
+    """Returns the gateway that a hook may call; None if there is none, or no key for it.
+
+    `agent` and `project` are those that `reverie setup` made a key for.
+    """
+    location, ca = locate_from_environment(environ, agent, project)
     return GatewayConnection(location.url, location.key, timeout, ca) if location.key else None
 
 
@@ -74,13 +85,20 @@ class HookCall:
         self.state = HookSessionState(
             self.folder, agent, self.text_field("session_id") or "unnamed"
         )
-        self.gateway = connect_gateway(os.environ, self.timeout)
         self._project = options.get("project")
+        self.trace_id = ""
+        """The trace of the preflow whose memories are written out."""
+        self.gateway = connect_gateway(os.environ, self.timeout, agent, self._project or "")
 
     def text_field(self, name: str) -> str:
-        """A text field of the payload; empty if it is missing."""
+        """A text field of the payload; empty if it is missing.
+
+        NUL and lone surrogates, which no gateway and no file name takes, are replaced.
+        """
         value = self.payload.get(name)
-        return value if isinstance(value, str) else ""
+        if not isinstance(value, str):
+            return ""
+        return value.encode(errors="replace").decode().replace("\0", "\ufffd")
 
     def update_session_facts(self) -> None:
         """Records the project and the transcript of the session, if they are new."""
@@ -96,6 +114,7 @@ class HookCall:
                 "root": location.root,
                 "project": location.project,
                 "branch": location.branch,
+                "key_project": self._project,
             }
         if (
             self.state.agent == TRANSCRIPT_AGENT
@@ -109,8 +128,13 @@ class HookCall:
 
 def handle_session_start(hook: HookCall) -> str:
     """Starts or resumes the session, and returns its context."""
-    hook.state.save(ended=False, compacted=hook.text_field("source") == "compact", warned=[])
-    return str(start_session(hook.state, hook.gateway)["context"]) if hook.gateway else ""
+    compacted = hook.text_field("source") == "compact" or bool(hook.state.facts.get("compacted"))
+    hook.state.save(ended=False, compacted=compacted, warned=[])
+    if hook.gateway is None:
+        return ""
+    response = start_session(hook.state, hook.gateway, include_context=True, compacted=compacted)
+    hook.state.save(compacted=False)
+    return str(response["context"])
 
 
 def handle_user_prompt(hook: HookCall) -> str:
@@ -123,6 +147,7 @@ def handle_user_prompt(hook: HookCall) -> str:
     response = post_in_session(hook.state, hook.gateway, "/v1/preflow", body)
     if compacted and "session" not in response["degraded"]:
         hook.state.save(compacted=False)
+    hook.trace_id = str(response.get("trace_id") or "")
     return str(response["markdown"])
 
 
@@ -131,23 +156,47 @@ def is_command(prompt: str) -> bool:
     return prompt.startswith("/") and "/" not in prompt.split()[0][1:]
 
 
-def handle_edit(hook: HookCall) -> str:
-    """Returns the memories that an edit of the file affects, once for each file."""
+def handle_action(hook: HookCall) -> str:
+    """Returns failures, conventions and decisions about the file or command of a tool call."""
     arguments = hook.payload.get("tool_input")
-    path = (
-        next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
-        if isinstance(arguments, dict)
-        else ""
-    )
+    if hook.gateway is None or not isinstance(arguments, dict):
+        return ""
+    path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
+    command = "" if path else " ".join(str(arguments.get("command") or "").split())
+    if command:
+        return _ask_before(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
     facts = hook.state.facts
     file = os.path.relpath(os.path.join(hook.text_field("cwd"), str(path)), facts["root"])
-    if not path or hook.gateway is None or file.startswith("..") or file in facts.get("warned", ()):
+    if not path or file.startswith("..") or file in facts.get("warned", ()):
         return ""
-    from reverie.agent.hooks.impact_warning import build_impact_warning
-
-    block = build_impact_warning(hook.gateway, file, facts["project"])
+    block = _ask_before(hook, hook.gateway, "edit", file)
     hook.state.save(warned=[*facts.get("warned", ())[-MAX_WARNED_FILES:], file])
     return block
+
+
+def _ask_before(hook: HookCall, gateway: GatewayConnection, action: str, subject: str) -> str:
+    """The block for an action; a gateway that is not that fast is as good as none."""
+    import signal
+    from zlib import crc32
+
+    def give_up(*_: object) -> None:
+        raise GatewayUnavailable("the time before an action is over")
+
+    # The gateway may have recorded as given what came too late: it is asked for again.
+    key, late_keys = crc32(subject.encode()), hook.state.facts.get("late", [])
+    body = {"query": subject, "before": action, "include_seen": key in late_keys}
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, min(hook.timeout, ACTION_TIMEOUT_SECONDS))
+    try:
+        response = post_in_session(hook.state, gateway, "/v1/preflow", body)
+    except GatewayUnavailable:
+        hook.state.save(late=[*late_keys[-MAX_LATE:], key])
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if key in late_keys:
+        hook.state.save(late=[other for other in late_keys if other != key])
+    return str(response["markdown"])
 
 
 def handle_compact(hook: HookCall) -> str:
@@ -168,7 +217,8 @@ def handle_subagent_stop(hook: HookCall) -> str:
         kind = hook.text_field("agent_type") or "subagent"
         sub_agent = hook.text_field("agent_id") or os.path.basename(path)
         name = f"{hook.text_field('session_id')}/{sub_agent}"
-        facts = {name: hook.state.facts.get(name) for name in ("project", "branch", "root")}
+        names = ("project", "branch", "root", "key_project")
+        facts = {name: hook.state.facts.get(name) for name in names}
         hook.state = HookSessionState(hook.folder, f"{hook.state.agent}/sub/{kind}", name)
         hook.state.save(**facts, transcripts=[path], ended=True)
     return ""
@@ -183,7 +233,7 @@ def handle_session_end(hook: HookCall) -> str:
 EVENT_HANDLERS: dict[str, Callable[[HookCall], str]] = {
     "SessionStart": handle_session_start,
     "UserPromptSubmit": handle_user_prompt,
-    "PreToolUse": handle_edit,
+    "PreToolUse": handle_action,
     "PostToolUse": handle_nothing,
     "PreCompact": handle_compact,
     "SubagentStop": handle_subagent_stop,
@@ -219,7 +269,9 @@ def handle_event(
     except (GatewayUnavailable, CallRefused) as error:
         _log_debug(error)
         context = ""
-    if context:
+    if not context:
+        hook.trace_id = ""
+    else:
         specific = {"hookEventName": agent_event or event, "additionalContext": context}
         json.dump({"suppressOutput": True, "hookSpecificOutput": specific}, sys.stdout)
         sys.stdout.write("\n")
@@ -229,12 +281,20 @@ def handle_event(
 
 
 def _deliver_in_background(hook: HookCall) -> None:
-    gateway = connect_gateway(os.environ, BACKGROUND_TIMEOUT_SECONDS)
+    gateway = _connect_for_session(hook.state)
+    if gateway is not None and hook.trace_id:
+        confirm_delivery(gateway, hook.trace_id)
     if deliver_session(hook.state, gateway, _turn_from_event(hook)) and gateway is not None:
-        deliver_pending(hook.folder, gateway)
+        deliver_pending(hook.folder, _connect_for_session)
         if hook.event == "SessionStart":
             _announce_commits(gateway, hook.state.facts["root"], hook.state.facts["project"])
             prune_sessions(hook.folder)
+
+
+def _connect_for_session(state: HookSessionState) -> GatewayConnection | None:
+    """The gateway, with the key of the session's own agent and project."""
+    agent, project = state.agent.partition("/")[0], str(state.facts.get("key_project") or "")
+    return connect_gateway(os.environ, BACKGROUND_TIMEOUT_SECONDS, agent, project)
 
 
 def _announce_commits(gateway: GatewayConnection, root: str, project: str) -> None:
@@ -273,7 +333,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0 if arguments else 1
     event, options = resolve_event_name(arguments[0]), _parse_options(arguments[1:])
     if event is None or options is None:
-        sys.stderr.write(f"reverie: no such hook: {' '.join(arguments)}; see reverie hook --help\n")
+        wrong = strip_control_characters(" ".join(arguments))
+        sys.stderr.write(f"reverie: no such hook or option: {wrong}; see reverie hook --help\n")
         return 1
     try:
         payload = json.load(sys.stdin)
@@ -292,12 +353,22 @@ def _parse_options(arguments: Sequence[str]) -> dict[str, str] | None:
         if name not in {"--project", "--agent", "--seconds"}:
             return None
         options[name[2:]] = value
+    if "seconds" in options and not _is_duration(options["seconds"]):
+        return None
     return options if len(words) % 2 == 0 else None
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        return 0 < float(text) <= MAX_TIMEOUT_SECONDS
+    except ValueError:
+        return False
 
 
 def _log_debug(error: Exception) -> None:
     if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
-        sys.stderr.write(f"reverie hook: {type(error).__name__}: {error}\n")
+        reason = strip_control_characters(str(error))
+        sys.stderr.write(f"reverie hook: {type(error).__name__}: {reason}\n")
 
 
 if __name__ == "__main__":

@@ -43,12 +43,21 @@ def run_in_background(work: Callable[[], None]) -> None:
         os._exit(code)
 
 
-def start_session(state: HookSessionState, gateway: GatewayConnection) -> dict[str, Any]:
-    """Starts or resumes the session; the response contains its `context`."""
+def start_session(
+    state: HookSessionState,
+    gateway: GatewayConnection,
+    *,
+    include_context: bool = False,
+    compacted: bool = False,
+) -> dict[str, Any]:
+    """Starts or resumes the session; the response contains its `context`, if it is to be shown."""
     body = {
         "agent": state.agent,
         "external_id": state.external_id,
         "project": state.facts["project"],
+        "include_context": include_context,
+        "context_shown": include_context,
+        "compacted": compacted,
     }
     if branch := state.facts.get("branch"):
         body["branch"] = branch
@@ -81,6 +90,14 @@ def post_in_session(
     raise AssertionError
 
 
+def confirm_delivery(gateway: GatewayConnection, trace_id: str) -> None:
+    """Confirms that the agent was given what a preflow returned; not worth a second try."""
+    try:
+        gateway.request("POST", f"/v1/traces/{trace_id}/delivery")
+    except (CallRefused, GatewayUnavailable):
+        return
+
+
 def deliver_session(
     state: HookSessionState, gateway: GatewayConnection | None, turn: dict[str, Any] | None = None
 ) -> bool | None:
@@ -110,11 +127,13 @@ def deliver_session(
     return delivered
 
 
-def deliver_pending(folder: str, gateway: GatewayConnection) -> None:
-    """Sends the pending sessions while the gateway responds."""
+def deliver_pending(
+    folder: str, connect: Callable[[HookSessionState], GatewayConnection | None]
+) -> None:
+    """Sends the pending sessions while the gateway responds, each with its agent's key."""
     refused_count = 0
     for state in iter_pending_sessions(folder):
-        delivered = deliver_session(state, gateway)
+        delivered = deliver_session(state, connect(state))
         refused_count += delivered is False
         if delivered is None or refused_count == MAX_REFUSED_SESSIONS:
             return

@@ -11,6 +11,7 @@ import json
 import os
 import time
 
+# Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MAX_SESSIONS = 500
 """Number of sessions whose state is kept; beyond it the oldest is deleted."""
 MAX_AGE_SECONDS = 30 * 86400
+MAX_NAME_CHARS = 180
 
 
 class HookSessionState:
@@ -103,10 +105,15 @@ def prune_sessions(folder: str) -> None:
 
 def _encode_file_name(text: str) -> str:
     """Returns a file name that is safe and unique per text."""
-    return "".join(
+    name = "".join(
         char if (char.isascii() and char.isalnum()) or char == "-" else f"_{ord(char):x}_"
-        for char in text
-    )[-180:]
+        for char in text[:MAX_NAME_CHARS]
+    )
+    if len(text) <= MAX_NAME_CHARS and len(name) <= MAX_NAME_CHARS:
+        return name
+    from hashlib import sha256
+
+    return f"{name[: MAX_NAME_CHARS - 65]}.{sha256(text.encode(errors='replace')).hexdigest()}"
 
 
 def _list_names(folder: str, suffix: str) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reverie.agent.clone_paths import resolve_inside
 from reverie.agent.rules.block import normalize_line_ends, split_block
 from reverie.agent.setup.agents import CURSOR_RULE_FILE
 from reverie.agent.setup.config_edits import remove_block
@@ -42,14 +43,16 @@ _SKIPPED_FOLDERS: Final = {
     "venv",
     "__pycache__",
 }
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})\s+(.*)")
 _IMPORT: Final = re.compile(r"(?:^|(?<=\s))@([^\s`@,;:()\"']*[\w/])")
 _COMMAND_TITLE: Final = re.compile(
     r"\b(?:commands?|build|tests?|testing|run(?:ning)?|setup|install(?:ation)?|lint(?:ing)?|format"
     r"(?:ting)?|scripts?|usage|develop(?:ment)?|deploy(?:ment)?)\b",
     re.I,
 )
-_SHELL_FENCE: Final = re.compile(r"^\s*(?:`{3,}|~{3,})\s*(?:bash|sh|shell|zsh|console)\b", re.M)
+_SHELL_FENCE: Final = re.compile(
+    r"^[^\S\n]*+(?:`{3,}+|~{3,}+)\s*+(?:bash|sh|shell|zsh|console)\b", re.M
+)
 _PREFERENCE_TITLE: Final = re.compile(
     r"\b(?:preferences?|prefers?|preferred|tone|style of answers?)\b", re.I
 )
@@ -100,7 +103,9 @@ def iter_rule_files(root: Path) -> Iterator[Path]:
         yield from (folder / name for name in RULE_FILE_NAMES if name in names)
         if folder == root and (root / COPILOT_FILE).exists():
             yield root / COPILOT_FILE
-        yield from sorted((folder / ".cursor" / "rules").glob("**/*.mdc"))
+        cursor = folder / ".cursor"
+        if not cursor.is_symlink() and not (cursor / "rules").is_symlink():
+            yield from sorted((cursor / "rules").glob("**/*.mdc"))
 
 
 def is_rule_file(root: Path, path: Path) -> bool:
@@ -113,30 +118,14 @@ def is_rule_file(root: Path, path: Path) -> bool:
     return full.name in RULE_FILE_NAMES or name == COPILOT_FILE or is_cursor
 
 
-def resolve_inside(root: Path, path: Path) -> Path:
-    """Resolves a path inside the project.
-
-    Raises `InvalidInput` if it lies outside or passes through a symbolic link.
-    """
-    full = Path(os.path.normpath(root / path))
-    if not full.is_relative_to(root) or full == root:
-        raise InvalidInput("file", f"{path} lies outside of the project {root}")
-    parent = full
-    while parent != root:
-        if parent.is_symlink():
-            raise InvalidInput(
-                "file", f"{parent.relative_to(root)} is a link: name the file itself"
-            )
-        parent = parent.parent
-    return full
-
-
 def read_rule_file(path: Path) -> str:
     """Reads a file's text with its line ends unchanged.
 
     Raises `InvalidInput` if it is not a text file.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise InvalidInput("file", f"{path} is not a regular file")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InvalidInput("file", f"{path} holds more than {MAX_FILE_BYTES} bytes")
         return path.read_bytes().decode("utf-8")
@@ -243,8 +232,8 @@ def _split_front_matter(text: str) -> tuple[dict[str, str], str]:
     match = re.match(r"---\n(.*?)\n?---(?:\n|$)", text, re.S)
     if not match:
         return {}, text
-    pairs = re.findall(r"^(\w+):[ \t]*(.*?)[ \t]*$", match[1], re.M)
-    return {name: value.strip("\"'") for name, value in pairs}, text[match.end() :]
+    pairs = re.findall(r"^(\w+):(.*)$", match[1], re.M)
+    return {name: value.strip(" \t").strip("\"'") for name, value in pairs}, text[match.end() :]
 
 
 def _iter_sections(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
@@ -259,8 +248,8 @@ def _iter_sections(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
             lines.append(line)
             continue
         yield tuple(name for _, name in path), lines
-        depth = len(heading[1])
-        path = [*((level, name) for level, name in path if level < depth), (depth, heading[2])]
+        depth, title = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()
+        path = [*((level, name) for level, name in path if level < depth), (depth, title)]
         lines = []
     yield tuple(name for _, name in path), lines
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from reverie.agent.clone_paths import replace_atomically, resolve_inside
 from reverie.agent.rules.block import (
     RuleBlock,
     RuleItem,
@@ -22,7 +21,6 @@ from reverie.agent.rules.files import (
     RuleFileScan,
     RuleSection,
     read_rule_file,
-    resolve_inside,
     scan_rule_files,
 )
 from reverie.domain.core.errors import InvalidInput, ReverieError
@@ -99,7 +97,7 @@ class RuleSync:
         if metadata.get("hash") == section.content_hash:
             return False
         if (
-            metadata.get("written_hash") in {None, hash_text(memory["content"])}
+            metadata.get("written_hash") in (None, hash_text(memory["content"]))
             or self.prefer == "file"
         ):
             return True
@@ -265,12 +263,7 @@ def replace_file(path: Path, before: str, after: str) -> None:
         return
     if path.exists() and read_rule_file(path) != before:
         raise InvalidInput("file", f"{path} was just changed by another: run it again")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".reverie-", delete=False) as file:
-        file.write(after.encode())
-    os.chmod(file.name, mode)
-    os.replace(file.name, path)
+    replace_atomically(path, after.encode())
 
 
 def _memory_body(section: RuleSection, project: str) -> dict[str, Any]:

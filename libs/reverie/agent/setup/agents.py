@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from reverie.agent.setup.config_edits import (
     set_toml_table,
     set_yaml_value,
 )
+from reverie.domain.access.scopes import slugify
 
 INSTRUCTIONS: Final = """\
 ## Memory
@@ -58,7 +59,9 @@ _EDIT_TOOLS: Final = "Edit|MultiEdit|Write|NotebookEdit"
 class SetupTarget:
     """The target of a setup: the person's home, the project's folder and name.
 
-    `is_user_wide`: for all projects of the person. `command`: the command that starts Reverie.
+    `is_user_wide`: for all projects of the person. `command`: the command that starts Reverie, for
+    files of the person's home; a project's files are shared, so they name plain `reverie`. The
+    project becomes a slug, because its name comes with a clone and goes into shell commands.
     """
 
     home: Path
@@ -66,6 +69,15 @@ class SetupTarget:
     project: str | None
     is_user_wide: bool
     command: str = "reverie"
+    agent: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "project", slugify(self.project) if self.project else None)
+
+    @property
+    def root_command(self) -> str:
+        """The command for files below `root`."""
+        return self.command if self.is_user_wide else "reverie"
 
     @property
     def root(self) -> Path:
@@ -78,17 +90,21 @@ class SetupTarget:
     @property
     def mcp_args(self) -> list[str]:
         options = [] if self.is_user_wide or not self.project else ["--project", self.project]
-        return ["mcp", *options]
+        return [*self._shared_mcp_args, *options]
+
+    @property
+    def _shared_mcp_args(self) -> list[str]:
+        return ["mcp", *(["--agent", self.agent] if self.agent else [])]
 
     @property
     def mcp_server(self) -> dict[str, Any]:
         """The MCP server as most agents write it."""
-        return {"command": self.command, "args": self.mcp_args}
+        return {"command": self.root_command, "args": self.mcp_args}
 
     @property
     def shared_mcp_server(self) -> dict[str, Any]:
         """The MCP server for agents with a single configuration for all projects."""
-        return {"command": self.command, "args": ["mcp"]}
+        return {"command": self.command, "args": self._shared_mcp_args}
 
     @property
     def instructions(self) -> str:
@@ -100,8 +116,8 @@ class SetupTarget:
     def hook_command(self, event: str, agent: str | None = None) -> str:
         """The command line of a hook."""
         options = [] if self.is_user_wide or not self.project else ["--project", self.project]
-        arguments = [self.command, "hook", event, *(["--agent", agent] if agent else []), *options]
-        return shlex.join(arguments)
+        agent_options = ["--agent", agent] if agent else []
+        return shlex.join([self.root_command, "hook", event, *agent_options, *options])
 
 
 FileEdits = dict[Path, list[TextEdit]]
@@ -109,7 +125,7 @@ FileEdits = dict[Path, list[TextEdit]]
 
 def _plan_claude_code(target: SetupTarget) -> FileEdits:
     mcp = target.home / ".claude.json" if target.is_user_wide else target.folder / ".mcp.json"
-    tools = {"PreToolUse": _EDIT_TOOLS, "PostToolUse": f"{_EDIT_TOOLS}|Bash"}
+    tools = {"PreToolUse": f"{_EDIT_TOOLS}|Bash", "PostToolUse": f"{_EDIT_TOOLS}|Bash"}
     hooks = _build_hooks(target, [*CLAUDE_HOOK_EVENTS, "SessionEnd"], tools)
     return {
         mcp: [set_json_value(["mcpServers", "reverie"], {"type": "stdio", **target.mcp_server})],
@@ -195,7 +211,7 @@ def _plan_opencode(target: SetupTarget) -> FileEdits:
 
 def _set_local_server(target: SetupTarget) -> TextEdit:
     """The server as OpenCode and Kilo write it."""
-    command = [target.command, *target.mcp_args]
+    command = [target.root_command, *target.mcp_args]
     return set_json_value(
         ("mcp", "reverie"), {"type": "local", "command": command, "enabled": True}
     )
@@ -282,6 +298,15 @@ def _plan_aider(target: SetupTarget) -> FileEdits:
     }
 
 
+def plan_files(agent: str, target: SetupTarget) -> FileEdits:
+    """The files of an agent's setup, with the edits of each."""
+    return AGENTS[agent](replace(target, agent=agent))
+
+
+AGENTS_WITHOUT_KEY: Final = frozenset({"aider"})
+"""Agents that call no tools: the user's own commands run with the user's key."""
+AGENTS_OF_ALL_PROJECTS: Final = frozenset({"cline", "windsurf", "goose"})
+"""Agents with a single configuration of MCP servers, so their key is for all projects."""
 AGENTS: Final[Mapping[str, Callable[[SetupTarget], FileEdits]]] = {
     "claude-code": _plan_claude_code,
     "cursor": _plan_cursor,

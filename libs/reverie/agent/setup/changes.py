@@ -1,22 +1,23 @@
 """Plans, applies and undoes the file changes of an agent setup.
 
 Original contents are backed up, readable by their owner only, so that undo restores every byte. A
-file that was changed since the setup is not overwritten.
+file that was changed since the setup is neither overwritten nor removed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.setup.agents import AGENTS, SetupTarget
+from reverie.agent.clone_paths import replace_atomically, resolve_inside
+from reverie.agent.setup.agents import AGENTS, SetupTarget, plan_files
 from reverie.domain.core.errors import Conflict, InvalidInput, MalformedInput
 
 BACKUP_RETENTION_SECONDS = 30 * 86_400
@@ -43,6 +44,14 @@ class SetupChange:
         )
 
 
+@dataclass(frozen=True)
+class UndoPlan:
+    """The changes that undo a setup, and the files that somebody edited since: those stay."""
+
+    changes: list[SetupChange]
+    edited: list[Path]
+
+
 def require_known_agent(agent: str) -> None:
     """Raises `InvalidInput` for an agent that nobody knows."""
     if agent not in AGENTS:
@@ -52,11 +61,12 @@ def require_known_agent(agent: str) -> None:
 def plan_setup(agent: str, target: SetupTarget) -> list[SetupChange]:
     """Plans the changes of an agent's setup; files that already contain it are left out.
 
-    Raises `MalformedInput` for a file that cannot be read.
+    Raises `MalformedInput` for a file that cannot be read, and `InvalidInput` for one of the
+    project that is reached through a link.
     """
     changes = []
-    for path, edits in AGENTS[agent](target).items():
-        before = path.read_bytes() if path.exists() else None
+    for path, edits in plan_files(agent, target).items():
+        before = _read_current(target, path)
         try:
             text = (before or b"").decode()
             for edit in edits:
@@ -74,12 +84,16 @@ def apply_setup(
 ) -> None:
     """Writes the changes; what was there the first time is kept in the folder `backup_folder`.
 
-    Of a file that several agents read each keeps the same.
+    Of a file that several agents read each keeps the same. Raises `Conflict` if somebody edited a
+    file since the plan; then nothing is written.
     """
+    _require_unedited(target, changes)
     prune_backups(backup_folder)
     changed = {change.path: change for change in changes}
-    for path in AGENTS[agent](target):
-        current = path.read_bytes() if path.exists() else None
+    files = plan_files(agent, target)
+    folders = _created_folders(files, backup_folder)
+    for path in files:
+        current = _read_current(target, path)
         change = changed.get(path)
         before, after = (change.before, change.after) if change else (current, current)
         originals = _original_contents(backup_folder, path, before)
@@ -90,46 +104,90 @@ def apply_setup(
             "path": str(path),
             "before": next(iter(originals.values())) if originals else _decode_text(before),
             "after": hashlib.sha256(after).hexdigest(),
+            "folders": folders[path],
         }
         for backup_path in {_backup_path(backup_folder, agent, target, path), *originals}:
-            _write_atomically(backup_path, json.dumps(backup).encode(), 0o600)
+            replace_atomically(backup_path, json.dumps(backup).encode(), 0o600)
         if change:
-            _write_atomically(path, after)
+            replace_atomically(_resolve(target, path), after)
 
 
-def plan_undo(agent: str, target: SetupTarget, backup_folder: Path) -> list[SetupChange]:
-    """Plans the removal of a setup; what another agent reads too stays unchanged.
-
-    Raises `Conflict` if a file was changed since.
-    """
-    changes = []
-    for path in AGENTS[agent](target):
+def plan_undo(agent: str, target: SetupTarget, backup_folder: Path) -> UndoPlan:
+    """Plans the removal of a setup; what another agent reads too stays unchanged."""
+    plan = UndoPlan([], [])
+    for path in plan_files(agent, target):
         backup = _read_backup(_backup_path(backup_folder, agent, target, path))
         if backup is None:
             continue
-        current = path.read_bytes() if path.exists() else None
+        try:
+            current = _read_current(target, path)
+        except InvalidInput:
+            plan.edited.append(path)
+            continue
         before = None if backup["before"] is None else backup["before"].encode()
         if current not in (None, before) and not _is_unchanged(backup, current):
-            raise Conflict(f"{path} was changed since `reverie setup`: take it out by hand")
+            plan.edited.append(path)
+            continue
         is_shared = current is None or len(_original_contents(backup_folder, path, current)) > 1
-        changes.append(SetupChange(path, current, current if is_shared else before))
-    return changes
+        plan.changes.append(SetupChange(path, current, current if is_shared else before))
+    return plan
 
 
 def apply_undo(
     agent: str, target: SetupTarget, changes: list[SetupChange], backup_folder: Path
 ) -> None:
-    """Writes what was there before the setup."""
+    """Writes what was there before the setup, and removes the folders that the setup made.
+
+    Raises `Conflict` if somebody edited a file since the plan; then nothing is written.
+    """
+    _require_unedited(target, changes)
+    folders: set[Path] = set()
     for change in changes:
+        backup_path = _backup_path(backup_folder, agent, target, change.path)
+        backup = _read_backup(backup_path) or {}
+        folders |= {Path(folder) for folder in backup.get("folders", ())}
         if change.after is None:
-            change.path.unlink(missing_ok=True)
-            with suppress(OSError):
-                # The setup made the agent's folder, if nothing else is in it.
-                change.path.parent.rmdir()
+            _resolve(target, change.path).unlink(missing_ok=True)
         elif change.after != change.before:
-            _write_atomically(change.path, change.after)
-        _backup_path(backup_folder, agent, target, change.path).unlink(missing_ok=True)
+            replace_atomically(_resolve(target, change.path), change.after)
+        backup_path.unlink(missing_ok=True)
+    for folder in sorted(folders, reverse=True):
+        with suppress(OSError):
+            folder.rmdir()
     prune_backups(backup_folder)
+
+
+def _require_unedited(target: SetupTarget, changes: Iterable[SetupChange]) -> None:
+    for change in changes:
+        if _read_current(target, change.path) not in (change.before, change.after):
+            raise Conflict(f"{change.path} was edited meanwhile: nothing was written; try again")
+
+
+def _resolve(target: SetupTarget, path: Path) -> Path:
+    """The file to read or write. A link of the person's own home is followed, one of a clone never.
+
+    Raises `InvalidInput` for a link of a clone.
+    """
+    if not target.is_user_wide and path.is_relative_to(target.folder):
+        return resolve_inside(target.folder, path)
+    return path.resolve()
+
+
+def _read_current(target: SetupTarget, path: Path) -> bytes | None:
+    path = _resolve(target, path)
+    return path.read_bytes() if path.exists() else None
+
+
+def _created_folders(files: Iterable[Path], backup_folder: Path) -> dict[Path, list[str]]:
+    """The folders above each file that are missing, or that an earlier setup made."""
+    backups = [_read_backup(backup_path) for backup_path in backup_folder.glob("*.json")]
+    earlier = {folder for backup in backups if backup for folder in backup["folders"]}
+    return {
+        path: [
+            str(folder) for folder in path.parents if str(folder) in earlier or not folder.exists()
+        ]
+        for path in files
+    }
 
 
 def prune_backups(backup_folder: Path) -> None:
@@ -176,22 +234,9 @@ def _backup_path(backup_folder: Path, agent: str, target: SetupTarget, path: Pat
 def _read_backup(path: Path) -> dict[str, Any] | None:
     try:
         backup: dict[str, Any] = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+        return backup if isinstance(backup["folders"], list) else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-    return backup
-
-
-def _write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Replaces a file at once, with the mode it has; a link stays a link."""
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if mode is None:
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    temporary.chmod(mode)
-    temporary.replace(path)
 
 
 def _decode_text(data: bytes | None) -> str | None:

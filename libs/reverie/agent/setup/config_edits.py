@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from reverie.agent.setup import jsonc as jsonc
@@ -15,7 +15,9 @@ TextEdit: TypeAlias = Callable[[str], str]
 
 BEGIN_MARK: Final = "<!-- reverie:setup -->"
 END_MARK: Final = "<!-- /reverie:setup -->"
-_BLOCK: Final = re.compile(rf"{re.escape(BEGIN_MARK)}.*?{re.escape(END_MARK)}", re.S)
+_BLOCK: Final = re.compile(
+    rf"{re.escape(BEGIN_MARK)}(?:(?!{re.escape(BEGIN_MARK)}).)*?{re.escape(END_MARK)}", re.S
+)
 
 
 def set_json_value(path: Sequence[str], value: Any) -> TextEdit:
@@ -49,7 +51,10 @@ def _is_own_group(group: Any) -> bool:
 
 
 def set_toml_table(path: Sequence[str], values: Mapping[str, Any]) -> TextEdit:
-    """Sets the values of one table of a TOML file."""
+    """Sets one table of a TOML file; other values in it are removed.
+
+    A clone may bring the table along, with an environment that sends the key elsewhere.
+    """
 
     def edit(text: str) -> str:
         import tomlkit
@@ -64,6 +69,10 @@ def set_toml_table(path: Sequence[str], values: Mapping[str, Any]) -> TextEdit:
             if name not in table:
                 table[name] = tomlkit.table(is_super_table=depth < len(path) - 1)
             table = table[name]
+            if not isinstance(table, MutableMapping):
+                raise MalformedInput(f"has a value at {name}, not a table")
+        for name in [name for name in table if name not in values]:
+            del table[name]
         for name, value in values.items():
             if table.get(name) != value:
                 table[name] = value

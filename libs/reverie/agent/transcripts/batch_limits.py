@@ -1,4 +1,4 @@
-"""Limits on the number and size of turns in one request."""
+"""Limits on the lines of a transcript, and on the turns in one request."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+MAX_LINE_BYTES = 16_000_000
+"""A longer line of a transcript is not read."""
 MAX_BATCH_TURNS = 200
 MAX_BATCH_BYTES = 600_000
 """Limit for text encoded as JSON: many scripts need six bytes per character."""

@@ -21,11 +21,9 @@ from reverie.agent.transcripts.turns import (
 )
 
 MAX_TOOL_BYTES: Final = 12_000
-_INJECTED_TAGS: Final = re.compile(
+_INJECTED_TAG: Final = re.compile(
     r"<(system-reminder|command-name|command-message|command-args|command-contents"
     r"|local-command-stdout|local-command-stderr|local-command-caveat|user-prompt-submit-hook)>"
-    r".*?</\1>\s*",
-    re.S,
 )
 _INJECTED_PREFIXES: Final = (
     "Caveat: The messages below were generated",
@@ -77,7 +75,7 @@ class ClaudeCodeParser:
         at, is_sidechain = parse_timestamp(entry.get("timestamp")), bool(entry.get("isSidechain"))
         turns = []
         text = "\n\n".join(str(block["text"]) for block in blocks if _is_text_block(block))
-        text = _INJECTED_TAGS.sub("", text).strip()
+        text = _remove_injected(text).strip()
         if text and isinstance(entry.get("uuid"), str) and not text.startswith(_INJECTED_PREFIXES):
             role: TurnRole = "user" if entry["type"] == "user" and not is_sidechain else "assistant"
             turns.append(ParsedTurn(entry["uuid"], role, text, at, sidechain=is_sidechain))
@@ -140,3 +138,23 @@ def parse_timestamp(value: object) -> datetime | None:
     except ValueError:
         return None
     return parsed if parsed.tzinfo else None
+
+
+def _remove_injected(text: str) -> str:
+    """The text without what the program put into it.
+
+    A tag that is never closed is looked for once, so that many of them take linear time.
+    """
+    parts, position, unclosed = list[str](), 0, set[str]()
+    for match in _INJECTED_TAG.finditer(text):
+        name = match[1]
+        if match.start() < position or name in unclosed:
+            continue
+        end = text.find(f"</{name}>", match.end())
+        if end < 0:
+            unclosed.add(name)
+            continue
+        parts.append(text[position : match.start()])
+        position = end + len(f"</{name}>")
+        position += len(text[position:]) - len(text[position:].lstrip())
+    return "".join([*parts, text[position:]])

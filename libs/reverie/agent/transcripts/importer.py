@@ -70,7 +70,7 @@ class _OpenSession:
 
 
 class TranscriptImporter:
-    """One run over many files. With no `ask` nothing is sent: turns are only counted."""
+    """One run over many files. Without `post` nothing is sent: turns are only counted."""
 
     def __init__(
         self, post: PostToGateway | None, project: str | None = None, end_sessions: bool = True

@@ -25,14 +25,14 @@ _HEADER = re.compile(
     r"_\*\*(?P<role>User|Agent)(?P<side> - sidechain)?"
     r"(?: \((?:(?P<model>[^()\s]+) )??(?P<at>[^()]*)\))?\*\*_\s*"
 )
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)")
 _TOOL = re.compile(r"<tool-use(?P<attributes>[^>]*)><details>\s*")
 _ATTRIBUTE = re.compile(r'data-tool-(type|name)="([^"]*)"')
 _START_THINK = "<think><details>"
 _END_TOOL = "</details></tool-use>"
 _END_THINK = "</details></think>"
-_SUMMARY = re.compile(r"<summary>[^\n]*</summary>")
-_SESSION = re.compile(r"<!--\s*(?:.*\s)?Session\s+(\S+)\s+\(([^)]*)\)\s*-->")
+_SUMMARY = re.compile(r"<summary>(?:(?!<summary>)[^\n])*</summary>")
+_SESSION = re.compile(r"<!--(?:.*\s)?Session\s++(\S++)\s++\(([^()]*+)\)\s*+-->")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any, Final
 
+from reverie.agent.transcripts.batch_limits import MAX_LINE_BYTES
 from reverie.agent.transcripts.claude_code import ClaudeCodeParser
 from reverie.agent.transcripts.turns import ParsedTurn, truncate_middle
 
@@ -41,6 +42,8 @@ def read_new_turns(path: str, cursor: int) -> tuple[list[ParsedTurn], int, bool]
 
     A call that still waits for its result is read again the next time.
     """
+    if not os.path.isfile(path):
+        return [], cursor, False
     size = os.path.getsize(path)
     cursor = cursor if cursor <= size else 0
     parser, position = ClaudeCodeParser(), cursor
@@ -49,7 +52,8 @@ def read_new_turns(path: str, cursor: int) -> tuple[list[ParsedTurn], int, bool]
     with open(path, "rb") as file:
         file.seek(cursor)
         while position - cursor < MAX_READ_BYTES and (line := file.readline()).endswith(b"\n"):
-            turns += parser.parse_line(line.decode("utf-8", "replace"))
+            if len(line) <= MAX_LINE_BYTES:
+                turns += parser.parse_line(line.decode("utf-8", "replace"))
             call_positions = {
                 call: call_positions.get(call, position) for call in parser.pending_calls
             }

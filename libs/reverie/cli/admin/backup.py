@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reverie.cli.app.options import CommonOptions, common_options, yes_option
-from reverie.cli.app.output import err
+from reverie.cli.app.output import confirm, err, plural
 from reverie.domain.core.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -40,22 +40,26 @@ def backup(options: CommonOptions, folder: str) -> None:
         resolve_bus_url,
         resolve_database_url,
     )
-    from reverie.embedded.binaries import find_postgres_bin
+    from reverie.embedded.binaries import find_postgres_client
     from reverie.runtime.http.health import package_version
     from reverie.store.db.dump import dump
+    from reverie.store.db.server_admin import load_server_facts
 
     settings, root = options.settings(), Path(folder).expanduser().absolute()
-    if root.exists() and any(root.iterdir()):
+    if root.exists() and any(path.name != STREAMS_FOLDER for path in root.iterdir()):
         raise InvalidInput("folder", f"{root} is not empty: give a new folder")
+    # A folder that cannot be written is told before the servers are asked.
     (root / STREAMS_FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
     root.chmod(0o700)
+    database = resolve_database_url(settings)
+    programs = find_postgres_client(load_server_facts(database).version, settings.postgres_bin)
     # The streams are saved first: the database then contains what their messages refer to.
     message_counts = asyncio.run(
         backup_streams(
             resolve_bus_url(settings), root / STREAMS_FOLDER, build_bus_credentials(settings)
         )
     )
-    dump(resolve_database_url(settings), find_postgres_bin(settings.postgres_bin), root / DUMP_FILE)
+    dump(database, programs, root / DUMP_FILE)
     manifest = {
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": package_version(),
@@ -63,7 +67,8 @@ def backup(options: CommonOptions, folder: str) -> None:
         "messages": message_counts,
     }
     (root / MANIFEST_FILE).write_text(dumps(manifest, indent=2) + "\n")
-    summary = f"{root}: {manifest['bytes']} bytes, {sum(message_counts.values())} messages"
+    size = plural((root / DUMP_FILE).stat().st_size, "byte")
+    summary = f"{root}: {size}, {plural(sum(message_counts.values()), 'message')}"
     options.print_result({"folder": str(root), **manifest}, summary)
 
 
@@ -84,25 +89,29 @@ def restore(options: CommonOptions, folder: str, yes: bool) -> None:
 
     from reverie.bus.stream_backup import restore_streams
     from reverie.cli.app.operator_access import build_bus_credentials
-    from reverie.embedded.binaries import find_postgres_bin
+    from reverie.embedded.binaries import find_postgres_client
     from reverie.store.db.dump import restore as restore_dump
+    from reverie.store.db.server_admin import load_server_facts
 
     settings, root = options.settings(), Path(folder).expanduser().absolute()
     if not (root / DUMP_FILE).exists() or not (root / MANIFEST_FILE).exists():
         raise InvalidInput("folder", f"{root} is not a complete backup")
-    if not yes and not click.confirm(f"Replace all memories of {settings.home}?", err=True):
+    if not yes and not confirm(f"Replace all memories of {settings.home}?", abort=False):
         raise click.exceptions.Exit(1)
     with _open_servers(settings) as (database, bus):
-        applied = restore_dump(database, find_postgres_bin(settings.postgres_bin), root / DUMP_FILE)
+        version = load_server_facts(database).version
+        programs = find_postgres_client(version, settings.postgres_bin)
+        applied = restore_dump(database, programs, root / DUMP_FILE)
         message_counts = asyncio.run(
             restore_streams(bus, root / STREAMS_FOLDER, build_bus_credentials(settings))
         )
     options.print_result(
         {"folder": str(root), "applied": applied, "messages": message_counts},
-        f"restored from {root}: {sum(message_counts.values())} messages",
+        f"restored from {root}: {plural(sum(message_counts.values()), 'message')}",
     )
     if not options.json:
-        err().print("Start the services again with `reverie up`.")
+        how = "" if settings.database_url else " with `reverie up`"
+        err().print(f"Start the services again{how}.")
 
 
 @contextmanager

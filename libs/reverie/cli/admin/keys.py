@@ -153,14 +153,24 @@ def revoke(options: CommonOptions, key_id: str) -> None:
 def rotate(options: CommonOptions, key_id: str, overlap: str) -> None:
     """Replace the text of a key. The new text is shown only once.
 
+    If the old text is the one that the home folder stores for the commands of
+    this machine, the new one replaces it there.
+
     Example: reverie key rotate 3fb2a91c04d7 --overlap 24h
 
     Exit codes: 0 ok, 4 no such key, 6 it was revoked; for the others see `reverie --help`.
     """
-    from reverie.store.platform.api_keys import rotate_key
+    from reverie.embedded.backends import API_KEY_SECRET
+    from reverie.embedded.home import existing_home, read_secret, write_secret
+    from reverie.store.platform.api_keys import find_key, find_key_id, rotate_key
 
-    seconds = parse_duration("--overlap", overlap)
-    text = rotate_key(resolve_database_url(options.settings()), key_id, seconds)
+    seconds, settings = parse_duration("--overlap", overlap), options.settings()
+    url, home = resolve_database_url(settings), existing_home(settings.home)
+    stored = read_secret(home, API_KEY_SECRET) if home else None
+    is_stored = stored is not None and find_key(url, key_id).id == find_key_id(url, stored)
+    text = rotate_key(url, key_id, seconds)
+    if home and is_stored:
+        write_secret(home, API_KEY_SECRET, text)
     options.print_result({"key": text, "overlap_seconds": seconds}, text)
 
 

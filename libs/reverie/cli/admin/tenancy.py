@@ -26,7 +26,7 @@ from reverie.cli.app.options import (
     tenant_option,
     yes_option,
 )
-from reverie.cli.app.output import build_table, err
+from reverie.cli.app.output import build_table, confirm, err
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def _delete_rows(
 
 def _confirm_deletion(subject: str, yes: bool) -> None:
     if not yes:
-        click.confirm(f"Delete {subject} for good?", abort=True, err=True)
+        confirm(f"Delete {subject} for good?")
 
 
 def _print_deletions(options: CommonOptions, rows: Counter[str], messages: Counter[str]) -> None:

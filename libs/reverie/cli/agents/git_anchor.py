@@ -16,7 +16,7 @@ from reverie.cli.app.options import (
     dry_run_option,
     folder_option,
 )
-from reverie.cli.app.output import short_id
+from reverie.cli.app.output import plural, short_id
 
 if TYPE_CHECKING:
     from reverie.agent.git.repository import GitRepository
@@ -68,12 +68,13 @@ def anchor(options: CommonOptions, project: str | None, repo: Path, dry_run: boo
 def resolve_project(clone: GitRepository, explicit: str | None) -> str:
     """The given project, else that of `reverie.toml` or of git's configuration, else the
     repository's name."""
-    from reverie.cli.app.gateway_discovery import read_project_name
     from reverie.domain.access.scopes import slugify
+    from reverie.runtime.settings.project_file import load_project_file
 
     bare = clone.root.name.removesuffix(".git")
     repository = bare if bare != clone.root.name else clone.remote_name or bare
-    name = explicit or read_project_name(clone.root) or clone.config_value("reverie.project")
+    named = explicit or load_project_file(clone.root).project
+    name = named or clone.config_value("reverie.project")
     return slugify(name or repository.rpartition("/")[2])
 
 
@@ -127,6 +128,6 @@ def _format_anchors(results: list[dict[str, Any]]) -> Iterator[str]:
     whole_files = sum(bool(result["files"]) for result in results) - len(exact)
     unanchored = len(results) - len(exact) - whole_files
     yield (
-        f"{len(exact)} memories belong to lines, {whole_files} to a whole file, "
-        f"{unanchored} to no file of the clone."
+        f"Of {plural(len(results), 'memory')}, lines hold {len(exact)}, whole files {whole_files}, "
+        f"and no file of the clone {unanchored}."
     )

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reverie.cli.agents.git_anchor import anchor, clone_options, resolve_project
+from reverie.cli.agents.git_backfill import backfill
+from reverie.cli.agents.git_sender import send_with_client
 from reverie.cli.app.errors import EXIT_CODES_HELP, NOT_RUNNING
-from reverie.cli.app.gateway_client import open_client
 from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
-from reverie.cli.app.output import err, plural
-from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
+from reverie.cli.app.output import err, plural, print_warnings
+from reverie.domain.core.errors import InvalidInput, ReverieError
 
 if TYPE_CHECKING:
     from reverie.agent.git.announcement_log import AnnouncementOutcome, SendChange
     from reverie.agent.git.change_builder import CommitRange
     from reverie.agent.git.repository import GitRepository
     from reverie.contracts.git import GitChange
-    from reverie.runtime.settings.settings import Settings
-
-T = TypeVar("T")
 
 app = click.Group(
     "git", help="Announce commits, so that outdated memories are found.", epilog=EXIT_CODES_HELP
@@ -86,7 +84,7 @@ def announce_changes(
             return await announce_new_commits(clone, name, send)
         return [await announce_push(clone, name, ends, send)]
 
-    outcomes = asyncio.run(_with_sender(options.settings(), work))
+    outcomes = asyncio.run(send_with_client(options.settings(), work))
     _print_outcomes(options, outcomes)
     if not outcomes and not options.json:
         err().print("Nothing new to announce; later commits will be announced.", markup=False)
@@ -95,6 +93,7 @@ def announce_changes(
 
 
 app.add_command(anchor)
+app.add_command(backfill)
 
 
 @app.command("watch")
@@ -148,7 +147,7 @@ def watch_commits(
                 return
 
     with suppress(KeyboardInterrupt):
-        asyncio.run(_with_sender(options.settings(), work))
+        asyncio.run(send_with_client(options.settings(), work))
 
 
 def _resolve_ends(
@@ -166,31 +165,13 @@ def _resolve_ends(
     return None
 
 
-async def _with_sender(settings: Settings, work: Callable[[SendChange], Awaitable[T]]) -> T:
-    """Runs `work` with a function that sends changes to the configured gateway."""
-    from reverie.client import ApiError
-
-    async with open_client(settings, "reverie-git") as client:
-
-        async def send(document: dict[str, Any]) -> bool:
-            try:
-                response = await client.call("POST", "/v1/git/changes", body=document)
-            except ApiError as error:
-                if error.status in {429, 502, 503, 504}:
-                    raise Unavailable("the gateway", str(error)) from error
-                raise
-            return bool(response.body["duplicate"])
-
-        return await work(send)
-
-
 def _format_plan(change: GitChange) -> Iterator[str]:
     yield _headline(change)
     for commit in change.commits:
         yield f"  {commit.sha[:9]} {commit.subject}"
     for file in change.files:
         renamed_from = f" from {file.old_path}" if file.old_path else ""
-        lines = f", {len(file.hunks)} hunks" if file.hunks else ""
+        lines = f", {plural(len(file.hunks), 'hunk')}" if file.hunks else ""
         yield f"  {file.status:9} {file.path}{renamed_from}{lines}"
 
 
@@ -206,6 +187,8 @@ def _print_outcomes(options: CommonOptions, outcomes: Sequence[AnnouncementOutco
     documents = [_outcome_document(outcome) for outcome in outcomes]
     lines = (f"{outcome.state:9} {_headline(outcome.change)}" for outcome in outcomes)
     options.print_result(documents, *lines)
+    if not options.json:
+        print_warnings([hint for outcome in outcomes for hint in outcome.hints])
     for outcome in () if options.json else outcomes:
         for refusal in outcome.refused:
             err().print(f"reverie: {refusal.after} was refused: {refusal.reason}", markup=False)
@@ -226,5 +209,6 @@ def _outcome_document(outcome: AnnouncementOutcome) -> dict[str, Any]:
         "commits": len(change.commits),
         "files": len(change.files),
         "reason": outcome.reason or None,
+        "hints": list(outcome.hints),
         "rejected": [vars(refusal) for refusal in outcome.refused],
     }

@@ -15,7 +15,7 @@ from reverie.cli.app.options import (
     folder_option,
     yes_option,
 )
-from reverie.cli.app.output import err, print_plain, print_warnings
+from reverie.cli.app.output import confirm, err, plural, print_plain, print_warnings
 from reverie.domain.core.errors import Conflict, Misconfigured
 
 
@@ -47,23 +47,24 @@ def init(
 
     Example: reverie init shop --import-files --agent claude-code
     """
+    from reverie.agent.clone_paths import replace_atomically, resolve_inside
     from reverie.agent.git.project_detection import detect_project
     from reverie.cli.agents.setup import set_up_agent
-    from reverie.cli.app.gateway_discovery import read_project_name
     from reverie.domain.access.scopes import slugify
-    from reverie.runtime.settings.project_file import find_project_file
+    from reverie.runtime.settings.project_file import load_project_file
 
-    file = find_project_file(folder)
-    existing = read_project_name(folder)
+    project_file = load_project_file(folder)
+    file, existing = Path(project_file.path), project_file.project
     project = slugify(
         name or existing or detect_project(str(file.parent), None, os.environ).project
     )
-    if existing and slugify(existing) != project:
+    if existing and existing != project:
         raise Conflict(f"{file} already names the project {existing}")
     if not existing:
         try:
+            file = resolve_inside(file.parent, file)
             rest = file.read_text("utf-8") if file.exists() else ""
-            file.write_text(f'project = "{project}"\n{rest}', "utf-8")
+            replace_atomically(file, f'project = "{project}"\n{rest}'.encode())
         except OSError as error:
             raise Misconfigured(str(file), f"cannot be written: {error.strerror}") from None
     interactive = sys.stdin.isatty() and not yes and not options.json
@@ -78,7 +79,7 @@ def init(
         result["remembered"] = sum(step.action == "remembered" for step in steps)
         result["rejected"] = [f"{step.file}: {step.reason}" for step in refused]
         if not options.json:
-            print_plain(f"stored {result['remembered']} sections of rule files")
+            print_plain(f"stored {plural(result['remembered'], 'section')} of rule files")
             print_warnings(result["rejected"])
     options.print_result(result)
     if not agent and interactive:
@@ -98,8 +99,7 @@ def _should_import_files(requested: bool | None, folder: Path, interactive: bool
     if not names or requested is not None:
         return bool(names and requested)
     if interactive:
-        return click.confirm(
-            f"Store the sections of {', '.join(names)} as memories?", default=True, err=True
-        )
+        question = f"Store the sections of {', '.join(names)} as memories?"
+        return confirm(question, default=True, abort=False)
     err().print(f"`reverie init --import-files` imports {', '.join(names)}.", style="dim")
     return False

@@ -28,6 +28,7 @@ STARTUP_DELAY = 0.1
     "--project",
     help="The project of calls that name none; default: from reverie.toml.",
 )
+@click.option("--agent", help="The agent, whose key `reverie setup` made; default: the first key.")
 @click.option(
     "--profile",
     type=click.Choice(["full", "minimal"]),
@@ -36,12 +37,18 @@ STARTUP_DELAY = 0.1
 )
 @home_option
 @set_option
-def mcp(project: str | None, profile: str, home: Path | None, sets: tuple[str, ...]) -> None:
+def mcp(
+    project: str | None,
+    agent: str | None,
+    profile: str,
+    home: Path | None,
+    sets: tuple[str, ...],
+) -> None:
     """Run the MCP server on standard input and output.
 
     A coding agent starts this command. It connects to REVERIE_GATEWAY_URL or
-    to the gateway of this machine, with the configured key or the key in the
-    home folder. If no gateway runs, it starts `reverie up`, unless
+    to the gateway of this machine, with the configured key, else the agent's
+    key or the first key in the home folder. If no gateway runs, it starts `reverie up`, unless
     REVERIE_MCP_AUTOSTART=false.
 
     Example: claude mcp add reverie -- reverie mcp --project shop
@@ -52,7 +59,7 @@ def mcp(project: str | None, profile: str, home: Path | None, sets: tuple[str, .
 
     # A thread that reads standard input cannot be interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(_serve(_LazyGateway(project, profile, home, sets)))
+    asyncio.run(_serve(_LazyGateway(project, agent, profile, home, sets)))
 
 
 async def _serve(backend: _LazyGateway) -> None:
@@ -76,9 +83,15 @@ class _LazyGateway:
     """The gateway behind the protocol, opened at the first call or shortly after the start."""
 
     def __init__(
-        self, project: str | None, profile: str, home: Path | None, sets: tuple[str, ...]
+        self,
+        project: str | None,
+        agent: str | None,
+        profile: str,
+        home: Path | None,
+        sets: tuple[str, ...],
     ) -> None:
         self._project = project
+        self._agent = agent
         self._profile = profile
         self._home = home
         self._sets = sets
@@ -113,5 +126,7 @@ class _LazyGateway:
                 from reverie.cli.app.options import resolve_settings
 
                 settings = resolve_settings(self._home, self._sets)
-                self._gateway = LocalGateway(settings, self._sets)
+                self._gateway = LocalGateway(
+                    settings, self._sets, self._agent or "", self._project or ""
+                )
             return self._gateway

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -139,7 +138,7 @@ def watch_rules(options: CommonOptions, root: Path, project: str | None) -> None
                 _print_steps(steps)
                 continue
             for step in steps:
-                click.echo(jsonlib.dumps(vars(step)))
+                print_json(vars(step), indent=None)
 
     with suppress(KeyboardInterrupt):
         asyncio.run(watch())

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from reverie.cli.app.errors import FAILED
 from reverie.cli.app.options import CommonOptions, common_options, folder_option, yes_option
-from reverie.cli.app.output import abbreviate_home, out
-from reverie.domain.core.errors import InvalidInput
+from reverie.cli.app.output import abbreviate_home, confirm, out, print_plain, print_warnings
+from reverie.domain.core.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from reverie.agent.setup.changes import SetupChange
+    from reverie.agent.setup.agents import SetupTarget
+    from reverie.agent.setup.changes import UndoPlan
+    from reverie.cli.agents.agent_key import AgentKeyReport
+
+LOCK_TIMEOUT_SECONDS: Final = 60.0
 
 
 @click.command("hook", context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -38,16 +48,22 @@ def hook(arguments: tuple[str, ...]) -> None:
 @click.option(
     "--project", envvar="REVERIE_PROJECT", help="The project's name; default: the repository's."
 )
-@click.option("--undo", is_flag=True, help="Undo an earlier setup.")
+@click.option("--undo", is_flag=True, help="Undo an earlier setup, and revoke the agent's key.")
+@click.option("--new-key", is_flag=True, help="Replace the agent's key; the old one ends at once.")
 @yes_option
 @common_options
 def setup(options: CommonOptions, agent: str | None, folder: Path, **choices: Any) -> None:
     """Connect a coding agent: MCP tools, hooks or instructions.
 
+    On a Reverie of this machine, the agent gets a key of its own: a writer, for
+    the project or, with --user, for all. It is kept in the home folder.
+
     It shows the changes of each file and asks before it writes. --undo restores
-    the earlier files.
+    the earlier files, and names those that were edited since: they stay.
 
     Example: reverie setup claude-code
+
+    Exit codes: 1 if --undo left an edited file; for the others see `reverie --help`.
     """
     from reverie.agent.setup.agents import AGENTS
 
@@ -66,11 +82,13 @@ def set_up_agent(
     yes: bool,
     user: bool = False,
     undo: bool = False,
+    new_key: bool = False,
 ) -> None:
     """Shows the changes that set up an agent, asks, and writes them."""
     from reverie.agent.git.project_detection import detect_project
     from reverie.agent.setup.agents import SetupTarget
     from reverie.agent.setup.changes import (
+        UndoPlan,
         apply_setup,
         apply_undo,
         plan_setup,
@@ -85,28 +103,107 @@ def set_up_agent(
     root = Path(repository.root)
     target = SetupTarget(Path.home(), root, repository.project, user, _reverie_command())
     backup_folder = options.settings().home / "setup"
-    changes = plan_undo(agent, target, backup_folder) if undo else plan_setup(agent, target)
+    plan = (
+        plan_undo(agent, target, backup_folder)
+        if undo
+        else UndoPlan(plan_setup(agent, target), edited=[])
+    )
+    changes = plan.changes
     if not options.json:
-        _print_changes(changes, undo)
+        _print_changes(plan, undo)
     if changes and not yes and not options.json:
-        click.confirm("Write these changes?", abort=True)
+        confirm("Write these changes?")
+    key = None
     if not options.json or yes:
-        (apply_undo if undo else apply_setup)(agent, target, changes, backup_folder)
+        with _lock_setups(backup_folder.parent):
+            (apply_undo if undo else apply_setup)(agent, target, changes, backup_folder)
+            key = _update_key(options, agent, target, plan, undo, new_key)
     documents = [{"path": str(change.path), "diff": change.diff} for change in changes]
-    done = [f"{'Undone' if undo else 'Written'}. Restart {agent}."] if changes else []
-    options.print_result({"agent": agent, "written": yes, "changes": documents}, *done)
+    edited = [str(path) for path in plan.edited]
+    result = {"agent": agent, "written": yes, "changes": documents, "edited": edited}
+    result["key"] = asdict(key) if key else None
+    lines = [key.text] if key else []
+    options.print_result(result, *lines, *(_next_steps(agent, undo) if changes else []))
+    if edited:
+        raise click.exceptions.Exit(FAILED)
+
+
+@contextmanager
+def _lock_setups(home: Path) -> Iterator[None]:
+    """One setup writes at a time, so that two neither lose an edit nor create a key each."""
+    from filelock import FileLock, Timeout
+
+    home.mkdir(mode=0o711, parents=True, exist_ok=True)
+    try:
+        with FileLock(home / "setup.lock", timeout=LOCK_TIMEOUT_SECONDS, mode=0o600):
+            yield
+    except Timeout:
+        raise Conflict("another `reverie setup` writes now: try again") from None
+
+
+def _update_key(
+    options: CommonOptions, agent: str, target: SetupTarget, plan: UndoPlan, undo: bool, renew: bool
+) -> AgentKeyReport | None:
+    """Gives the agent its key, or takes it back. An agent that is still set up keeps it."""
+    from reverie.agent.setup.agents import AGENTS_OF_ALL_PROJECTS, AGENTS_WITHOUT_KEY
+    from reverie.cli.agents.agent_key import AgentKeyKeeper
+
+    if agent in AGENTS_WITHOUT_KEY or plan.edited:
+        return None
+    is_for_all = target.is_user_wide or agent in AGENTS_OF_ALL_PROJECTS
+    keeper = AgentKeyKeeper(options, agent, "" if is_for_all else target.project or "")
+    return keeper.revoke() if undo else keeper.ensure(renew)
+
+
+def _next_steps(agent: str, undo: bool) -> list[str]:
+    """What to do after the changes were written."""
+    if undo:
+        return [f"Undone. Restart {agent}. Memories stay: `reverie memories` lists them."]
+    lines = [
+        f"Written. Restart {agent}, then ask it: What do you remember about this project?",
+        f"`reverie doctor` checks the rest; `reverie setup {agent} --undo` takes this back.",
+    ]
+    executable = _own_executable()
+    if executable is not None and not _is_on_path():
+        lines.append(
+            "Agents start `reverie` by its name, which is not on the PATH outside of this virtual "
+            "environment. Put it on the PATH, for example: "
+            f"mkdir -p ~/.local/bin && ln -s {shlex.quote(str(executable))} ~/.local/bin/reverie"
+        )
+    return lines
 
 
 def _reverie_command() -> str:
     """The command that starts Reverie: its name if it is on the path."""
+    executable = _own_executable()
+    return str(executable) if executable is not None and not _is_on_path() else "reverie"
+
+
+def _own_executable() -> Path | None:
     executable = Path(sys.executable).with_name("reverie")
-    return str(executable) if not shutil.which("reverie") and executable.exists() else "reverie"
+    return executable if executable.exists() else None
 
 
-def _print_changes(changes: list[SetupChange], undo: bool) -> None:
-    if not changes:
-        out().print("There is no setup to undo." if undo else "It is set up already.", markup=False)
-    for change in changes:
+def _is_on_path() -> bool:
+    """Whether agents find `reverie`. They may start without an active virtual environment."""
+    active = os.environ.get("VIRTUAL_ENV")
+    own = Path(active, "bin") if active else None
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if own is None or Path(folder) != own)
+    return shutil.which("reverie", path=path) is not None
+
+
+def _print_changes(plan: UndoPlan, undo: bool) -> None:
+    if not plan.changes and not plan.edited:
+        print_plain("There is no setup to undo." if undo else "It is set up already.")
+    print_warnings(
+        [
+            f"{abbreviate_home(path)} was edited since `reverie setup` and stays as it is: remove "
+            "the parts that name reverie by hand"
+            for path in plan.edited
+        ]
+    )
+    for change in plan.changes:
         suffix = "" if change.diff else " nothing to change"
         out().print(f"{abbreviate_home(change.path)}:{suffix}", markup=False, style="bold")
         for line in change.diff.splitlines()[2:]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -22,8 +23,10 @@ def main() -> None:
 
 def _exit_at_once(code: int) -> None:
     """Ends the process at once: an orderly interpreter shutdown would make the agent wait."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # The agent may have closed a stream (then it is None), or have ended.
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
     os._exit(code)
 
 

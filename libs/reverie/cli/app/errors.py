@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
-import click
-
+from reverie.cli.app.output import err, print_json
 from reverie.domain.core.errors import ReverieError
 
 OK = 0
@@ -49,11 +47,9 @@ def print_error_line(code: str, detail: str, as_json: bool) -> None:
     """Prints a problem code and its text to standard error, on one line or as JSON."""
     line = " ".join(detail.split())
     if as_json:
-        click.echo(json.dumps({"code": code, "detail": line}), err=True)
+        print_json({"code": code, "detail": line}, indent=None, is_error=True)
     else:
         from rich.markup import escape
-
-        from reverie.cli.app.output import err
 
         err().print(f"[red]reverie:[/] {escape(line)}")
 

@@ -75,7 +75,7 @@ def endpoint_from_settings(settings: Settings) -> tuple[str, str]:
 
 def read_raw_settings(home: Path | None, sets: Sequence[str]) -> Mapping[str, Any]:
     """The settings, the nearest layer first and unchecked; `home` is always set."""
-    from reverie.runtime.settings.project_file import check_project_file, find_project_file
+    from reverie.runtime.settings.project_file import load_project_file
 
     flags: dict[str, Any] = parse_assignments(sets) | ({"home": str(home)} if home else {})
     environment = {
@@ -83,26 +83,16 @@ def read_raw_settings(home: Path | None, sets: Sequence[str]) -> Mapping[str, An
         for name, value in os.environ.items()
         if name.startswith(ENV_PREFIX) and value
     }
-    file = find_project_file(Path.cwd())
-    layers = [flags, environment, _read_toml(file)]
-    check_project_file(file, layers[-1])
-    # The settings are slow to import, so those of most projects are known without them.
-    if not _COMMON_SETTINGS.issuperset(flags.keys() | layers[-1].keys()):
+    project = load_project_file(Path.cwd()).project
+    layers = [flags, environment, {"project": project} if project else {}]
+    # The settings are slow to import, so those of most calls are known without them.
+    if not _COMMON_SETTINGS.issuperset(flags):
         from reverie.runtime.settings.loading import FLAGS, check_setting_names
 
         check_setting_names(flags, FLAGS)
-        check_setting_names(layers[-1], str(file))
     folder = ChainMap(*layers).get("home") or "~/.reverie"
     root = str(Path(str(folder)).expanduser())
     return ChainMap({"home": root}, *layers, _read_toml(Path(root) / "config.toml"))
-
-
-def read_project_name(folder: Path) -> str | None:
-    """The project in the `reverie.toml` of a folder."""
-    from reverie.runtime.settings.project_file import find_project_file
-
-    name = _read_toml(find_project_file(folder)).get("project")
-    return str(name) if name else None
 
 
 def parse_assignments(sets: Sequence[str]) -> dict[str, str]:

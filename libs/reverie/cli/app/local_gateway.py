@@ -25,8 +25,11 @@ START_TIMEOUT = 45.0
 POLL_INTERVAL = 0.1
 
 
-def find_gateway(settings: Settings) -> GatewayLocation | None:
-    """Returns the gateway that these settings select and its key; None if none responds."""
+def find_gateway(settings: Settings, agent: str = "", project: str = "") -> GatewayLocation | None:
+    """Returns the gateway that these settings select and its key; None if none responds.
+
+    `agent` and `project` are those that `reverie setup` made a key for.
+    """
     from reverie.embedded.probe import fetch_health
 
     api_key = settings.api_key.get_secret_value() if settings.api_key else ""
@@ -35,6 +38,8 @@ def find_gateway(settings: Settings) -> GatewayLocation | None:
         str(settings.gateway_url or ""),
         api_key,
         base_url(settings.host, settings.recall_port, settings.tls_cert is not None),
+        agent,
+        project,
     )
     if location.state == "default" and fetch_health(location.url).status is None:
         return None
@@ -121,8 +126,11 @@ def explain_failure(settings: Settings, starting: bool) -> str:
 class LocalGateway:
     """Calls the gateway of this machine, and starts it if necessary."""
 
-    def __init__(self, settings: Settings, sets: Sequence[str] = ()) -> None:
+    def __init__(
+        self, settings: Settings, sets: Sequence[str] = (), agent: str = "", key_project: str = ""
+    ) -> None:
         self.project = settings.project
+        self._key_of = (agent, key_project)
         self._settings = settings
         self._sets = sets
         self._caller: HttpTransport | None = None
@@ -172,7 +180,7 @@ class LocalGateway:
 
     async def _find_or_start(self) -> GatewayLocation:
         """The gateway, started if it may be. Raises `Unavailable`."""
-        endpoint = await asyncio.to_thread(find_gateway, self._settings)
+        endpoint = await asyncio.to_thread(find_gateway, self._settings, *self._key_of)
         if endpoint is not None:
             return endpoint
         if self._settings.gateway_url is not None:
@@ -204,7 +212,7 @@ class LocalGateway:
         """The gateway, and whether it is still starting."""
         is_own_start = self._process is not None and self._process.poll() is None
         starting = is_own_start or has_supervisor(self._settings)
-        return find_gateway(self._settings), starting
+        return find_gateway(self._settings, *self._key_of), starting
 
 
 def _error_detail(line: str) -> str:

@@ -1,8 +1,12 @@
-"""Prints results: JSON as the gateway sent it, or tables, ages and short ids for a person."""
+"""Prints results: JSON as the gateway sent it, or tables, ages and short ids for a person.
+
+All that commands print and ask goes through this module, which removes control characters.
+"""
 
 from __future__ import annotations
 
 import json as jsonlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+
+from reverie.domain.text.control_characters import strip_control_characters
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -24,25 +30,41 @@ AdvanceProgress: TypeAlias = Callable[[int], None]
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min"))
 _REPORT_EVERY_BYTES = 16 * 1024 * 1024
 EMPTY_MESSAGE = "No results."
+PIPE_WIDTH = 1000
+"""The columns of a file or a pipe: a row of a table stays one line for grep."""
 
 
 def out() -> Console:
     """A console on standard output, with colours only on a terminal and without NO_COLOR."""
-    from rich.console import Console
+    from reverie.cli.app.terminal import SafeConsole
 
-    return Console(highlight=False, soft_wrap=True)
+    console = SafeConsole(highlight=False, soft_wrap=True, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console
 
 
 def err() -> Console:
     """A console on standard error."""
-    from rich.console import Console
+    from reverie.cli.app.terminal import SafeConsole
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return SafeConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
-def print_json(value: Any) -> None:
-    """Prints one JSON document."""
-    click.echo(jsonlib.dumps(value, indent=2, default=str))
+def print_json(value: Any, *, indent: int | None = 2, is_error: bool = False) -> None:
+    """Prints one JSON document in printable ASCII; control characters are escaped."""
+    document = jsonlib.dumps(value, indent=indent, default=str)
+    click.echo(document.replace("\x7f", "\\u007f"), err=is_error)
+
+
+def print_exact(text: str) -> None:
+    """Prints a text byte by byte for a program; on a terminal without control characters."""
+    click.echo(strip_control_characters(text) if sys.stdout.isatty() else text)
+
+
+def confirm(question: str, *, default: bool = False, abort: bool = True) -> bool:
+    """Asks on standard error. Raises `click.Abort` for a no, unless `abort` is false."""
+    return click.confirm(strip_control_characters(question), default, abort=abort, err=True)
 
 
 def print_plain(line: RenderableType) -> None:
@@ -88,8 +110,11 @@ def _format_cell(row: JsonObject, cell: CellSource | str) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """The count with its noun, as `1 turn` and `2 turns`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """The count with its noun, as `1 turn`, `2 turns` and `2 memories`."""
+    if count == 1:
+        return f"1 {noun}"
+    is_regular = not noun.endswith("y") or noun[-2] in "aeiou"
+    return f"{count:,} {noun + 's' if is_regular else noun[:-1] + 'ies'}"
 
 
 def short_id(id: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reverie.cli.app.errors import FAILED, OK
-from reverie.cli.app.options import home_option, resolve_settings, set_option
+from reverie.cli.app.options import resolve_settings, set_option
 from reverie.domain.core.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -28,16 +28,22 @@ class _SampleDayPlayed(Exception):
 
 @click.command("demo")
 @click.option("--once", is_flag=True, help="Stop when the sample day is over.")
-@home_option
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help="The folder for the sample (default ~/.reverie-demo).",
+)
 @set_option
 def demo(home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
     """Start Reverie, play a sample day, and run until Ctrl-C.
 
-    The day: remember, recall, a conversation that a dream turns into memories,
-    a commit that makes a memory stale, and the trace of one request.
+    The day: remember, recall, conversations that a dream turns into decision records,
+    an amendment that supersedes one of them, commits that decide something and make
+    a memory stale, and the trace of one request.
 
-    The sample stays in the store, in the project tidewater. To remove it, run
-    `reverie admin projects delete tidewater --yes` while Reverie runs.
+    The sample has a home folder of its own, ~/.reverie-demo, so your memories stay
+    as they are. Each playthrough removes the one before. To remove all of it,
+    delete the folder.
 
     Example: reverie demo --once
 
@@ -49,6 +55,9 @@ def demo(home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
     from reverie.cli.operate.up_display import UpDisplay
     from reverie.embedded.supervisor import run_supervisor
 
+    if home is None:
+        usual = resolve_settings(None, sets).home
+        home = usual.with_name(f"{usual.name}-demo")
     settings = _enable_spans(resolve_settings(home, sets))
     with UpDisplay() as display:
         try:
@@ -69,6 +78,7 @@ def _enable_spans(settings: Settings) -> Settings:
 
 def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterReady:
     async def play_day(addresses: Addresses) -> None:
+        from reverie.cli.app.output import abbreviate_home
         from reverie.cli.demo.scenes import play_sample_day
 
         if addresses.api_key is None:
@@ -78,6 +88,13 @@ def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterRe
         spans = settings.spans_file.parent if settings.spans_file else None
         succeeded = await play_sample_day(
             addresses.gateway, addresses.api_key, spans, display.console, settings.trusted_ca_file
+        )
+        shown = abbreviate_home(settings.home)
+        display.console.print(
+            f"The sample is in a store of its own, {shown}. To look at it with other commands:\n"
+            f"  export REVERIE_HOME={shown}\n"
+            f"To remove it, stop this and delete the folder: rm -r {shown}",
+            markup=False,
         )
         if once:
             raise _SampleDayPlayed(succeeded)

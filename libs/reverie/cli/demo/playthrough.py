@@ -149,5 +149,6 @@ def print_answer(day: Playthrough, question: SampleQuestion, hit: RecallHit, sou
     arms = ", ".join(f"{arm} #{rank}" for arm, rank in sorted(hit.arms.items())) or "no arm named"
     day.print_text(Text.assemble(("? ", "cyan"), (question.ask, "bold")))
     day.print_block(Text(one_line(hit.snippet or hit.content, 200)), indent=5)
-    facts = f"{hit.kind}, {source}; by {arms}; {day.elapsed_ms:.0f} ms"
+    relevance = "" if hit.relevance is None else f"relevance {hit.relevance:.2f}; "
+    facts = f"{hit.kind}, {source}; {relevance}by {arms}; {day.elapsed_ms:.0f} ms"
     day.print_block(Text(facts, style="dim"), indent=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from rich.text import Text
 from reverie.cli.app.output import one_line
 from reverie.cli.demo.playthrough import (
     Playthrough,
-    SampleDayError,
     create_grid,
     find_answer,
     print_answer,
@@ -37,8 +37,7 @@ from reverie.cli.demo.story import (
 from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage, DreamRun, UndigestedPage
 from reverie.contracts.git import GitChangeResponse, StaleMemoryBody, StalePage
-from reverie.contracts.memories import MemoryDetail, MemoryPage, RememberResponse
-from reverie.contracts.recall import RecallRequest, RecallResponse
+from reverie.contracts.memories import MemoryBody, MemoryDetail, MemoryPage, RememberResponse
 from reverie.contracts.sessions import (
     AppendTurnsRequest,
     AppendTurnsResponse,
@@ -50,7 +49,6 @@ from reverie.contracts.sessions import (
 )
 from reverie.domain.core.errors import ReverieError
 
-MAX_PLAYS = 99
 DREAM_TIMEOUT = 60.0
 ENRICH_TIMEOUT = 60.0
 STALE_TIMEOUT = 30.0
@@ -67,18 +65,19 @@ async def play_sample_day(
 ) -> bool:
     """Plays the day through the gateway alone; returns True if every step had the expected result.
 
-    Each playthrough has a project of its own, so the day can be played again. Without a folder of
-    spans, the last step prints that there is no trace.
+    Each playthrough removes the one before. Without a folder of spans, the last step prints that
+    there is no trace.
     """
     start = time.perf_counter()
     async with AsyncReverie(gateway_url, api_key, agent="reverie-demo", ca=ca) as client:
         try:
-            day = await choose_project(client, read_story(), console)
+            day = await open_project(client, read_story(), console)
             await ask_empty_project(day)
             await remember_notes(day)
             await recall_notes(day)
             await digest_conversations(day)
             await recall_digested(day)
+            await amend_decision(day)
             await announce_commits(day)
             await show_trace(day, spans_folder)
         except (ReverieError, ValidationError) as error:
@@ -89,28 +88,21 @@ async def play_sample_day(
     console.print()
     seconds = time.perf_counter() - start
     console.print(f"[bold green]The sample day is complete[/], in {seconds:.1f} s.")
-    console.print(
-        f"The sample stays in your store. `reverie admin projects delete {day.project} --yes`"
-        " removes it."
-    )
     return True
 
 
-async def choose_project(client: AsyncReverie, story: SampleStory, console: Console) -> Playthrough:
-    """Finds a project name that no earlier playthrough has used."""
-    names = [story.project, *(f"{story.project}-{n}" for n in range(2, MAX_PLAYS + 1))]
-    for name in names:
-        day = Playthrough(client, console, story, name)
-        question = story.questions[0].ask
-        body = RecallRequest(query=question, scopes=[day.scope], include=["turns"])
-        if not (await day.post("/v1/recall", body, RecallResponse)).memories:
-            break
-    else:
-        raise SampleDayError(f"the day was played {MAX_PLAYS} times here: use another home folder")
+async def open_project(client: AsyncReverie, story: SampleStory, console: Console) -> Playthrough:
+    """Removes what an earlier playthrough left in the project of the story, which is the demo's."""
+    day = Playthrough(client, console, story, story.project)
     console.print()
     day.print_block(Text(story.about, style="italic"))
-    before = "" if name == story.project else "It was played here before. "
-    day.print_text(f"{before}Its project is [bold]{name}[/].")
+    removed = await client.delete_project(day.project)
+    rows = sum(removed.rows.values())
+    while not removed.done:
+        removed = await client.delete_project(day.project, cursor=removed.next)
+        rows += sum(removed.rows.values())
+    before = "What was played before is removed. " if rows else ""
+    day.print_text(f"{before}Its project is [bold]{day.project}[/].")
     return day
 
 
@@ -154,26 +146,24 @@ async def recall_notes(day: Playthrough) -> None:
 
 async def digest_conversations(day: Playthrough) -> None:
     day.print_heading("Two conversations end, and a dream digests them")
-    for conversation in shift_conversations(day.story.conversations, datetime.now(UTC)):
+    for conversation in _conversations_of_today(day)[:-1]:
         if conversation.id not in day.sessions:
             await _start_session(day, conversation)
         await _send_conversation(day, conversation)
-    runs = await wait_until(
-        partial(_finished_runs, day), DREAM_TIMEOUT, "the conversations were not digested"
-    )
+    runs = await _wait_for_digest(day)
     for run in reversed(runs):
-        seconds = ((run.ended_at or run.started_at) - run.started_at).total_seconds()
-        day.print_text(
-            f"[magenta]Dream[/]: {run.turns} turns read, {run.created} created, "
-            f"{run.reinforced} reinforced, {run.superseded} superseded [dim]in {seconds:.1f} s[/]"
-        )
-    await _label_turns(day)
+        _print_run(day, run)
+    await _label_turns(day, day.story.conversations)
     page = await day.get("/v1/memories", MemoryPage, scope=day.scope, limit="50")
     memories = [memory for memory in page.items if memory.provenance.turns]
     require(bool(memories), "the dream created no memory that names its turns")
     table = create_grid(0, 1)
     for memory in memories:
+        if "record" in memory.metadata or memory.kind == "session":
+            continue
         table.add_row(f"[magenta]{memory.kind}[/]", Text(one_line(memory.content, 130)))
+    for memory in await _find_records(day):
+        table.add_row(f"[magenta]{memory.kind}[/]", Text(memory.content))
     day.print_block(table)
     await _print_session_context(day)
 
@@ -181,12 +171,41 @@ async def digest_conversations(day: Playthrough) -> None:
 async def recall_digested(day: Playthrough) -> None:
     day.print_heading("The same questions have answers now")
     for question in day.story.questions:
-        if question.told_in == "remember":
+        if question.told_in not in {talk.id for talk in day.story.conversations}:
             continue
         hit = await find_answer(day, question)
         labels = [day.turn_labels[turn] for turn in hit.provenance.turns if turn in day.turn_labels]
         require(bool(labels), f"the answer to {question.ask!r} does not name its turns")
         print_answer(day, question, hit, "from " + ", ".join(labels))
+    response = await day.recall(day.story.unanswered)
+    require(not response.answered, f"{day.story.unanswered!r} was taken for answered")
+    day.print_text(Text.assemble(("? ", "cyan"), (day.story.unanswered, "bold")))
+    best = f"best relevance {response.relevance or 0.0:.2f}"
+    day.print_block(f"No memory answers this [dim]({best}): an agent gets nothing[/]", indent=5)
+
+
+async def amend_decision(day: Playthrough) -> None:
+    day.print_heading("A decision is amended, and the new one takes its place")
+    amendment = _conversations_of_today(day)[-1]
+    await _start_session(day, amendment)
+    await _send_conversation(day, amendment)
+    for run in (await _wait_for_digest(day))[:1]:
+        _print_run(day, run)
+    await _label_turns(day, [amendment])
+    superseded = await _find_records(day, "superseded")
+    require(len(superseded) == 1, f"the amendment superseded {len(superseded)} decisions, not one")
+    own = day.sessions[amendment.id]
+    current = [item for item in await _find_records(day) if item.provenance.session == own]
+    require(len(current) == 1, f"the amendment made {len(current)} records, not one")
+    table = create_grid(0, 1)
+    short = Text(one_line(superseded[0].content, 160), style="dim")
+    table.add_row("[dim]superseded[/]", short)
+    table.add_row("[green]active[/]", Text(current[0].content))
+    day.print_block(table)
+    for question in _questions_from(day, amendment.id):
+        hit = await find_answer(day, question)
+        require(hit.id == current[0].id, "the amended decision is recalled instead of the new one")
+        print_answer(day, question, hit, "the amendment")
 
 
 async def announce_commits(day: Playthrough) -> None:
@@ -220,6 +239,10 @@ async def announce_commits(day: Playthrough) -> None:
         print_answer(day, question, hit, "still found, with a warning")
         reason = hit.stale_reason or f"staleness {hit.staleness:.2f}"
         day.print_block(Text(reason, style="yellow"), indent=5)
+    for question in _questions_from(day, "commit"):
+        hit = await find_answer(day, question)
+        sha = (hit.provenance.git or {}).get("commit", "")
+        print_answer(day, question, hit, f"from the message of {sha[:9]}")
 
 
 async def show_trace(day: Playthrough, folder: Path | None) -> None:
@@ -276,6 +299,31 @@ async def _send_conversation(day: Playthrough, conversation: SampleConversation)
     day.print_text(f"{conversation.title}: {count} turns [dim]{details}[/]")
 
 
+def _conversations_of_today(day: Playthrough) -> list[SampleConversation]:
+    """The conversations and the amendment, which ended half an hour ago."""
+    told = [*day.story.conversations, day.story.amendment]
+    return shift_conversations(told, datetime.now(UTC))
+
+
+async def _wait_for_digest(day: Playthrough) -> list[DreamRun]:
+    missing = "the conversations were not digested"
+    return await wait_until(partial(_finished_runs, day), DREAM_TIMEOUT, missing)
+
+
+def _print_run(day: Playthrough, run: DreamRun) -> None:
+    seconds = ((run.ended_at or run.started_at) - run.started_at).total_seconds()
+    day.print_text(
+        f"[magenta]Dream[/]: {run.turns} turns read, {run.created} created, "
+        f"{run.reinforced} reinforced, {run.superseded} superseded [dim]in {seconds:.1f} s[/]"
+    )
+
+
+async def _find_records(day: Playthrough, status: str = "active") -> list[MemoryBody]:
+    """The decision records of the project."""
+    page = await day.get("/v1/memories", MemoryPage, scope=day.scope, status=status, limit="50")
+    return [memory for memory in page.items if "record" in memory.metadata]
+
+
 async def _finished_runs(day: Playthrough) -> list[DreamRun] | None:
     """The runs that digested the sessions, once every turn is digested. Raises if a run failed.
 
@@ -293,9 +341,9 @@ async def _finished_runs(day: Playthrough) -> list[DreamRun] | None:
     return finished
 
 
-async def _label_turns(day: Playthrough) -> None:
+async def _label_turns(day: Playthrough, conversations: Sequence[SampleConversation]) -> None:
     """Records which stored turn is which message of which conversation."""
-    for conversation in day.story.conversations:
+    for conversation in conversations:
         page = await day.get(f"/v1/sessions/{day.sessions[conversation.id]}/turns", TurnPage)
         is_digested = all(turn.digested for turn in page.items)
         require(is_digested, f"{conversation.title!r} was digested only in part")

@@ -45,7 +45,10 @@ class SampleConversation(RequestBody):
 
 
 class SampleQuestion(RequestBody):
-    """A question, a word that its answer must contain, and the turns that contain it."""
+    """A question, a word that its answer must contain, and the turns that contain it.
+
+    `told_in`: the conversation that answers it, or `remember`, or `commit`.
+    """
 
     ask: str
     expect: str
@@ -63,7 +66,8 @@ class ExpectedStale(RequestBody):
 
 
 class SampleStory(RequestBody):
-    """The whole story."""
+    """The whole story. `amendment` changes what a conversation decided; nothing in it answers
+    `unanswered`."""
 
     project: str
     about: str
@@ -72,6 +76,8 @@ class SampleStory(RequestBody):
     branch: str
     remember: list[SampleNote]
     conversations: list[SampleConversation]
+    amendment: SampleConversation
+    unanswered: str
     questions: list[SampleQuestion]
     changes: list[GitChange]
     stale: list[ExpectedStale]

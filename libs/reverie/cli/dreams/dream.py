@@ -22,6 +22,7 @@ from reverie.cli.app.output import (
     err,
     format_age,
     one_line,
+    plural,
     short_id,
     short_id_cell,
 )
@@ -144,15 +145,17 @@ def _format_details(dream: JsonObject) -> Iterator[str]:
     if dream["error"]:
         yield f"error: {dream['error']}"
     for source in dream["input"]:
-        turns = f"{source['turns']} turns ({source['first_ordinal']} to {source['last_ordinal']})"
+        span = f"{source['first_ordinal']} to {source['last_ordinal']}"
+        turns = f"{plural(source['turns'], 'turn')} ({span})"
         session = short_id(source["session"])
-        yield f"input: session {session}, {turns}, {source['chars']} characters"
+        yield f"input: session {session}, {turns}, {plural(source['chars'], 'character')}"
     if dream["seconds"]:
         durations = (f"{name} {spent:.2f} s" for name, spent in sorted(dream["seconds"].items()))
         yield f"time: {', '.join(durations)}"
     if dream["llm_calls"]:
         prompts = ", ".join(dream["prompts"]) or "no prompt"
-        yield f"models: {dream['llm_calls']} calls, {dream['llm_tokens']} tokens ({prompts})"
+        usage = f"{plural(dream['llm_calls'], 'call')}, {plural(dream['llm_tokens'], 'token')}"
+        yield f"models: {usage} ({prompts})"
     for reason in dream["degraded"]:
         yield f"degraded: {reason}"
 

@@ -6,6 +6,7 @@ import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
+from reverie.cli.app.output import plural
 
 app = click.Group(
     "maintenance", help="Run maintenance of the memory graph.", epilog=EXIT_CODES_HELP
@@ -36,7 +37,7 @@ def run_maintenance(options: CommonOptions, step: tuple[str, ...], dry_run: bool
         for name, n in report.items()
         if isinstance(n, int) and name != "examined" and n
     )
-    lines = [f"{report['examined']} memories checked: {counts or 'nothing to do'}"]
+    lines = [f"{plural(report['examined'], 'memory')} checked: {counts or 'nothing to do'}"]
     lines += [f"unfinished: {', '.join(report['unfinished'])}"] if report["unfinished"] else []
     options.print_result(report, *lines)
 
@@ -55,5 +56,5 @@ def gc(options: CommonOptions, yes: bool) -> None:
     query = {"steps": ["archive", "collect"], "dry_run": not yes}
     report = options.gateway().request("POST", "/v1/maintenance/run", query)
     counts = f"{report['archived']} archived, {report['collected']} files and entities deleted"
-    summary = f"{counts}; {report['examined']} memories checked"
+    summary = f"{counts}; {plural(report['examined'], 'memory')} checked"
     options.print_result(report, summary if yes else f"would be: {summary} (apply with --yes)")

@@ -15,7 +15,7 @@ import click
 from reverie.cli.app.errors import FAILED
 from reverie.cli.app.gateway_client import open_client
 from reverie.cli.app.options import CommonOptions, common_options, dry_run_option
-from reverie.cli.app.output import AdvanceProgress, err, show_progress
+from reverie.cli.app.output import AdvanceProgress, err, plural, show_progress
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def export(
     size = asyncio.run(_download(settings, export_format, scope, output))
     options.print_result({"output": str(output), "format": export_format, "bytes": size})
     if not options.json:
-        err().print(f"wrote {size:,} bytes to {output}", markup=False)
+        err().print(f"wrote {plural(size, 'byte')} to {output}", markup=False)
 
 
 async def _download(
@@ -96,7 +96,7 @@ def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
     root = output.resolve()
     for member in archive:
         target = (root / member.name).resolve()
-        if not member.isreg() or not target.is_relative_to(root):
+        if not member.isreg() or member.issparse() or not target.is_relative_to(root):
             raise InvalidInput("export", f"{member.name} is not a plain file below {output}")
         target.parent.mkdir(parents=True, exist_ok=True)
         source = archive.extractfile(member)
@@ -116,7 +116,7 @@ def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
     help="What to do with a memory that exists already.",
 )
 @dry_run_option
-@click.option("--scope", help="The scope for a memory.md.")
+@click.option("--scope", help="The scope for a memory.md; other files name theirs.")
 @common_options
 def import_memories(
     options: CommonOptions, path: Path, strategy: ImportStrategy, dry_run: bool, scope: str | None
@@ -125,12 +125,23 @@ def import_memories(
 
     Example: reverie import memories memories/ --dry-run
 
-    Exit codes: 1 if a line was refused; for the others see `reverie --help`.
+    A file with an unsound line is refused as a whole.
+
+    Exit codes: 1 if a line conflicts with stored memories, 2 if the file is refused; for the
+    others see `reverie --help`.
     """
     import asyncio
 
+    from reverie.client import ApiError
+
     settings = options.settings()
-    response = asyncio.run(_upload(settings, path, strategy, dry_run, scope))
+    try:
+        response = asyncio.run(_upload(settings, path, strategy, dry_run, scope))
+    except ApiError as error:
+        # The first is in the error itself.
+        for refused in () if options.json else (error.problem.errors or ())[1:]:
+            err().print(f"{refused['field']}: {refused['reason']}", markup=False)
+        raise
     result = response.model_dump(mode="json")
     names = ("created", "updated", "skipped", "forgotten", "rejected")
     counts = ", ".join(f"{result[name]} {name}" for name in names)

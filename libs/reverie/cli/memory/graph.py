@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +32,7 @@ from reverie.cli.app.output import (
     text_cell,
 )
 from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.kinds import ANCHOR_KINDS
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -174,19 +176,32 @@ _IMPACT_COLUMNS: Columns = {
 }
 
 
+POLL_INTERVAL = 0.3
+
+
 @click.command("stale")
 @project_option
 @scope_option
 @limit_option(50)
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Seconds to wait until there is one, as after a commit was announced.",
+)
 @common_options
-def stale(options: CommonOptions, project: str | None, scope: str | None, limit: int) -> None:
+def stale(
+    options: CommonOptions, project: str | None, scope: str | None, limit: int, wait: float
+) -> None:
     """List memories that may be outdated, with the commits behind it.
 
     Example: reverie stale --project shop
     """
     client = options.gateway(project)
     query = {"project": None if scope else client.project, "scope": scope}
-    items = client.list_items("/v1/stale", query, limit)
+    end = time.monotonic() + wait
+    while not (items := client.list_items("/v1/stale", query, limit)) and time.monotonic() < end:
+        time.sleep(POLL_INTERVAL)
     options.print_result(items, "\n\n".join(map(_format_stale, items)) or EMPTY_MESSAGE)
 
 
@@ -216,12 +231,16 @@ def stats(options: CommonOptions, project: str | None, scope: str | None) -> Non
     query = {"project": project, "scope": scope}
     stats = options.gateway(project).request("GET", "/v1/graph/stats", query)
     largest = f"the largest of {stats['largest_component']:,}"
+    by_kind = stats["nodes_by_kind"]
+    anchors = {kind: count for kind, count in by_kind.items() if kind in ANCHOR_KINDS}
+    memories = {kind: count for kind, count in by_kind.items() if kind not in ANCHOR_KINDS}
     options.print_result(
         stats,
-        f"memories    {stats['memories']:,} ({_format_counts(stats['nodes_by_kind'])})",
+        f"memories    {stats['memories']:,} ({_format_counts(memories)})",
+        f"anchors     {stats['nodes'] - stats['memories']:,} ({_format_counts(anchors)})",
         f"status      {_format_counts(stats['nodes_by_status'])}",
         f"edges       {stats['edges']:,} ({_format_counts(stats['edges_by_type'])})",
-        f"components  {stats['components']:,}, {largest}; {stats['orphans']:,} nodes have no edge",
+        f"components  {stats['components']:,}, {largest}; nodes without edges {stats['orphans']:,}",
     )
 
 

@@ -22,6 +22,7 @@ from reverie.cli.app.output import (
     age_cell,
     format_age,
     one_line,
+    plural,
     short_id,
     text_cell,
 )
@@ -122,7 +123,8 @@ def confirm(options: CommonOptions, id: str) -> None:
     Example: reverie confirm 3fa9c1d2
     """
     response = options.gateway().request("POST", f"/v1/memories/{quote_segment(id)}/confirm")
-    message = f"{short_id(response['id'])} confirmed; {response['cleared']} stale marks removed"
+    marks = plural(response["cleared"], "stale mark")
+    message = f"{short_id(response['id'])} confirmed; {marks} removed"
     options.print_result(response, message)
 
 

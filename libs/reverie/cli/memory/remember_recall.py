@@ -30,6 +30,7 @@ from reverie.cli.app.output import (
     age_cell,
     build_table,
     one_line,
+    plural,
     print_json,
     print_warnings,
     read_text,
@@ -111,7 +112,7 @@ def remember(
         return
     body = drop_unset({**fields, "content": text, "git": _locate_in_clone(text, files)})
     response = client.request("POST", "/v1/remember", body=body)
-    notices = [f"{n} secrets were redacted"] if (n := response["redactions"]) else []
+    notices = [f"redacted {plural(n, 'secret')}"] if (n := response["redactions"]) else []
     print_warnings([*notices, *response["hints"]])
     message = f"{response['status']} {short_id(response['id'])}, version {response['version']}"
     options.print_result(response, message)
@@ -222,6 +223,8 @@ def recall(
     }
     response = client.request("POST", "/v1/recall", body=drop_unset(body))
     _print_degraded(response)
+    if response["memories"] and not response["answered"]:
+        print_warnings(["no memory answers this for sure: the nearest ones are listed"])
     options.print_result(response, build_table(response["memories"], _HIT_COLUMNS))
 
 
@@ -237,6 +240,7 @@ def _format_hit(memory: Mapping[str, Any]) -> str:
 _HIT_COLUMNS: Columns = {
     "id": short_id_cell("id"),
     "score": "score",
+    "relevance": "relevance",
     "kind": "kind",
     "scope": "scope",
     "age": age_cell("created_at"),
@@ -292,6 +296,11 @@ def context(
 @budget_option
 @click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")
 @click.option(
+    "--before",
+    type=click.Choice(["edit", "command"]),
+    help="The query is the path of a file to be edited, or a command to be run.",
+)
+@click.option(
     "--include-seen",
     "include_seen",
     is_flag=True,
@@ -316,6 +325,7 @@ def _print_degraded(response: Mapping[str, Any]) -> None:
 
 @click.command("memories")
 @kinds_option
+@project_option
 @scope_option
 @click.option(
     "--status", multiple=True, help="A status, such as archived or superseded; may be repeated."
@@ -324,13 +334,20 @@ def _print_degraded(response: Mapping[str, Any]) -> None:
 @limit_option(50)
 @common_options
 def list_memories(
-    options: CommonOptions, kinds: tuple[str, ...], scope: str | None, limit: int, **filters: Any
+    options: CommonOptions,
+    kinds: tuple[str, ...],
+    project: str | None,
+    scope: str | None,
+    limit: int,
+    **filters: Any,
 ) -> None:
     """List memories, newest first.
 
-    Example: reverie memories --kind decision --scope project/shop
+    Example: reverie memories --kind decision --project shop
     """
-    client = options.gateway()
+    if project and scope:
+        raise InvalidInput("scope", "give a project or a scope, not both")
+    client = options.gateway(project)
     query = {**filters, "kind": kinds, "scope": scope or client.project_scope}
     options.print_table(client.list_items("/v1/memories", query, limit), _LIST_COLUMNS)
 
@@ -341,5 +358,7 @@ _LIST_COLUMNS: Columns = {
     "scope": "scope",
     "confidence": "confidence",
     "age": age_cell("created_at"),
+    # What is no longer true must not pass for what is.
+    "state": lambda memory: "" if memory["status"] == "active" else memory["status"],
     "memory": text_cell("content", 200),
 }

@@ -82,6 +82,13 @@ _SESSION_COLUMNS: Columns = {
 @project_option
 @click.option("--branch", help="The branch that is checked out.")
 @external_id_option
+@click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")
+@click.option(
+    "--context/--no-context",
+    "include_context",
+    default=True,
+    help="Print the context block; its memories count as given to the agent.",
+)
 @common_options
 def start_session(options: CommonOptions, project: str | None, **fields: Any) -> None:
     """Start a session, and print its context.
@@ -90,6 +97,7 @@ def start_session(options: CommonOptions, project: str | None, **fields: Any) ->
     """
     client = options.gateway(project)
     body = drop_unset({**fields, "project": client.project})
+    body["context_shown"] = body["include_context"]
     response = client.request("POST", "/v1/sessions/start", body=body)
     started = f"session {short_id(response['session'])} in {response['scope']}"
     options.print_result(response, started, response["context"])

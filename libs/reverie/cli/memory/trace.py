@@ -27,10 +27,15 @@ if TYPE_CHECKING:
     help="The trace_id of a recall, or its last eight digits; without it, list the latest recalls.",
 )
 @click.option("--session", help="Only recalls in this session.")
+@click.option(
+    "--confirm", is_flag=True, help="Confirm that the agent received what this preflow gave."
+)
 @limit_option(20, 200)
 @common_options
-def trace(options: CommonOptions, id: str | None, session: str | None, limit: int) -> None:
-    """Explain the result of a recall: retrievers, graph hops, factors, cuts.
+def trace(
+    options: CommonOptions, id: str | None, session: str | None, confirm: bool, limit: int
+) -> None:
+    """Explain the result of a recall: retrievers, graph hops, factors, cuts, deliveries.
 
     Example: reverie trace 0e0e4736
     """
@@ -40,6 +45,10 @@ def trace(options: CommonOptions, id: str | None, session: str | None, limit: in
         items = client.request("GET", "/v1/traces", query)["items"]
         options.print_table(items, _LIST_COLUMNS)
         return
+    if confirm:
+        receipt = client.request("POST", f"/v1/traces/{id}/delivery")
+        options.print_result(receipt, f"confirmed  {receipt['delivered_at'][:19]}")
+        return
     response = client.request("GET", f"/v1/traces/{id}", {})
     candidates = response["candidates"]
     cut = [candidate for candidate in candidates if not candidate["rank"]]
@@ -47,6 +56,8 @@ def trace(options: CommonOptions, id: str | None, session: str | None, limit: in
     lines.append(_answer_table([candidate for candidate in candidates if candidate["rank"]]))
     lines += ["\nnot in the result", _cut_table(cut)] if cut else []
     lines += [f"and {response['omitted']} more"] if response["omitted"] else []
+    if response["deliveries"]:
+        lines += ["\ngiven, or held back and why", _delivery_table(response["deliveries"])]
     options.print_result(response, *lines)
 
 
@@ -55,6 +66,7 @@ _LIST_COLUMNS: Columns = {
     "at": lambda item: item["at"][5:16].replace("T", " "),
     "intent": "intent",
     "returned": lambda item: f"{item['returned']} of {item['found']}",
+    "given": lambda item: _format_given(item),
     "ms": lambda item: round(item["milliseconds"]),
     "question": text_cell("query", 60),
 }
@@ -81,6 +93,8 @@ def _format_header(document: JsonObject) -> Iterator[str]:
     yield f"tokens     {document['tokens']} of {budget}; at most {document['limit']} memories"
     durations = ", ".join(f"{name} {ms}" for name, ms in document["timings"].items())
     yield f"duration   {document['milliseconds']} ms: {durations}"
+    if document["given"] is not None:
+        yield f"given      {_format_given(document)}"
     if document["degraded"]:
         yield f"missing    {', '.join(document['degraded'])}"
     yield ""
@@ -96,6 +110,26 @@ def _answer_table(candidates: Sequence[JsonObject]) -> RenderableType:
             for hop in candidate["hops"]
         )
         table.add_row(str(candidate["rank"]), *_common_cells(candidate), "\n".join(hops))
+    return table
+
+
+def _format_given(document: JsonObject) -> str:
+    """How many memories a preflow gave, and whether a hook confirmed them."""
+    if document["given"] is None:
+        return ""
+    state = "confirmed" if document["delivered_at"] else "not confirmed"
+    return f"{document['given']} ({state})" if document["given"] else "0"
+
+
+def _delivery_table(deliveries: Sequence[JsonObject]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("outcome", "relevance", "memory", box=None)
+    for item in deliveries:
+        relevance = "" if item["relevance"] is None else f"{item['relevance']:.3f}"
+        memory = Text(f"{short_id(item['id'])} {one_line(item['label'] or '', 60)}")
+        table.add_row(item["outcome"], relevance, memory)
     return table
 
 

@@ -17,7 +17,16 @@ from reverie.cli.app.options import (
     limit_option,
     yes_option,
 )
-from reverie.cli.app.output import Columns, age_cell, err, print_json, print_warnings
+from reverie.cli.app.output import (
+    Columns,
+    age_cell,
+    confirm,
+    err,
+    plural,
+    print_exact,
+    print_json,
+    print_warnings,
+)
 from reverie.domain.core.errors import InvalidInput
 
 app = click.Group(
@@ -85,7 +94,7 @@ def get_entry(options: CommonOptions, key: str, scope: str | None) -> None:
         print_json(response)
         return
     value = response["value"]
-    click.echo(value if isinstance(value, str) else jsonlib.dumps(value, ensure_ascii=False))
+    print_exact(value if isinstance(value, str) else jsonlib.dumps(value, ensure_ascii=False))
 
 
 @app.command("list")
@@ -109,17 +118,26 @@ def list_entries(options: CommonOptions, scope: str | None, limit: int) -> None:
 @app.command("delete")
 @key_argument
 @vault_scope_option
+@click.option(
+    "--restore",
+    is_flag=True,
+    help="Put the values of the entry, which were no secrets, back in texts. For administrators.",
+)
 @yes_option
 @common_options
-def delete_entry(options: CommonOptions, key: str, scope: str | None, yes: bool) -> None:
+def delete_entry(
+    options: CommonOptions, key: str, scope: str | None, restore: bool, yes: bool
+) -> None:
     """Delete an entry, even if its master key is lost.
 
     Example: reverie vault delete deploy_token --yes
     """
     if not yes:
-        click.confirm(f"Delete {key} for good?", abort=True, err=True)
+        confirm(f"Delete {key} for good?")
     response = options.gateway().request(
-        "DELETE", f"/v1/vault/{quote_segment(key)}", {"scope": scope}
+        "DELETE",
+        f"/v1/vault/{quote_segment(key)}",
+        {"scope": scope, "restore": "true" if restore else None},
     )
     options.print_result(response, f"deleted {response['key']} in {response['scope']}")
 
@@ -145,8 +163,12 @@ def show_redaction_status(options: CommonOptions) -> None:
     Example: reverie vault redaction-status
     """
     response = options.gateway().request("GET", "/v1/vault/redaction-status", {})
-    counts = f"{response['examined']} rows searched, {response['redacted']} redacted"
-    options.print_result(response, f"{response['state']}: {counts}")
+    counts = (
+        f": {plural(response['examined'], 'row')} searched, {response['redacted']} redacted"
+        if response["redacted"] is not None
+        else ""
+    )
+    options.print_result(response, response["state"] + counts)
 
 
 @app.command("rotate")
@@ -167,23 +189,23 @@ def rotate(options: CommonOptions) -> None:
     """
     from reverie.cli.app.operator_access import load_master_keys, resolve_database_url
     from reverie.store.platform.encryption import create_cipher
-    from reverie.store.platform.vault_key_rotation import rotate_master_key
+    from reverie.store.platform.vault_key_rotation import reencrypt_secrets
 
     settings = options.settings()
-    done = rotate_master_key(
+    result = reencrypt_secrets(
         resolve_database_url(settings),
         create_cipher(load_master_keys(settings)),
         lambda count, total: err().print(f"{count} of {total}"),
     )
-    undecryptable = [vars(entry) for entry in done.unreadable]
+    undecryptable = [vars(entry) for entry in result.unreadable]
     options.print_result(
-        {"rotated": done.count, "key": done.key_id, "undecryptable": undecryptable},
-        f"encrypted {done.count} values with key {done.key_id}",
+        {"rotated": result.count, "key": result.key_id, "undecryptable": undecryptable},
+        f"encrypted {plural(result.count, 'value')} with key {result.key_id}",
     )
-    for entry in done.unreadable:
+    for entry in result.unreadable:
         label = f"{entry.key} in {entry.scope} of tenant {entry.tenant}"
         err().print(f"{label} cannot be decrypted: set it again or delete it", markup=False)
-    if done.unreadable:
+    if result.unreadable:
         raise click.exceptions.Exit(FAILED)
 
 

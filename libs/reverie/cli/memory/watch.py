@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +11,7 @@ import click
 
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, project_option
-from reverie.cli.app.output import err, print_plain, short_id
+from reverie.cli.app.output import err, print_json, print_plain, short_id
 from reverie.domain.core.errors import Unavailable
 
 MAX_RETRY_WAIT = 30.0
@@ -50,7 +49,7 @@ def watch(
     with suppress(KeyboardInterrupt):
         for count, change in enumerate(_stream_changes(client, query), start=1):
             if options.json:
-                click.echo(jsonlib.dumps(change))
+                print_json(change, indent=None)
             else:
                 shown = change | {"id": short_id(change.get("id", ""))}
                 fields = (str(shown.get(name, "")) for name in ("event", "id", "kind", "scope"))

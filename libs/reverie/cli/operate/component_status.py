@@ -14,13 +14,14 @@ from reverie.embedded import nats, postgres
 from reverie.embedded.backends import API_KEY_SECRET, strip_url_credentials
 from reverie.embedded.home import Home, existing_home, read_run_file
 from reverie.embedded.lock import is_home_locked
-from reverie.embedded.probe import fetch_health
+from reverie.embedded.probe import fetch_health, fetch_instance
 from reverie.embedded.probe import fetch_nats_info as fetch_server_info
 from reverie.embedded.reporting import GATEWAY, SERVICES
-from reverie.runtime.settings.settings import Settings, base_url
+from reverie.runtime.settings.settings import Settings, base_url, instance_id
 from reverie.store.db.server_admin import load_server_facts
 
 NO_ANSWER = "does not answer"
+OTHER_INSTANCE = "does not run: another server, or a Reverie of another home folder, answers here"
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,18 @@ def check_components(settings: Settings) -> SystemStatus:
     """
 
     def check(name: str, url: str) -> ComponentStatus:
+        # Services on servers of one's own are one system, whatever home folder each has.
+        is_embedded = settings.database_url is None
+        if is_embedded and fetch_instance(url) not in {None, instance_id(settings.home)}:
+            return ComponentStatus(name, url, False, OTHER_INSTANCE)
         health = fetch_health(url)
         return ComponentStatus(name, url, health.is_ready, health.problem)
 
     if settings.gateway_url is not None:
-        gateway = check("gateway", str(settings.gateway_url).rstrip("/"))
+        # Whose gateway this is does not matter: it was named.
+        url = str(settings.gateway_url).rstrip("/")
+        health = fetch_health(url)
+        gateway = ComponentStatus("gateway", url, health.is_ready, health.problem)
         return SystemStatus(gateway.ok or gateway.problem != NO_ANSWER, [gateway], None)
     home = existing_home(settings.home)
     is_locked = home is not None and is_home_locked(home)
@@ -62,7 +70,9 @@ def check_components(settings: Settings) -> SystemStatus:
         database = pool.submit(check_postgres, settings, home)
         bus = pool.submit(check_nats, settings, home)
         services = list(pool.map(check, urls, urls.values()))
-    running = is_locked or any(service.ok or service.problem != NO_ANSWER for service in services)
+    running = is_locked or any(
+        service.problem not in {NO_ANSWER, OTHER_INSTANCE} for service in services
+    )
     key_file = home.secrets / API_KEY_SECRET if home else None
     existing_key_file = key_file if key_file and key_file.exists() else None
     return SystemStatus(running, [*services, database.result(), bus.result()], existing_key_file)

@@ -46,8 +46,9 @@ def migrate(options: CommonOptions, wait: float, login: bool, check: bool) -> No
     running embedded Postgres. It is safe to repeat, to run in parallel, and to
     run beside services of the previous version.
 
-    If REVERIE_API_KEY is set, that key is created. --check uses
-    REVERIE_DATABASE_URL and needs only the rights of a service.
+    If REVERIE_API_KEY is set, that key is created; a key that was rotated or
+    revoked stays invalid, with a warning. --check uses REVERIE_DATABASE_URL and
+    needs only the rights of a service.
 
     Example: reverie migrate --wait 60 --login
 
@@ -74,7 +75,7 @@ def _migrate_schema(settings: Settings, login: bool, report: MigrationProgress) 
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.db.migrate import migrate as apply_migrations
     from reverie.store.db.server_admin import ensure_login
-    from reverie.store.platform.api_keys import ensure_key
+    from reverie.store.platform.api_keys import RetiredKey, ensure_key
 
     url = resolve_database_url(settings)
     users = _required_logins(settings, url) if login else []
@@ -82,7 +83,11 @@ def _migrate_schema(settings: Settings, login: bool, report: MigrationProgress) 
     for user in users:
         ensure_login(url, *user)
     if settings.api_key is not None:
-        ensure_key(url, settings.api_key.get_secret_value())
+        try:
+            ensure_key(url, settings.api_key.get_secret_value())
+        except RetiredKey as error:
+            # The schema is what an upgrade needs: an old setting must not stop it.
+            err().print(f"warning: {error}", markup=False, soft_wrap=True)
     return applied
 
 

@@ -69,16 +69,17 @@ def pull(options: CommonOptions, name: str | None) -> None:
 
     Exit codes: 0 the model is present, 1 no source had it.
     """
+    from rich.markup import escape
     from rich.status import Status
 
     from reverie.inference import model_resolver
 
     settings = options.settings()
     model_name = name or settings.embedding_model
-    with Status(f"Looking for {model_name}", console=err()) as status:
+    with Status(f"Looking for {escape(model_name)}", console=err()) as status:
 
         def progress(file: str, done: int, total: int) -> None:
-            status.update(f"Fetching {file} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
+            status.update(f"Fetching {escape(file)} {done / 1e6:.0f} of {total / 1e6:.0f} MB")
 
         path = model_resolver.resolve_model(
             model_name, settings.home, settings.embedding_model_dir, progress

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reverie.cli.app.options import CommonOptions, common_options
-from reverie.cli.app.output import err
+from reverie.cli.app.output import err, plural
 
 if TYPE_CHECKING:
     from reverie.runtime.settings.settings import Settings
@@ -40,7 +40,7 @@ def reembed(options: CommonOptions, tenant: str | None) -> None:
     url = resolve_database_url(settings)
     counts = asyncio.run(reembed_tenants(settings, url, find_tenants(url, tenant)))
     model = settings.embedding_model
-    lines = [f"{name}: {count} vectors of {model}" for name, count in counts.items()]
+    lines = [f"{name}: {plural(count, 'vector')} of {model}" for name, count in counts.items()]
     options.print_result(counts, *lines)
 
 
@@ -61,7 +61,7 @@ async def reembed_tenants(
         for tenant_id, name in tenants:
 
             def report(count: int, total: int, name: str = name) -> None:
-                err().print(f"{name}: {count} of {total}")
+                err().print(f"{name}: {count} of {total}", markup=False)
 
             counts[name] = await fill_vectors(
                 EmbeddingModelStore(database), model_switch, embedder, tenant_id, report

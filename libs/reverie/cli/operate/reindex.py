@@ -78,7 +78,7 @@ async def _rebuild_tenants(
         for tenant_id, name in tenants:
 
             def report(part: str, count: int, total: int, name: str = name) -> None:
-                err().print(f"{name}: {part} {count} of {total}")
+                err().print(f"{name}: {part} {count} of {total}", markup=False)
 
             results[name] = await reindex_tenant(tools, tenant_id, targets, report)
     return results

@@ -59,10 +59,10 @@ def status(options: CommonOptions, watch: bool) -> None:
         options.print_result(document, _component_table(components))
     else:
         place = abbreviate_home(settings.home)
-        err().print(f"Reverie is not running on {place}: start `reverie up`")
+        err().print(f"Reverie is not running on {place}: start `reverie up`", markup=False)
     if graph and not options.json:
         details = f"{plural(graph['edges'], 'edge')}, {plural(graph['components'], 'component')}"
-        print_plain(f"\n{graph['memories']:,} memories, {details} (see `reverie stats`)")
+        print_plain(f"\n{plural(graph['memories'], 'memory')}, {details} (see `reverie stats`)")
     if not is_ready:
         raise click.exceptions.Exit(FAILED if is_running else NOT_RUNNING)
 

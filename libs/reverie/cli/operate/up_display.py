@@ -20,9 +20,9 @@ MEGABYTE = 1_000_000
 TRY_IT = """\
 [dim]export REVERIE_API_KEY={key}
 {curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
-  -d '{{"content": "We deploy on Thursdays, never on Fridays."}}' {gateway}/v1/remember
+  -d '{{"content": "The spare lighthouse key hangs behind the buoy."}}' {gateway}/v1/remember
 {curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
-  -d '{{"query": "When do we deploy?"}}' {gateway}/v1/recall[/]"""
+  -d '{{"query": "Where is the lighthouse key?"}}' {gateway}/v1/recall[/]"""
 
 
 class UpDisplay:

@@ -19,8 +19,10 @@ _LIST_FIELDS = ("items", "memories", "nodes")
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One call. `who` is the agent, else the key; `action` the method and route; `subjects` the ids
-    and names that the call touched; `client` the User-Agent."""
+    """One call. `actor`: the agent, else the key. `action`: the method and route.
+
+    `subjects`: the ids and names that the call touched. `client`: the User-Agent.
+    """
 
     id: UUID
     at: datetime

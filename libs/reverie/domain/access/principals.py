@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -87,6 +88,7 @@ class Principal:
 
     A key that is bound to an agent covers no other agent's scopes: `reads` and `writes` are
     restricted accordingly. `limits` apply to this key, `tenant_limits` to all keys of its tenant.
+    The holder of a token of an identity provider has no key; its rights end at `token_expires_at`.
     """
 
     tenant: int
@@ -99,6 +101,7 @@ class Principal:
     agent: str | None = None
     limits: UsageLimits = NO_LIMITS
     tenant_limits: UsageLimits = NO_LIMITS
+    token_expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
         for name in ("reads", "writes"):
@@ -114,6 +117,14 @@ class Principal:
     def writable_patterns(self) -> tuple[str, ...]:
         """Returns the patterns whose memories the holder may change; none for a read-only role."""
         return self.writes if self.role in {KeyRole.ADMIN, KeyRole.WRITER} else ()
+
+    @property
+    def reads_whole_tenant(self) -> bool:
+        """Whether the holder may read all scopes. Others get coarse scores.
+
+        Word scores depend on how many memories of the tenant contain a word.
+        """
+        return "*" in self.reads
 
     def may_read(self, scope: str) -> bool:
         """Whether a read grant covers the scope."""
@@ -134,13 +145,15 @@ class Principal:
         if not self.may_write(scope):
             raise Forbidden("write", scope)
 
-    def check_git(self, project_scope: str) -> None:
-        """Raises `Forbidden` unless the key may announce changes of this project."""
+    def check_git(self, scope: str) -> None:
+        """Raises `Forbidden` unless the key may announce changes of this project or branch."""
+        if not self.may_announce(scope):
+            raise Forbidden("announce git changes of", scope)
+
+    def may_announce(self, scope: str) -> bool:
+        """Whether the key may announce changes of this project or branch."""
         has_role = self.role in {KeyRole.ADMIN, KeyRole.WRITER, KeyRole.CI}
-        if not has_role or not any(
-            scope_matches(pattern, project_scope) for pattern in self.writes
-        ):
-            raise Forbidden("announce git changes of", project_scope)
+        return has_role and any(scope_matches(pattern, scope) for pattern in self.writes)
 
     def narrow_to_readable(self, patterns: Iterable[str]) -> list[str]:
         """The patterns, restricted to scopes that the holder may read."""

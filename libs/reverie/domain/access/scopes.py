@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.scope_patterns import scope_matches as scope_matches
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor, redact
 from reverie.domain.text.characters import is_blank
 
@@ -217,15 +218,6 @@ def normalize_agent_name(text: str) -> str:
     Raises `InvalidInput` for an invalid name.
     """
     return "/sub/".join(slugify(name) for _, name in agent_levels(text))
-
-
-def scope_matches(pattern: str, scope: str) -> bool:
-    """Whether a grant pattern covers a scope: `*` covers all, `a/b/*` all below and `a/b`."""
-    if pattern == "*":
-        return True
-    if pattern.endswith("/*"):
-        return scope == pattern[:-2] or scope.startswith(pattern[:-1])
-    return scope == pattern
 
 
 def default_read_scopes(home: str, agent: str | None, user: str | None) -> list[str]:

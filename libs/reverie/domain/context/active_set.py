@@ -8,23 +8,12 @@ forgotten and may be delivered again.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from enum import StrEnum
-from itertools import zip_longest
-from uuid import UUID, uuid5
-from zlib import crc32
+from uuid import UUID
 
-from reverie.domain.context.text_rendering import (
-    LINE_CHARS,
-    CountTokens,
-    flatten_text,
-    render_block,
-    render_line,
-)
-from reverie.domain.core.kinds import KIND_POLICIES, Kind, Tier
+from reverie.domain.context.text_rendering import CountTokens, render_block
 from reverie.domain.core.memory import Memory
 
 
@@ -46,16 +35,10 @@ MIN_LINE_TOKENS = 8
 """The fewest tokens that a line can need: its source alone needs more."""
 MAX_MISFITS = 8
 """Lines that may exceed the rest of a budget before no more are tried."""
-MAX_PER_SCOPE = 20
-"""Limit of recalled memories per scope."""
 MAX_DELIVERED = 400
 """Limit of delivered entries that are stored per session."""
 DELIVERY_HALF_LIFE_TURNS = 10.0
 """After so many turns out of the set, what was given weighs half."""
-RECENCY_HALF_LIFE_DAYS = 7.0
-"""After so many days, what is neither pinned nor always needed weighs half as recent."""
-MIN_RECENT_WEIGHT = 0.2
-"""Least weight of a recent entry. A lighter decision is found if a turn is about it."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +57,7 @@ class ActiveSetEntry:
     reason: str
     fingerprint: int
     memory: Memory | None = None
+    relevance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +80,11 @@ class ActiveMemorySet:
     turn: int = 0
     delivered: Mapping[UUID, DeliveredEntry] = field(default_factory=dict)
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether the session had no turn, and was not shown a context block."""
+        return self.version == 0
+
     def after_compaction(self) -> ActiveMemorySet:
         """Returns the set after the agent lost the delivered entries."""
         return replace(self, delivered={})
@@ -107,11 +96,15 @@ class ActiveMemorySet:
         return existing is None or existing.fingerprint != entry.fingerprint
 
     def with_entries(
-        self, entries: Iterable[ActiveSetEntry], limit: int = MAX_DELIVERED
+        self,
+        entries: Iterable[ActiveSetEntry],
+        limit: int = MAX_DELIVERED,
+        *,
+        begins_turn: bool = True,
     ) -> ActiveMemorySet:
         """Returns the set of the next turn with these entries; keeps at most `limit` delivered
-        ones."""
-        turn = self.turn + 1
+        ones. Without `begins_turn`, they are given within the current turn."""
+        turn = self.turn + begins_turn
         current = {item.id: DeliveredEntry(item.fingerprint, item.weight, turn) for item in entries}
         all_entries = {**self.delivered, **current}
 
@@ -179,7 +172,7 @@ def select_entries(
 ) -> ActiveSetSelection:
     """Fills each layer, in the order given, within its budget; headings count too.
 
-    A memory enters once, as recent rather than on demand. A line of a summary enters only if no
+    A memory enters once, on demand rather than as recent. A line of a summary enters only if no
     memory of the set has the same content. Entries that do not fit are skipped.
     """
     layer_budgets = budgets.scale_to(
@@ -188,7 +181,7 @@ def select_entries(
     selected: dict[ActiveSetLayer, list[ActiveSetEntry]] = {}
     tokens: dict[ActiveSetLayer, int] = {}
     omitted = 0
-    for layer in (ActiveSetLayer.RECENT, ActiveSetLayer.ON_DEMAND, ActiveSetLayer.RESIDENT):
+    for layer in (ActiveSetLayer.ON_DEMAND, ActiveSetLayer.RECENT, ActiveSetLayer.RESIDENT):
         earlier = [entry for entries in selected.values() for entry in entries]
         new_entries = _drop_repeated(candidates.get(layer, ()), earlier)
         selected[layer], tokens[layer] = _fill_layer(
@@ -209,49 +202,6 @@ def render_active_set(
     """The entries under the headings of their layers, fenced."""
     markdown = _render_markdown(entries)
     return RenderedActiveSet(markdown, count_tokens(markdown) if entries else 0, entries)
-
-
-def build_resident_entries(
-    session: UUID, summaries: Iterable[tuple[str, str]], home_scope: str
-) -> list[ActiveSetEntry]:
-    """The lines of the summaries, each scope in turn, the session's own scope first."""
-    ordered = sorted(summaries, key=lambda item: (item[0] != home_scope, item[0]))
-    by_scope = [
-        [_build_summary_entry(session, scope, line) for line in _iter_summary_lines(text)]
-        for scope, text in ordered
-    ]
-    rounds = zip_longest(*by_scope)
-    all_entries = (item for entries in rounds for item in entries if item is not None)
-    return list({item.id: item for item in all_entries}.values())
-
-
-def build_recent_entries(memories: Iterable[Memory], now: datetime) -> list[ActiveSetEntry]:
-    """Builds entries from recent memories with priority, by weight, then newest first."""
-    entries = [
-        _build_memory_entry(item, ActiveSetLayer.RECENT, *_weigh_recency(item, now))
-        for item in memories
-    ]
-    relevant = [item for item in entries if item.weight >= MIN_RECENT_WEIGHT]
-    return sorted(relevant, key=lambda item: (-item.weight, -item.id.int))
-
-
-def build_on_demand_entries(
-    hits: Iterable[tuple[Memory, float, str]], shorten_content: Callable[[str], str]
-) -> list[ActiveSetEntry]:
-    """Builds entries from recalled memories in their order, each once: memory, score, reason.
-
-    At most 20 are from one scope. `shorten_content` cuts a long content to the part that answers
-    the question.
-    """
-    per_scope: Counter[str] = Counter()
-    entries: dict[UUID, ActiveSetEntry] = {}
-    for memory, score, why in hits:
-        if memory.id not in entries and per_scope[memory.scope] < MAX_PER_SCOPE:
-            per_scope[memory.scope] += 1
-            entries[memory.id] = _build_memory_entry(
-                memory, ActiveSetLayer.ON_DEMAND, min(score, 1.0), why, shorten_content
-            )
-    return list(entries.values())
 
 
 def _drop_repeated(
@@ -304,69 +254,3 @@ def _render_markdown(entries: Sequence[ActiveSetEntry]) -> str:
         for layer, heading in LAYER_HEADINGS.items()
     )
     return render_block([TITLE_SECTION, *(section for section in sections if section[1])])
-
-
-def _build_summary_entry(session: UUID, scope: str, text: str) -> ActiveSetEntry:
-    line_text = flatten_text(text, LINE_CHARS)
-    return ActiveSetEntry(
-        id=uuid5(session, f"{scope}\n{text}"),
-        layer=ActiveSetLayer.RESIDENT,
-        line=f"- [{scope} summary] {line_text}",
-        text=line_text.partition(": ")[2] or line_text,
-        scope=scope,
-        weight=1.0,
-        reason="summary of its scope",
-        fingerprint=0,
-    )
-
-
-def _iter_summary_lines(summary: str) -> Iterator[str]:
-    """Yields the lines of a summary, each with the heading above it."""
-    heading = ""
-    for line in summary.splitlines():
-        text = line.strip()
-        if text.startswith("#"):
-            heading = text.lstrip("# ").rstrip(":")
-        elif text:
-            text = text.removeprefix("- ")
-            yield f"{heading}: {text}" if heading else text
-
-
-def _build_memory_entry(
-    memory: Memory,
-    layer: ActiveSetLayer,
-    weight: float,
-    why: str,
-    shorten_content: Callable[[str], str] | None = None,
-) -> ActiveSetEntry:
-    """The line of a memory; its fingerprint changes with its text, status and stale grade."""
-    text = memory.summary or (
-        shorten_content(memory.content) if shorten_content else memory.content
-    )
-    state = (memory.content_hash, memory.summary, memory.status.value, memory.stale_grade)
-    return ActiveSetEntry(
-        id=memory.id,
-        layer=layer,
-        line=render_line(memory, text),
-        text=flatten_text(text, LINE_CHARS),
-        scope=memory.scope,
-        weight=weight,
-        reason=why,
-        fingerprint=crc32(repr(state).encode()) & 0x7FFFFFFF,
-        memory=memory,
-    )
-
-
-def _weigh_recency(memory: Memory, now: datetime) -> tuple[float, str]:
-    """Priority by recency, 0..1, and why: what is pinned, of the identity or always needed stays
-    fresh."""
-    if memory.pinned:
-        return 1.0, "pinned"
-    policy = KIND_POLICIES[memory.kind]
-    if memory.kind is Kind.IDENTITY:
-        return 0.95, memory.kind.value
-    if policy.tier is Tier.HOT or not policy.decays:
-        return 0.9 * memory.confidence, memory.kind.value
-    days = (now - (memory.valid_from or memory.created_at)).total_seconds() / 86_400
-    recency = 0.5 ** (max(days, 0.0) / RECENCY_HALF_LIFE_DAYS)
-    return 0.9 * memory.confidence * recency, f"fresh {memory.kind.value}"

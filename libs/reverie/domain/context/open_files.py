@@ -40,7 +40,7 @@ _LANGUAGES: dict[str, str] = {
     "vue": r"\bVue\b",
     "yaml yml": r"(?i:\byaml\b)",
 }
-_FOLDER = re.compile(r"(?<![\w/.-])(?:[\w.@-]+/)+")
+_FOLDER = re.compile(r"(?<![\w/.@-])(?:[\w.@-]++/)+")
 _LANGUAGE_PATTERNS = {
     ext: re.compile(said) for exts, said in _LANGUAGES.items() for ext in exts.split()
 }

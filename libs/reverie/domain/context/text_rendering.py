@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from reverie.domain.core.ids import short_id
+from reverie.domain.core.ids import SHORT_LENGTH, short_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.memory_fence import MEMORY_TITLE, escape_fence_tags, wrap_in_fence
 
 CountTokens = Callable[[str], int]
@@ -70,9 +71,13 @@ def render_line(
 ) -> str:
     """The line of a memory: its source, its text, why it is shown, and whether it is stale.
 
-    The text is the summary or the content, unless another is given.
+    The text is the summary or the content, unless another is given. A decision record that is too
+    long gives its problem, and its first decisions as whole sentences.
     """
     text = memory.summary or memory.content if text is None else text
+    record = memory.metadata.get("record")
+    if record and text == memory.content and len(text) > chars:
+        text = _shorten_record(record, chars) or text
     is_redundant = why is None or why.removeprefix("touches ") in text
     reason = "" if is_redundant else f" — {flatten_text(why or '', REASON_CHARS)}"
     marks = " (superseded)" if memory.status is MemoryStatus.SUPERSEDED else ""
@@ -80,6 +85,25 @@ def render_line(
         stale_reason = flatten_text(memory.stale_reason or "", REASON_CHARS)
         marks += f" (⚠ {memory.stale_grade}: {stale_reason})"
     return f"- [{memory.scope} {short_id(memory.id)}] {flatten_text(text, chars)}{reason}{marks}"
+
+
+def _shorten_record(record: Mapping[str, Any], chars: int) -> str:
+    """The problem, and the first sentences of what was decided or found; "" if none fits."""
+    decided, found = record.get("decided") or [], record.get("found") or []
+    label, statements = ("Decided:", decided) if decided else ("Found:", found)
+    sentences = split_sentences(" ".join(statements))
+    for beginning in ([record.get("problem") or "", label], [label]):
+        parts = list(filter(None, beginning))
+        used = sum(len(part) + 1 for part in parts) + 1
+        count = 0
+        for sentence in sentences:
+            used += len(sentence) + 1
+            if used > chars:
+                break
+            count += 1
+        if count:
+            return " ".join([*parts, *sentences[:count], "…"])
+    return ""
 
 
 def flatten_text(text: str, chars: int) -> str:
@@ -117,5 +141,6 @@ def _render_memory(memory: Mapping[str, Any]) -> str:
     )
     notes = ", ".join(str(mark) for mark in marks if mark)
     content = " ".join(escape_fence_tags(str(memory.get("content", ""))).split())
-    source = " ".join(str(memory[name]) for name in ("scope", "id") if memory.get(name))
+    id_end = str(memory.get("id") or "")[-SHORT_LENGTH:]
+    source = " ".join(part for part in (memory.get("scope"), id_end) if part)
     return f"- [{source}] {f'({notes}) ' if notes else ''}{content}"

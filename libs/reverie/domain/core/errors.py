@@ -19,7 +19,9 @@ class ReverieError(Exception):
     code: ClassVar[str] = "internal"
 
     def __str__(self) -> str:
-        return cleandoc(type(self).__doc__ or "").splitlines()[0].format(**self.details())
+        # The whole first paragraph: a message that is wrapped in the source does not end there.
+        paragraph = cleandoc(type(self).__doc__ or "").partition("\n\n")[0]
+        return " ".join(paragraph.split()).format(**self.details())
 
     def details(self) -> dict[str, Any]:
         """The typed fields by name, for problem documents and logs."""

@@ -61,7 +61,7 @@ _DIFF_SIDE = re.compile(r"(?<=\s)[ab]/(?=\S)")
 _TOKEN = re.compile(r"[A-Za-z0-9_.@+~/\\$*{}<>\[\]:#%=,-]+", re.A)
 _PATH_HINT = re.compile(rf"\.\w|{'|'.join(name for name in sorted(_FILE_NAMES) if name[0] != '.')}")
 """Every path has an extension, or is one of a few names."""
-_LINE_SUFFIX = re.compile(r"(?::\d[\d:,-]*|#L?\d[\dL,-]*)$")
+_LINE_SUFFIX = re.compile(r"(?::\d[\d:,-]{0,40}+|#L?\d[\dL,-]{0,40}+)$")
 _COMPONENT = re.compile(r"[A-Za-z0-9_.@+~\[\]-]+", re.A)
 MAX_CACHED_TOKEN = 120
 """Longest token whose verdict is cached."""

@@ -69,7 +69,7 @@ def extract_entities(text: str) -> list[Entity]:
     """The entities of a text, each once: of its first `MAX_TEXT` characters, `MAX_ENTITIES`.
 
     A name that is a package or a service is not code as well. Files are not among them: see
-    `anchors.paths`.
+    `extract_paths`.
     """
     found: dict[str, Entity] = {}
     remaining = text[:MAX_TEXT]
@@ -139,15 +139,15 @@ _PINNED_PACKAGE = re.compile(
     r"(?<![\w/.@-])([a-z][\w.-]*\w)(?:\[[\w,-]+\])?(?:==|@[\^~]?)\d+\.\d", _A
 )
 _PY_IMPORT = re.compile(
-    r"(?:^|`)[ \t>]*import[ \t]+([a-z_][\w.]*(?:[ \t]+as[ \t]+\w+)?"
-    r"(?:,[ \t]*[a-z_][\w.]*(?:[ \t]+as[ \t]+\w+)?)*)[ \t]*;?[ \t]*(?:#.*)?(?:$|`)"
-    r"|\bimport[ \t]+([a-z_][\w.]*)[ \t]+as[ \t]+\w+",
+    r"(?:^|`)[ \t>]*+import[ \t]++([a-z_][\w.]*+(?:[ \t]++as[ \t]++\w++)?"
+    r"(?>(?:,[ \t]*+[a-z_][\w.]*+(?:[ \t]++as[ \t]++\w++)?)*))[ \t]*+(?:;[ \t]*+)?(?:#.*)?(?:$|`)"
+    r"|\bimport[ \t]++([a-z_][\w.]*+)[ \t]++as[ \t]++\w+",
     _A | re.M,
 )
 _PY_FROM = re.compile(r"\bfrom[ \t]+([a-z_][\w.]*)[ \t]+import[ \t]+[\w*(]", _A)
 _JS_IMPORT = re.compile(
-    r"(?:\bfrom|\bimport|\brequire\(|\bimport\(|^[ \t]*(?:[\w.]+[ \t])?)[ \t]*(['\"])"
-    r"(?P<name>@?[\w:.-]+(?:/[\w.-]+)*)\1",
+    r"(?:\bfrom|\bimport|\brequire\(|\bimport\(|^[ \t]*+(?:[\w.]++[ \t])?)[ \t]*+(['\"])"
+    r"(?P<name>@?[\w:.-]++(?>(?:/[\w.-]++)*))\1",
     _A | re.M,
 )
 _RUST_USE = re.compile(r"^[ \t]*(?:pub )?(?:use|extern crate)[ \t]+([a-z]\w*)(?:::|;)", _A | re.M)
@@ -228,7 +228,7 @@ def _normalize_package(raw: str) -> str | None:
 _ERROR_CODE = re.compile(
     r"\b(?:CVE-\d{4}-\d{4,7}|GHSA(?:-\w{4}){3}|TS\d{4,5}|ORA-\d{5}|PGRST\d{3}|MSB\d{4}|CS\d{4}"
     r"|NU\d{4}|RUF\d{3}|PL[CEWR]\d{4}|SC\d{4}|E[0-9]\d{2,3}|F[4-9]\d{2}|AADSTS\d{4,6}|P[12]0\d{2}"
-    r"|(?:[A-Z]+_)*ERR(?:OR)?(?:_[A-Z0-9]+)+)\b",
+    r"|(?>(?:(?!ERR(?:OR)?_)[A-Z]++_)*)ERR(?:OR)?(?>(?:_[A-Z0-9]++)+))\b",
     _A,
 )
 _SQLSTATE = re.compile(r"\bSQLSTATE[ :=\[(]*(\w{5})\b", _AI)
@@ -292,13 +292,14 @@ _DEFINITION = re.compile(
 )
 _CODE_SPAN = re.compile(rf"`({_NAME}(?:(?:\.|::|->|#){_NAME})+)(?:\([^`]*\))?`", _A)
 _DOTTED_NAME = re.compile(rf"(?<![\w.@/-]){_NAME}(?:(?:\.|::){_NAME})+(?![\w/-])", _A)
-_CAMEL = re.compile(r"[a-z]{2,}[a-z0-9]*(?:[A-Z][a-z0-9]*)+(?:_\w+)*")
-_PASCAL = re.compile(
-    r"(?:[A-Z][a-z0-9]+){2,}[A-Z]?|[A-Z]{2,}[A-Z][a-z]{2,}\w*|(?:[A-Z][a-z0-9]+)+[A-Z]{2,}[a-z]\w+"
+_CODE_WORD = re.compile(
+    r"[a-z]{2}[a-z0-9]*+(?>(?:[A-Z][a-z0-9]*+)+)(?:_\w+)?"
+    r"|(?>(?:[A-Z][a-z0-9]++){2,})[A-Z]?|[A-Z]{3,}+[a-z]{2}\w*"
+    r"|(?>(?:[A-Z][a-z0-9]++)+)[A-Z]{2,}+[a-z]\w+"
+    r"|_*+[a-z][a-z0-9]*+(?>(?:_++[a-z0-9]++)+)_*|__[a-z0-9]++__"
+    r"|[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)+"
 )
-_SNAKE = re.compile(
-    r"_*[a-z][a-z0-9]*(?:_+[a-z0-9]+)+_*|__[a-z0-9]+__|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
-)
+"""A whole word in camel, Pascal or snake case."""
 
 
 def _find_code_names(text: str) -> Iterator[Entity]:
@@ -340,7 +341,7 @@ def _is_code(name: str) -> bool:
         return False
     if any(pattern.fullmatch(name) for pattern in (_EXCEPTION, _ERROR_CODE, _SERVICE_CLASS)):
         return False
-    return any(pattern.fullmatch(name) for pattern in (_CAMEL, _PASCAL, _SNAKE))
+    return _CODE_WORD.fullmatch(name) is not None
 
 
 _FILE_LIKE = re.compile(r"[\w.@~/\\+-]{2,}", _A)

@@ -142,7 +142,7 @@ PLEASANTRY = re.compile(
 )
 NARRATION = re.compile(
     r"^(?:(?:ok(?:ay)?|now|first|next|then|also|finally|so|but|and|great|perfect|good|alright"
-    r"|here)[,!.]?\s+)*"
+    r"|here)[,!.]?\s++)*"
     r"(?:let me\b|let us\b|i'?ll\b|i will\b|i'?m (?:going|now|about|checking|looking|still)\b"
     r"|i need to\b"
     r"|i(?:'ve| have)? (?:now |just )?(?:see|understand|found|have (?:a |the |now|all|everything)"
@@ -189,3 +189,77 @@ DANGLING_REFERENCE = re.compile(
     re.I,
 )
 POSITIVE_VERDICT = re.compile(r"^\W*(?:✅|☑|✔|👍|good\b|nice\b|excellent\b|clean\b|clear\b)", re.I)
+REFUSAL = re.compile(
+    r"^(?:(?:hmm|well|ah|um+)[,. ]+)?(?:no\b|nope\b|not\b|careful\b|hold on|wait\b|don'?t\b"
+    r"|do not\b|stop\b|wrong\b|never\b|rather not|actually[, ]|instead\b"
+    r"|we (?:already |have )?(?:tried|shipped)\b|i'?d rather"
+    r"|(?:one|two|three|a few|some) corrections?\b)"
+    r"|\bthat'?s (?:exactly |precisely )?(?:the wrong|what we can'?t|wrong|backwards?)\b"
+    r"|\bdefeats the (?:point|purpose)\b|\bis too (?:broad|narrow|aggressive|much)\b"
+    r"|^(?:不|别|等等|不是|不要)",
+    re.I,
+)
+CONFIRMATION = re.compile(
+    r"^(?:yes|yep|yeah|yup|right|exactly|correct|perfect|agreed|good|great|ok(?:ay)?|sounds"
+    r"|ship it|do it|that'?s (?:the (?:one|rule)|it|right|correct)|all (?:unchanged|right|good)"
+    r"|both\b|confirmed|please do|go ahead|deliberately)\b|^(?:好|对|是的|可以|没错|同意)",
+    re.I,
+)
+RECAP = re.compile(
+    r"^(?:(?:ok(?:ay)?|right|good|great|so|then|got it|understood|done)[,.:—– -]+)*"
+    r"(?:(?:in|to|a|the|my|our|full|short|quick|brief|complete|one|let me|here(?:'s| is)|and)\s+)*"
+    r"(?:recap(?:ping)?\b|summary\b(?! of (?:what|the changes|changes))"
+    r"|sum(?:ming)?[ -]up\b|summari[sz](?:e|ing)\b|in (?:short|sum)\b"
+    r"|tl;?dr\b|bottom line\b|final\b[^.:;]{0,40}(?::|\bthen\b)|settled(?: then)?\b"
+    r"|agreed\b[^.:;]{0,30}:|decision:|decided:"
+    r"|(?:amended|final|resulting|new|agreed|whole|complete|updated|revised) (?:rule|policy"
+    r"|contract|shape|decision|design|behaviou?r|plan|semantics|spec)\b"
+    r"|to be explicit\b"
+    r"|the (?:definitive |final )?(?:rule|policy|contract|decision)\b.{0,40}\bis\b)"
+    r"|^(?:总结|小结|结论|综上|最终|定稿)",
+    re.I,
+)
+PROPOSAL = re.compile(
+    r"\b(?:i'?ll|i will|i'?d|i would|we (?:could|can|should)|i could|i propose"
+    r"|my (?:instinct|suggestion|plan|proposal|inclination)|let'?s|how about|what about|why not"
+    r"|(?:simplest|easiest|simpler|natural|obvious|straightforward) (?:\w+ ){0,2}(?:fix|idea"
+    r"|semantics|cleanup|improvement|approach|change|solution|thing)|should i|shall i|want me to"
+    r"|do you want|would you like)\b",
+    re.I,
+)
+ACKNOWLEDGEMENT = re.compile(
+    r"^(?:got it|understood|ok(?:ay)?|right|noted|makes sense|agreed|clear|settled|excellent"
+    r"|perfect|you(?:'re| are) (?:absolutely )?right)\b|^(?:明白|好的)",
+    re.I,
+)
+NORMATIVE = re.compile(
+    r"\b(?:must|never|always|only|exactly|should|ha(?:s|ve) to|needs? to|keeps?|stays?|don'?t"
+    r"|do not|not?|nothing|instead|unless|except|ignored?|treat|becomes?|ordered|ascending"
+    r"|descending|drop(?:s|ped)?|raises?|inclusive|exclusive|at most|at least|whatever|regardless"
+    r"|deliberate(?:ly)?|rule|policy|decision|every|all|any|first|last|before|after|strictly)\b"
+    r"|必须|不要|不能|只|总是|一律|除非|应该",
+    re.I,
+)
+ASIDE = re.compile(
+    r"\b(?:heads[- ]?up|unrelated|by the way|btw|side note|flaky|rerun"
+    r"|while (?:i'?m|you'?re|we'?re) (?:in|at|here|there)|feature flag|roll ?out|staged"
+    r"|separate (?:ticket|issue))\b",
+    re.I,
+)
+INSPECTION = re.compile(
+    r"\b(?:start(?:ing)? by|begin(?:ning)? by|look(?:ing)? (?:at|into)|examin"
+    r"|investigat|check|inspect"
+    r"|run (?:the|all|a)|verify|confirm|read|search|trace|quickly)",
+    re.I,
+)
+AMENDMENT = re.compile(
+    r"\bamend(?:s|ed|ment|ing)?\b|\bsupersed(?:es?|ed|ing)\b|\bchange of plans?\b"
+    r"|\bchanged (?:our|my) minds?\b|\brevis(?:es?|ed|ion|iting)\b|\binstead of what\b"
+    r"|\b(?:replac|overrid|overrul|drop|revers|undo)\w* (?:the|our|last|that) (?:\w+ ){0,2}"
+    r"(?:decision|rule|policy|plan|convention|choice)\b"
+    r"|\b(?:earlier|previous|old|original|last (?:week|month|year)'?s?)"
+    r" (?:decision|rule|policy|plan|choice)\b"
+    r"|\bwe(?:'re| are) (?:now )?(?:switching|moving|going back)\b"
+    r"|修正|取代|改变计划",
+    re.I,
+)

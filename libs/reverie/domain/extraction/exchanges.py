@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.key_statements import (
-    KeyStatement,
     extract_informative_sentences,
-    extract_key_statements,
     group_dependent_sentences,
+    is_code_line,
 )
 from reverie.domain.extraction.topic_segmentation import (
     COMMAND_MESSAGE,
@@ -27,12 +25,12 @@ MAX_STATEMENT = 240
 MAX_STATEMENTS = 30
 
 _COMMAND_NAME = re.compile(r"<command-name>\s*(/?[\w:-]+)")
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*([^<]*?)\s*</command-args>", re.S)
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>([^<]*+)</command-args>")
 _TITLE = re.compile(r"\btitle:\s*(.+)")
 _TITLE_NUMBER = re.compile(r"^number:\s*(\d+)", re.M)
 _PASTE = re.compile(
     r"diff --git|<persisted-output>|^@@ |^[+-]{3} [ab]/|^#+ (?:Context|Your task)\b|^Traceback \("
-    r"|^\s*at \S+\(.*:\d+\)|^\[\d\d/\d\d/\d\d |^Run \S+@|^\$ ",
+    r"|^[^\S\n]*+at [^\s(]++\(.*:\d++\)|^\[\d\d/\d\d/\d\d |^Run \S+@|^\$ ",
     re.M,
 )
 _OUTPUT_LINE = re.compile(
@@ -52,14 +50,15 @@ _POLITE_OPENING = re.compile(
 )
 
 # Remarks on the result of the last report, not on its subject.
-_REMARK = re.compile(
+REMARK = re.compile(
     r"(?:confirmed|looks? (?:good|great)|(?:that|it|this) (?:fixed|works?|worked|did)|down to"
-    r"|down from|works\b|great|perfect|nice|good|thanks|i (?:ran|tested|added|did|already)\b)",
+    r"|down from|works\b|great|perfect|nice|good|thanks"
+    r"|i (?:also )?(?:ran|tested|added|did|already)\b)",
     re.I,
 )
 _OPENINGS = re.compile(
-    r"^(?:u+m+|uh|hm+|(?:also|ok(?:ay)?|so|and|but|oh|well|now|hey|hi|yes|yup|yep|yeah|no|nope|sure"
-    r"|great|good"
+    r"^(?:u+m+|uh|hm+|(?:also|ok(?:ay)?|so|and|but|oh|well|now|hey|hi|yes|yup|yep|yeah"
+    r"|(?:no|nope)(?=\s*[,.!:;—–]|\s-)|sure|great|good"
     r"|perfect|nice|thanks|thank you|cool|actually|right|please|one (?:more )?thing|btw|by the way"
     r"|另外|还有|好的|请)\b[\s,.!:;—–-]*)+",
     re.I,
@@ -68,7 +67,8 @@ _DEPENDENT_START = re.compile(
     r"^(?:it|this|that|these|those|they|he|she|its|their|just the|just \w+\.$|only|which|because"
     r"|since"
     r"|otherwise|if (?:so|not|we'?re)|not|same|both|but|so that|e\.g|i\.e|for example|on success"
-    r"|no (?:need|more)|keep that)\b|^(?:[A-Z][\w.]* ?){1,2}\.$|^(?:它|这|那|因为|否则|只)",
+    r"|no (?:need|more)|keep that)\b|^[A-Z][\w.]*(?: (?:[A-Z][\w.]* ?)?)?\.$"
+    r"|^(?:它|这|那|因为|否则|只)",
     re.I,
 )
 
@@ -84,7 +84,7 @@ def extract_request(content: str) -> str:
         name, arguments = _COMMAND_NAME.search(content), _COMMAND_ARGUMENTS.search(content)
         if not name:
             return to_plain_text(content.strip().partition("\n")[0])[:MAX_REQUEST]
-        command = f"{name[1]} {arguments[1]}" if arguments else name[1]
+        command = f"{name[1]} {arguments[1].strip()}" if arguments else name[1]
         return to_plain_text(command)[:MAX_REQUEST]
     if _PASTE.search(content[:300]):
         return _extract_title(content) or shorten(" ".join(_split_message(content)), MAX_REQUEST)
@@ -140,7 +140,7 @@ def extract_subject(content: str, request: str) -> str:
     """Extracts a few words for the subject of a request, or "" if it has too few."""
     first = next(iter(split_sentences(request)), "")
     subject = _POLITE_OPENING.sub("", first).strip(" .:;,")
-    is_informative = len(subject) >= 16 and not _REMARK.match(subject)
+    is_informative = len(subject) >= 16 and not REMARK.match(subject)
     return shorten(subject, 110) if is_informative else ""
 
 
@@ -162,12 +162,15 @@ def _drop_pasted_output(content: str) -> str:
     ]
     if len(text_lines) < 5 or len(unpunctuated) * 2 < len(text_lines):
         return content
-    return "\n".join(line for line in lines if line not in unpunctuated or len(line.split()) > 25)
+    dropped = {line for line in unpunctuated if len(line.split()) <= 25}
+    return "\n".join(line for line in lines if line not in dropped)
 
 
 def _split_message(content: str) -> list[str]:
     """The user's own sentences, then the error that a pasted output ends in."""
-    lines = _drop_pasted_output(content).splitlines()
+    lines = [
+        "" if is_code_line(line) else line for line in _drop_pasted_output(content).splitlines()
+    ]
     output_lines = [line for line in content.splitlines() if _OUTPUT_LINE.match(line)]
     prose = "\n".join("" if _OUTPUT_LINE.match(line) else line for line in lines)
     message_sentences: list[str] = []
@@ -191,17 +194,12 @@ def _split_message(content: str) -> list[str]:
     ]
 
 
-# Sentences with only the location of something.
-_LOCATION_ONLY = re.compile(
-    r"(?:files?|lines?|location|path)\b:?\s*[`\w./~:-]+(?:\s+lines?\b:?\s*[\d, –-]+)?", re.I
-)
-
-
 @dataclass(frozen=True)
 class Exchange:
     """A user's message, and the turns until the next one.
 
     `previous_subject`: the subject before this one. `failure`: the failure that the user reports.
+    `verdict`: the user's next message. `is_reply`: it answers a question or a proposal.
     """
 
     opening: TurnText | None
@@ -212,6 +210,32 @@ class Exchange:
     refuted: bool = False
     previous_subject: str = ""
     failure: str = ""
+    verdict: TurnText | None = None
+    is_reply: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        return (
+            self.verdict is not None
+            and discourse_markers.REFUSAL.search(self.verdict.content[:200]) is not None
+        )
+
+    @property
+    def is_confirmed(self) -> bool:
+        return (
+            self.verdict is not None
+            and not self.is_refused
+            and discourse_markers.CONFIRMATION.match(self.verdict.content) is not None
+        )
+
+    @property
+    def is_review(self) -> bool:
+        """Whether the agent reviews somebody's changes: it lists advice, and decides nothing."""
+        last_reply = self.last_reply
+        return bool(
+            (self.opening and sentence_patterns.REVIEW_REQUEST.search(self.opening.content[:400]))
+            or (last_reply and sentence_patterns.REVIEW_REPORT.search(last_reply.content[:2_000]))
+        )
 
     @property
     def last_reply(self) -> TurnText | None:
@@ -244,6 +268,7 @@ def _build_exchange(
     subject = extract_subject(opening.content, request) if opening else ""
     previous_subject = previous[-1].subject if previous else ""
     failure = find_failure(opening.content) if opening and request else ""
+    last_reply = previous[-1].last_reply if previous else None
     return Exchange(
         opening,
         request,
@@ -251,6 +276,10 @@ def _build_exchange(
         tuple(replies),
         previous_subject=previous_subject,
         failure=failure,
+        is_reply=last_reply is not None
+        and bool(
+            discourse_markers.PROPOSAL.search(last_reply.content) or "?" in last_reply.content
+        ),
     )
 
 
@@ -260,44 +289,9 @@ def _add_user_verdict(exchange: Exchange, following: Exchange | None) -> Exchang
     if opening is None:
         return exchange
     if discourse_markers.ASSENT.match(opening.content):
-        return replace(exchange, assent=opening)
+        return replace(exchange, assent=opening, verdict=opening)
     return replace(
-        exchange, refuted=discourse_markers.REFUTATION.search(opening.content[:200]) is not None
+        exchange,
+        verdict=opening,
+        refuted=discourse_markers.REFUTATION.search(opening.content[:200]) is not None,
     )
-
-
-def find_outcome(exchange: Exchange) -> tuple[TurnText, list[str]] | None:
-    """The last report of an exchange, unless the user put it right, weightiest point first."""
-    last = exchange.last_reply
-    if last is None or exchange.refuted:
-        return None
-    # A conclusion is a sentence, and often the first.
-    weighed = [
-        (weight + (index == 0) + (not point.is_item), point)
-        for index, point in enumerate(extract_key_statements(last.content))
-        if (weight := _weigh_statement(point)) > 0
-    ]
-    ranked = sorted((pair for pair in weighed if pair[0] > 1), key=lambda pair: -pair[0])
-    texts = [shorten(point.full_text, 300) for _, point in ranked]
-    return (last, texts) if texts else None
-
-
-def _weigh_statement(statement: KeyStatement) -> int:
-    """Weighs a point: reasons count two, names and cues of other sorts one each."""
-    text = statement.text
-    if len(text) < 24 or text.endswith("?") or _LOCATION_ONLY.fullmatch(text):
-        return 0
-    heavy = (discourse_markers.CAUSE, discourse_markers.LESSON, discourse_markers.REMEMBER)
-    light = (
-        discourse_markers.FIX,
-        discourse_markers.FAILURE,
-        discourse_markers.DECISION,
-        discourse_markers.CONVENTION,
-        discourse_markers.TASK,
-        discourse_markers.COMPLETED_CHANGE,
-        discourse_markers.FINDING,
-    )
-    weight = sum(2 for cue in heavy if cue.search(text))
-    weight += sum(1 for cue in light if cue.search(text))
-    mentioned_paths = extract_paths(statement.full_text if statement.is_item else text)
-    return weight + (1 if mentioned_paths else 0) + (1 if "`" in text else 0)

@@ -19,6 +19,8 @@ from reverie.domain.text.markdown import (
 MAX_KEY_STATEMENT = 260
 MAX_LEAD = 140
 MAX_CELL = 120
+MIN_REPORT = 40
+"""A shorter sentence before code introduces the code."""
 
 _GENERIC_HEADING = re.compile(
     r"(?:(?:a |the |final |overall |quick |key |main |research |current |complete )*"
@@ -85,8 +87,13 @@ def extract_informative_sentences(text: str) -> list[str]:
     ]
 
 
+def is_code_line(line: str) -> bool:
+    """Whether a line is of a program; code in backticks belongs to its sentence."""
+    return bool(_CODE_LINE.search(re.sub(r"`[^`]*`", "", line)))
+
+
 def _is_informative(sentence: str) -> bool:
-    if len(sentence) < 12 or _CODE_LINE.search(re.sub(r"`[^`]*`", "", sentence)):
+    if len(sentence) < 12 or is_code_line(sentence):
         return False
     return not (
         discourse_markers.PLEASANTRY.match(sentence)
@@ -98,6 +105,7 @@ def _is_informative(sentence: str) -> bool:
 def _strip_opening(sentence: str) -> str:
     """Removes an opening such as "Good catch - " or "Yes, "; "I'll use" marks a choice."""
     rest = _CHOICE_OPENING.sub("Use ", _OPENING.sub("", sentence))
+    rest = _WORK_OPENING.sub("", rest)
     return rest[:1].upper() + rest[1:] if rest and rest != sentence else sentence
 
 
@@ -113,6 +121,13 @@ _CHOICE_OPENING = re.compile(
     r"|instead)\b)(?!.*\b(?:agent|tool)\b)",
     re.I,
 )
+# What was done is told without who did it.
+_WORK_OPENING = re.compile(
+    r"^(?:i|we)(?:'ve| have)? (?:now |also |just )?(?=(?:added|changed|created|deleted|fixed"
+    r"|implemented|replaced|removed|renamed|refactored|moved|updated|kept|migrated|extracted"
+    r"|simplified|switched|wired|reverted|converted)\b)",
+    re.I,
+)
 _OPENING = re.compile(
     r"^(?:good (?:catch|point|question)|great|perfect|yes|yup|sure|ok(?:ay)?|right|done"
     r"|you'?re right"
@@ -124,7 +139,7 @@ _OPENING = re.compile(
 
 def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
     heading, is_minor, intro, columns = "", False, "", list[str]()
-    parsed_blocks = parse_blocks(content, include_commands=True)
+    parsed_blocks = _merge_nested_items(parse_blocks(content, include_commands=True))
     for index, block in enumerate(parsed_blocks):
         next_type = parsed_blocks[index + 1].type if index + 1 < len(parsed_blocks) else ""
         if (
@@ -137,6 +152,9 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
             heading = ""
         if block.type == "heading":
             heading, is_minor, intro = _clean_heading(block.text), block.depth > 6, ""
+            is_childless = next_type in {"", "heading"}
+            if is_childless and discourse_markers.COMPLETED_CHANGE.match(heading):
+                yield KeyStatement("", heading)
         elif block.type == "row":
             yield from _iter_row_statements(_join_headings(heading, intro), block, columns)
             continue
@@ -151,20 +169,47 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
         columns = []
 
 
+def _merge_nested_items(blocks: Iterable[MarkdownBlock]) -> list[MarkdownBlock]:
+    """Joins the items below an item to it: alone, they do not say what they are about."""
+    merged: list[MarkdownBlock] = []
+    for block in blocks:
+        parent = merged[-1] if merged else None
+        is_nested = (
+            parent is not None
+            and parent.type == block.type == "item"
+            and block.depth > parent.depth
+        )
+        if parent is None or not is_nested:
+            merged.append(block)
+        elif not discourse_markers.POSITIVE_VERDICT.match(block.text):
+            is_first = parent.text.endswith((":", "：")) or ": " not in parent.text
+            text = f"{parent.text.rstrip(' :：.;')}{': ' if is_first else '; '}{block.text}"
+            merged[-1] = replace(parent, text=text)
+    return merged
+
+
 def _split_paragraph(block: MarkdownBlock, next_type: str) -> tuple[str, list[str]]:
     """Splits a paragraph into its introduction to what follows, and its own text."""
     text = to_plain_text(block.text)
     parts = split_sentences(text)
     intro = ""
     is_title = len(text) < MAX_LEAD and not text.endswith((".", "!", "?", "。"))
-    if parts and (parts[-1].endswith((":", "：")) or (next_type == "item" and is_title)):
+    is_report = (
+        next_type in {"", "text", "heading"}
+        and bool(parts)
+        and len(parts[-1]) >= MIN_REPORT
+        and bool(discourse_markers.COMPLETED_CHANGE.match(_strip_opening(parts[-1])))
+    )
+    if is_report:
+        parts[-1] = parts[-1].rstrip(":：")
+    elif parts and (parts[-1].endswith((":", "：")) or (next_type == "item" and is_title)):
         intro = _clean_heading(parts.pop())
     return intro, extract_informative_sentences(" ".join(parts))
 
 
 def _clean_heading(text: str) -> str:
     lead = _strip_opening(to_plain_text(text)).strip(" :：.-—")
-    lead = re.sub(r"^(?:file|function|lines?):\s*", "", lead, flags=re.I)
+    lead = re.sub(r"^(?:file|function|lines?):\s*|,? (?:so|and|which means)$", "", lead, flags=re.I)
     is_generic = (
         _GENERIC_HEADING.fullmatch(lead)
         or discourse_markers.NARRATION.match(lead)
@@ -180,7 +225,7 @@ def _join_headings(heading: str, intro: str) -> str:
 def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatement]:
     if discourse_markers.POSITIVE_VERDICT.match(block.text) or re.match(r"\[[xX ⚡]\]", block.text):
         return
-    text = " ".join(extract_informative_sentences(block.text)).rstrip(":： ")
+    text = " ".join(extract_informative_sentences(block.text)).rstrip()
     if len(text) > 15 or (text and lead):
         yield KeyStatement(lead, text, is_item=True)
 
@@ -208,7 +253,8 @@ def _pack_items(lead: str, texts: list[str]) -> list[KeyStatement]:
         short = shorten(text, MAX_KEY_STATEMENT).rstrip(".;")
         last = packed[-1] if packed else None
         if last and len(last.full_text) + len(short) + 2 <= MAX_KEY_STATEMENT:
-            packed[-1] = replace(last, text=f"{last.text}; {short}")
+            separator = " " if last.text.endswith((":", "：")) else "; "
+            packed[-1] = replace(last, text=f"{last.text}{separator}{short}")
         else:
             packed.append(KeyStatement(lead, short, is_item=True))
-    return packed
+    return [replace(statement, text=statement.text.rstrip(":： ")) for statement in packed]

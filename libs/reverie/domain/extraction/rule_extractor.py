@@ -1,33 +1,29 @@
 """Rule-based extraction of memories from a session, without a language model.
 
-A topic segment is read as exchanges: a user message and the replies to it. Extracted are the
-user's rules, preferences, choices and facts; causes, changes and behaviour that the agent
-reported; answers and corrections; and the commands that verified the work.
+A topic segment is read as exchanges: a user message and the replies to it. Extracted are one
+decision record for each matter, the user's lasting rules and preferences, and the commands that
+verified the work.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction.candidates import (
-    ExtractionCandidate,
-    compute_char_budget,
-    is_near_duplicate,
-    select_candidates,
+from reverie.domain.extraction.decision_records import (
+    build_decision_records,
+    find_problem,
 )
-from reverie.domain.extraction.exchanges import (
-    Exchange,
-    find_outcome,
-    is_slash_command,
-    split_exchanges,
-)
+from reverie.domain.extraction.exchanges import split_exchanges
+from reverie.domain.extraction.record_statements import iter_lasting_statements
 from reverie.domain.extraction.salience import MIN_SALIENCE
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import (
@@ -35,67 +31,16 @@ from reverie.domain.extraction.work_log import (
     collect_work_log,
     find_last_writes,
     find_related_files,
+    find_verification_commands,
     select_write_turns,
 )
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
-from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText
 
-MIN_LINE_CHARS, MAX_TITLE_CHARS = 40, 54
-
-
-def build_session_lines(
-    requests: list[Exchange], max_chars: int
-) -> tuple[list[str], list[TurnText]]:
-    """The lines of a session's memory within `max_chars` characters, and the turns they cite."""
-    lines = [f"Session: {_build_title(requests)}"]
-    cited = [requests[0].opening] if requests[0].opening else []
-    described = [
-        exchange for exchange in requests if not is_slash_command(exchange.request)
-    ] or requests
-    remaining = max_chars - len(lines[0])
-    lines_by_index: dict[int, str] = {}
-    # The last exchange gives the outcome and is always included; the first gives the subject.
-    for index in dict.fromkeys([len(described) - 1, 0, *reversed(range(len(described)))]):
-        if lines_by_index and remaining < MIN_LINE_CHARS:
-            break
-        line, turns = _build_exchange_line(described[index], lines[0])
-        if not lines_by_index and remaining >= MIN_LINE_CHARS:
-            line = shorten(line, remaining)
-        if line and line not in lines_by_index.values() and len(line) <= remaining:
-            lines_by_index[index] = line
-            cited += turns
-            remaining -= len(line)
-    return [*lines, *(lines_by_index[index] for index in sorted(lines_by_index))], list(
-        dict.fromkeys(cited)
-    )
-
-
-def _build_title(requests: list[Exchange]) -> str:
-    """The first request; a slash command with the title of what it was called on."""
-    first, *rest = (exchange.request for exchange in requests)
-    if is_slash_command(first) and rest and not is_slash_command(rest[0]):
-        return shorten(f"{first} ({rest[0]})", 100)
-    return shorten(requests[0].subject or first, MAX_TITLE_CHARS)
-
-
-def _build_exchange_line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:
-    """Renders the request, unless the title contains it, and its outcome."""
-    subject = shorten(exchange.subject or exchange.request, 110)
-    request_text = "" if subject[:40] in title else subject
-    outcome = find_outcome(exchange)
-    outcome_text = f"→ {shorten(outcome[1][0], 160)}" if outcome else ""
-    turns = [turn for turn in (exchange.opening, outcome[0] if outcome else None) if turn]
-    text = " ".join(filter(None, (request_text, outcome_text)))
-    return (f"- {text}" if text else ""), turns
-
-
-MAX_SESSION_CHARS = 1_600
+MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_200, 200
 MAX_MEMORIES = 40
 MAX_TAGS = 12
-SESSION_SHARE, MIN_SESSION_CHARS = 0.04, 55
-"""Limits of the session's own memory: a share of its characters, and characters per topic."""
 
 _STOP_WORDS = word_set(
     """that this with from have when which what then than they asked
@@ -108,8 +53,8 @@ class ExtractedMemory:
     """A memory made from turns. `priority` is 0 to 1; `at` is the time when it became true.
 
     `produced_by`: the prompt with its version and the model that worded it; empty for rules.
-    `find_last_writes`: returns which of the files the session had written by then, each with the
-    time.
+    `file_writes`: which of the files the session had written by then, each with the time.
+    `record`: the parts of a decision record, as `DecisionRecord.parts` gives them.
     """
 
     content: str
@@ -121,22 +66,49 @@ class ExtractedMemory:
     at: datetime
     produced_by: str = ""
     file_writes: tuple[tuple[str, datetime], ...] = ()
+    record: Mapping[str, Any] | None = None
 
 
 def extract_memories(
     segments: Sequence[TopicSegment], roots: Sequence[str] = ()
 ) -> list[ExtractedMemory]:
-    """Extracts the lasting memories of a session's slices, in order of time, without near-copies.
+    """Extracts the lasting memories of a session's topics, in order of time, without near-copies.
 
-    Returns at most `MAX_MEMORIES`; the less important are left out. `roots` are the workspace
-    folders that absolute paths are relative to. The same slices give the same memories.
+    A decision record for each matter, the user's lasting rules and preferences, and the commands
+    that verified the work. Returns at most `MAX_MEMORIES`; the less important are left out.
+    `roots` are the workspace folders that absolute paths are relative to.
     """
     work_log = collect_work_log((turn for segment in segments for turn in segment.turns), roots)
-    return deduplicate_memories(
-        _build_memory(candidate, roots, work_log)
-        for segment in segments
-        for candidate in select_candidates(segment)
-    )
+
+    def build(
+        content: str,
+        kind: Kind,
+        turns: Sequence[TurnText],
+        score: float,
+        writes: Sequence[TurnText],
+    ) -> ExtractedMemory:
+        return _build_memory(content, kind, turns, score, writes, work_log, roots)
+
+    memories: list[ExtractedMemory] = []
+    for segment in segments:
+        for record in build_decision_records(segment):
+            writes = select_write_turns(t for e in record.exchanges for t in e.replies)
+            memory = build(record.content, record.kind, record.turns, record.score, writes)
+            memories.append(replace(memory, record=record.parts))
+        memories += [
+            build(s.text, s.kind, [s.turn], s.score, ()) for s in iter_lasting_statements(segment)
+        ]
+    all_turns = [turn for segment in segments for turn in segment.turns]
+    if commands := find_verification_commands(all_turns):
+        listed = ", ".join(f"`{command}`" for command, _ in commands)
+        cited = sorted((turn for _, turn in commands), key=lambda turn: turn.ordinal)
+        memories.append(build(f"Checks of the work here: {listed}", Kind.SKILL, cited, 2.0, ()))
+    return deduplicate_memories(memories)
+
+
+def is_near_duplicate(first: AbstractSet[str], second: AbstractSet[str]) -> bool:
+    shared, smaller = len(first & second), min(len(first), len(second))
+    return smaller > 0 and (shared / len(first | second) >= 0.65 or shared / smaller >= 0.88)
 
 
 def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedMemory]:
@@ -162,57 +134,76 @@ def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedM
 def build_session_memory(
     segments: Sequence[TopicSegment], roots: Sequence[str] = ()
 ) -> ExtractedMemory | None:
-    """Builds a memory of a session's requests and outcomes; None if there was no request."""
-    exchanges = [exchange for segment in segments for exchange in split_exchanges(segment)]
-    requests = [exchange for exchange in exchanges if exchange.request]
-    if not requests or not requests[0].opening:
+    """Builds a memory of a session: its first request, and a line for each of several matters.
+
+    None if nothing was learned or changed. The record of a single matter says all of it. Of more
+    matters than fit, the last ones stay: they say where the work stands.
+    """
+    requests = [e for s in segments for e in split_exchanges(s) if e.request and e.opening]
+    if not requests:
         return None
+    opening = requests[0].opening
+    assert opening is not None
+    records = [record for segment in segments for record in build_decision_records(segment)]
     all_turns = [turn for segment in segments for turn in segment.turns]
-    max_chars = compute_char_budget(
-        all_turns, SESSION_SHARE, MIN_SESSION_CHARS * len(segments), MAX_SESSION_CHARS
+    was_something_learned = records or any(
+        True for segment in segments for _ in iter_lasting_statements(segment)
     )
-    lines, cited = build_session_lines(requests, max_chars)
-    candidate = ExtractionCandidate(
-        "\n".join(lines),
-        cited,
-        Kind.SESSION,
-        MIN_SALIENCE,
-        write_turns=select_write_turns(all_turns),
-    )
+    if not was_something_learned and not select_write_turns(all_turns):
+        return None
+    # What one record says needs no second telling.
+    lines = [f"- {record.headline}" for record in records] if len(records) > 1 else []
+    title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
+    while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
+        lines.pop(0)
+    cited = [opening, *(turn for record in records for turn in record.turns)]
     work_log = collect_work_log(all_turns, roots)
-    memory = _build_memory(candidate, roots, work_log)
+    memory = _build_memory(
+        "\n".join([title, *lines]),
+        Kind.SESSION,
+        list(dict.fromkeys(cited)),
+        MIN_SALIENCE,
+        select_write_turns(all_turns),
+        work_log,
+        roots,
+    )
     file_writes = find_last_writes(memory.files, work_log, all_turns[-1].at)
-    return replace(memory, at=requests[0].opening.at, file_writes=file_writes)
+    return replace(memory, at=opening.at, file_writes=file_writes)
 
 
 def _build_memory(
-    candidate: ExtractionCandidate, roots: Sequence[str], work_log: WorkLog
+    content: str,
+    kind: Kind,
+    turns: Sequence[TurnText],
+    score: float,
+    writes: Sequence[TurnText],
+    work_log: WorkLog,
+    roots: Sequence[str],
 ) -> ExtractedMemory:
-    at = max(turn.at for turn in candidate.turns)
-    files = find_related_files(candidate.content, candidate.write_turns, work_log, at, roots)
+    at = max(turn.at for turn in turns)
+    files = find_related_files(content, writes, work_log, at, roots)
     return ExtractedMemory(
-        content=candidate.content,
-        kind=candidate.kind,
-        tags=_build_tags(candidate.content, candidate.request),
-        priority=round(min(max(0.3 + 0.115 * candidate.score, 0.05), 1.0), 3),
+        content=content,
+        kind=kind,
+        tags=_build_tags(content),
+        priority=round(min(max(0.3 + 0.115 * score, 0.05), 1.0), 3),
         files=files,
-        turns=tuple(dict.fromkeys(turn.id for turn in candidate.turns)),
+        turns=tuple(dict.fromkeys(turn.id for turn in turns)),
         at=at,
         file_writes=find_last_writes(files, work_log, at),
     )
 
 
-def _build_tags(content: str, request: str) -> tuple[str, ...]:
-    """Builds tags: names first, then the most frequent words, then those of the request."""
+def _build_tags(content: str) -> tuple[str, ...]:
+    """Builds tags: names first, then the most frequent words."""
     names = [entity.label[:64] for entity in extract_entities(content)[:4]]
-    request_words = [
-        word for word in _most_common_words(request) if word not in _most_common_words(content, 40)
-    ]
-    return tuple(dict.fromkeys([*names, *_most_common_words(content), *request_words]))[:MAX_TAGS]
+    return tuple(dict.fromkeys([*names, *_most_common_words(content)]))[:MAX_TAGS]
 
 
 def _most_common_words(text: str, limit: int = 4) -> list[str]:
-    words = re.findall(r"[a-z][a-z-]{3,}", re.sub(r"`[^`]*`|\S*/\S*", " ", text.lower()))
+    words = re.findall(
+        r"[a-z][a-z-]{3,}", re.sub(r"`[^`]*`|(?<![^\s`])[^\s/`]*+/\S*", " ", text.lower())
+    )
     return [
         word for word, _ in Counter(w for w in words if w not in _STOP_WORDS).most_common(limit)
     ]

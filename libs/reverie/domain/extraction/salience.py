@@ -19,7 +19,8 @@ _MEASURE = re.compile(
 )
 _EXACT_NAME = re.compile(
     r"`[^`]+`|\b[A-Z]{2,}_[A-Z_]+\b|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b"
-    r"|\b(?:GET|POST|PUT|PATCH|DELETE) /\S*|\bv?\d+\.\d+\b|\b[A-Z][\w.]+ (?:and|or|with|for) [A-Z]"
+    r"|\b(?:GET|POST|PUT|PATCH|DELETE) /\S*|\bv?\d+\.\d+\b"
+    r"|\b[A-Z][\w.]{1,60}+ (?:and|or|with|for) [A-Z]"
 )
 
 _FIGURE = re.compile(r"\b\d[\d.,:]*\b")
@@ -56,7 +57,7 @@ _USER_PATTERNS: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
 # Kinds that become a decision if the lead announces a choice.
 _UPGRADABLE_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC})
 # What an agent itself calls a decision, at the head of a sentence.
-_DECISION_LABEL = re.compile(r"\W*decision\W{0,2}[:：]|\W*决定[:：]", re.I)
+DECISION_LABEL = re.compile(r"\W*decision\W{0,2}[:：]|\W*决定[:：]", re.I)
 # Kinds of facts that a request for a single task mentions in passing.
 _INCIDENTAL_KINDS = frozenset({Kind.SPEC, Kind.CONTEXT, Kind.BUG})
 
@@ -73,7 +74,7 @@ def rate_user_sentence(sentence: str, is_quoted: bool = False) -> SentenceRating
     if sentence_patterns.NITPICK.search(bare) or discourse_markers.SUGGESTION.search(bare):
         return None
     is_directive = sentence_patterns.DIRECTIVE.match(bare)
-    if len(re.sub(r"\([^)]*\)", "", bare).split()) < 3 and len(bare.encode()) < 24:
+    if len(re.sub(r"\([^()]*\)", "", bare).split()) < 3 and len(bare.encode()) < 24:
         return None
     decision_rows = [
         row for row in _USER_PATTERNS if row[0] is Kind.DECISION and _FIRST_PERSON.search(bare)
@@ -115,7 +116,7 @@ def rate_agent_statement(text: str, lead: str = "") -> SentenceRating:
     is_decision = (
         sentence_patterns.DECISION_HEADING.search(lead)
         or sentence_patterns.CHANGE_REPORT.search(lead)
-        or _DECISION_LABEL.match(bare)
+        or DECISION_LABEL.match(bare)
     )
     if kind in _UPGRADABLE_KINDS and is_decision:
         kind = Kind.DECISION

@@ -234,7 +234,7 @@ SEVERE = re.compile(
 )
 LINE_REFERENCE = re.compile(r"\blines? \d+(?:\s?[-–]\s?\d+)?\b|\(new\)|\(modified\)", re.I)
 LOCATION_POINTER = re.compile(
-    r"^(?:file|location|path|lines?)\b:? ?[`/\w\d]|^(?:[\w`()]+ ?){0,4}\(?lines? \d+-\d+\)?$"
+    r"^(?:file|location|path|lines?)\b:? ?[`/\w\d]|^(?:[\w`()]++ ){0,4}[`()]*+lines? \d+-\d+\)?$"
     r"|\[request interrupted|^\[",
     re.I,
 )
@@ -252,3 +252,89 @@ ADVICE = re.compile(
     re.I,
 )
 TEST_NAME = re.compile(r"\bTest[A-Z]\w+|_test\.\w+|\btest_\w+")
+
+# Work that is over by the next day: what was pushed, which tests ran, the state of a branch.
+TRANSIENT = re.compile(
+    r"\b(?:(?:has been|have been|was|were|is|are|i(?:'ve)?|and) (?:now )?(?:committed|pushed|merged"
+    r"|rebased|staged))\b|^(?:committed|pushed|merged|rebased|staged)\b|\bcommit `?[0-9a-f]{7,40}\b"
+    r"|\byour branch is\b|\bworking tree\b|\bnothing to commit\b|\bup to date with\b"
+    r"|\b(?:pr|pull request) (?:#\d+ )?(?:is |was |has been )?(?:created|opened|updated|ready)\b"
+    r"|\b(?:tests?|checks?|linter|lint(?:ing)?|build|suite)\b(?: \w+){0,3} (?:now |all |still )*"
+    r"(?:pass(?:es|ed)?|succe(?:eds?|eded)|(?:is|are) (?:green|clean)|only shows?|reports? no)\b"
+    r"|\b(?:not related to|unrelated to|before) my changes?\b|\bpre-existing (?:\w+ )?(?:warnings?"
+    r"|fail(?:ures?|ing)|errors?|issues?)\b|\bprocess completed with\b"
+    r"|\btautolog|\btest verification\b"
+    r"|已(?:提交|推送|合并)",
+    re.I,
+)
+# An order for the work at hand, not for the next time.
+ONE_OFF_ORDER = re.compile(
+    r"^(?:(?:then|now|first|next|also|please|and|ok(?:ay)?|yes|go ahead and|let'?s|you can)[,.]? )*"
+    r"(?:(?:commit|push|merge|rebase|stage|stash|discuss|proceed|continue|implement|commence"
+    r"|start|begin|finish|retry|rerun|revisit|double[- ]check|summari[sz]e|explain|describe|list"
+    r"|draft|open|close|add|create|write|update|generate|bump|tag|ship|apply|address|fix|look"
+    r"|clean ?up|split|squash|undo|paste|copy|ask|wait|hold|investigate|explore|research|propose"
+    r"|suggest|review|analy[sz]e)\b|make (?:a|the) (?:plan|list|commit|pr|branch)\b)"
+    r"|^(?:提交|推送|合并|继续|讨论)",
+    re.I,
+)
+GENERAL = re.compile(
+    r"\b(?:always|never|every|each|all|any|whenever|from now on|going forward|in (?:the )?future"
+    r"|as a rule|by default|must|only|at (?:most|least)|unless|except|because|so that|instead of"
+    r"|rather than)\b|总是|永远|以后|每次|必须|一律|所有",
+    re.I,
+)
+EVERY_TIME = re.compile(
+    r"\b(?:always|never|every|each|whenever|from now on|going forward|in (?:the )?future)\b"
+    r"|总是|永远|以后|每次",
+    re.I,
+)
+FOR_THIS_TIME = re.compile(
+    r"\b(?:yet|for now|right now|this time|just now|at the moment|until (?:i|we|you)"
+    r"|before (?:you|i)|these"
+    r"|th(?:is|e (?:two|three|other)) (?:changes?|commits?|plan|pr|branch|session))\b"
+    r"|暂时|先不要",
+    re.I,
+)
+OPTIONS = re.compile(
+    r"^(?:(?:the|your|our|some|a few|several|two|three|four|possible|other|here are) ){0,3}"
+    r"(?:options?|alternatives?|choices?|possibilities|(?:possible|potential) \w+)\b"
+    r"|\boption (?:\d|[a-c])\b|^(?:方案|选项)",
+    re.I,
+)
+# A list that says what is to be done, or what somebody might do.
+PLANNED = re.compile(
+    r"\b(?:involves?|plan(?:ned)?|would|will (?:need|be)|to understand|next steps?|checklist"
+    r"|proposed|proposal|improvements?|recommend\w*|suggest\w*|consider(?:ations?)?|concerns?"
+    r"|remaining|previous (?:fixes|changes)|checks? out|reviewer|opinion|gaps?"
+    r"|nice to have|observations?|opportunit(?:y|ies))\b",
+    re.I,
+)
+REVIEW_REQUEST = re.compile(
+    r"^\s*(?:<command-(?:name|message)>)?/?[\w:-]*review\b|<command-name>/[\w:-]*review\b"
+    r"|\bcurrent pull request status\b"
+    r"|\b(?:review|critique|audit) (?:(?:the|this|my|our|these|all) )*(?:\w+ )?(?:prs?"
+    r"|pull requests?|diff|changes?|branch|commits?|code)\b",
+    re.I,
+)
+REVIEW_REPORT = re.compile(r"^#{1,4}\s[^\n]{0,60}\breview\b", re.I | re.M)
+GUESS = re.compile(
+    r"^(?:i (?:think|suspect|guess|assume|believe|bet)|my guess|maybe|perhaps|probably|possibly"
+    r"|it(?:'s| is| must| might| could)? (?:probably|likely|must be|might be|could be))\b"
+    r"|\b(?:i suspect|i bet|my guess is|my hunch)\b|^(?:可能|也许|我猜|我怀疑)",
+    re.I,
+)
+LINE_PLACE = re.compile(
+    r"^(?:at|on|in) lines? \d[\d–-]*,\s*"
+    r"|(?<!\s)\s*\b(?:at|on|in) lines? \d[\d–-]*(?=[\s.;,]|$)"
+    r"|(?<!\s)\s*\((?:at |on |around |new )?lines? \d[\d\s,–-]*(?:and \d[\d–-]*)?\)"
+    r"|(?<=`)\s+\((?:new|modified)\)"
+    r"|(?<=\w)(?P<extension>\.(?:c|cc|cpp|cs|go|h|java|jsx?|json|kt|md|php|py|rb|rs|sh|sql|swift"
+    r"|toml|tsx?|ya?ml)):\d+(?:[-–]\d+)?",
+    re.I,
+)
+DONE_HEADING = re.compile(
+    r"^(?:(?:new |key |main |other )*(?:files? )?(?:created|modified|changed|added|removed|deleted"
+    r"|updated|renamed|moved|changes?)\b|what changed\b|done\b)",
+    re.I,
+)

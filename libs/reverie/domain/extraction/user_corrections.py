@@ -14,33 +14,33 @@ MAX_SENTENCE = 400
 MAX_CORRECTIONS = 5
 MAX_REWRITTEN_CHARS = 300
 
-_TERM = r"[`\"'“]?[\w@][\w@./+#*-]*(?: [\w@./+#*-]+){0,3}?[`\"'”]?"
+_TERM = r"[`\"'“]?[\w@][\w@./+#*-]{0,60}(?: [\w@./+#*-]{1,60}){0,3}?[`\"'”]?"
 _OLD, _NEW = rf"(?P<old>{_TERM})", rf"(?P<new>{_TERM})"
 _VERB = r"(?:us(?:e|ing)|run(?:ning)?|writ(?:e|ing)|tak(?:e|ing)|go(?:ing)? with|prefer)"
 _TAKE = (
     rf"(?:please |just |always |instead |we |i |let'?s |now |but |and )*(?:{_VERB}|switch to|it'?s)"
 )
 _END = (
-    r"(?=\s*(?:$|[.,;:!()]|(?:instead|from now|now|please|for|in|when|because|since|as|everywhere"
+    r"(?=\s*+(?:$|[.,;:!()]|(?:instead|from now|now|please|for|in|when|because|since|as|everywhere"
     r"|again|any ?more|and|but)\b))"
 )
 _ZH = r"[`\"'“]?[^\s，,。；;！!？?、的了吧]{1,24}?[`\"'”]?"
-_ZH_OLD, _ZH_NEW = rf"\s*(?P<old>{_ZH})\s*", rf"\s*(?P<new>{_ZH})\s*"
-_ZH_END = r"(?=\s*(?:$|[，,。；;！!、了吧]|来|做|就))"
+_ZH_OLD, _ZH_NEW = rf"\s*+(?P<old>{_ZH})\s*+", rf"\s*+(?P<new>{_ZH})\s*+"
+_ZH_END = r"(?=\s*+(?:$|[，,。；;！!、了吧]|来|做|就))"
 _ZH_USE = r"(?:使用|采用|用)"
 _ZH_NOT = r"(?:不要|别|不用|不再|请勿|停止|不能)再?"
 _PATTERNS = tuple(
     re.compile(pattern, re.I)
     for pattern in (
-        rf"\bno longer (?:{_VERB} )?{_OLD}\s*[,;:.–—-]+\s*{_TAKE} {_NEW}{_END}",
-        rf"\b(?:do(?:n'?t| not)|stop|never|quit) {_VERB} {_OLD}(?: any ?more)?\s*[,;:.–—-]+\s*"
+        rf"\bno longer (?:{_VERB} )?{_OLD}\s*+[,;:.–—-]++\s*+{_TAKE} {_NEW}{_END}",
+        rf"\b(?:do(?:n'?t| not)|stop|never|quit) {_VERB} {_OLD}(?: any ?more)?\s*+[,;:.–—-]++\s*+"
         rf"{_TAKE} {_NEW}{_END}",
         rf"\b(?:{_VERB}|switch to) {_NEW},? (?:instead of|rather than|in place of|over|not"
         rf"|and not) (?:{_VERB} )?{_OLD}{_END}",
         rf"\b(?:instead of|rather than) (?:{_VERB} )?{_OLD},? {_TAKE} {_NEW}{_END}",
         rf"\b(?:switch(?:ed)?|moved?|migrated?|changed?) from {_OLD} to {_NEW}{_END}",
         rf"\breplaced? {_OLD} (?:with|by) {_NEW}{_END}",
-        rf"{_ZH_NOT}{_ZH_USE}?{_ZH_OLD}了?[，,；;。\s]+(?:请|而是|以后|都|统一)*"
+        rf"{_ZH_NOT}{_ZH_USE}?\s*+(?P<old>{_ZH})(?:\s*+了)?[，,；;。\s]++(?:请|而是|以后|都|统一)*"
         rf"(?:改用|换成|改成|{_ZH_USE}){_ZH_NEW}{_ZH_END}",
         rf"(?:改用|{_ZH_USE}){_ZH_NEW}[，,]?(?:来)?(?:代替|替代|取代|而不是|{_ZH_NOT}{_ZH_USE})"
         rf"{_ZH_OLD}{_ZH_END}",
@@ -63,14 +63,14 @@ _QUESTION_OR_CONDITION = re.compile(
     r"|is|are|does|did|suppose)\b|^(?:如果|假如|要不要|是否|能不能|为什么|可不可以)|吗\s*$",
     re.I,
 )
-_CODE_OR_QUOTE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.S | re.M)
+_CODE_OR_QUOTE = re.compile(r"```.*?(?:```|\Z)|^[^\S\n]*+>.*$", re.S | re.M)
 _SENTENCE_BREAK = re.compile(r"(?<=[!?。！？])\s*|(?<=\.)\s+(?=[A-Z])|\n+")
 _NEGATED_BEFORE = re.compile(
     r"(?:\b(?:never|not|don'?t|no longer|avoid|instead of|rather than|without|over|no)\b"
     r"|不要|不再|不用|别用|禁止|避免|而不是|代替)[^.,;。，；]{0,24}$",
     re.I,
 )
-_LIST_CONJUNCTION = re.compile(r"\s+(?:or|and|nor)\s+|[或和]")
+_LIST_CONJUNCTION = re.compile(r"(?<!\s)\s++(?:or|and|nor)\s+|[或和]")
 _HAN_CHAR = re.compile(r"[\u4e00-\u9fff]")
 _VAGUE_TERM = re.compile(r"it|th(?:is|at|em|ese|ose|e|ere)|ones?|all|any|an?|here|它|这|那", re.I)
 

@@ -7,7 +7,6 @@ that the reported work wrote, or in which the conversation locates a name of the
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from reverie.domain.entities.file_paths import (
     extract_tool_files,
     is_same_file,
 )
-from reverie.domain.extraction import discourse_markers
 from reverie.domain.text.turns import TurnText, trace_status, trace_target
 
 MAX_FILES = 16
@@ -91,32 +89,6 @@ def find_related_files(
         )
         related = [next(iter(files)) for files in candidates if len(files) == 1]
     return tuple(_drop_shorter_names(related))[:MAX_FILES]
-
-
-def find_reported_writes(
-    text: str, replies: Sequence[TurnText], turn: TurnText, is_final: bool
-) -> list[TurnText]:
-    """Finds the turns that wrote the work of a report.
-
-    A final report of a completed change refers to all writes. Other reports of changes, fixes or
-    lines refer to the writes shortly before them, if these are of one file.
-    """
-    if is_final and discourse_markers.COMPLETED_CHANGE.match(text):
-        return select_write_turns(replies)
-    if not (
-        discourse_markers.COMPLETED_CHANGE.match(text)
-        or discourse_markers.FIX.search(text)
-        or _LINE_REFERENCE.search(text)
-    ):
-        return []
-    index = bisect_left(replies, turn.ordinal, key=lambda reply: reply.ordinal)
-    earlier_writes = select_write_turns(replies[max(index - REPORT_LOOKBACK_TURNS, 0) : index])
-    return (
-        earlier_writes
-        if len({file for write_turn in earlier_writes for file in _list_turn_files(write_turn)})
-        == 1
-        else []
-    )
 
 
 def find_last_writes(
@@ -205,7 +177,7 @@ _VERIFICATION_COMMAND = re.compile(
 )
 # A command that was for one case only.
 _ONE_OFF_COMMAND = re.compile(
-    r"…|\s(?:-run|-k|-t|--grep|-m)[\s=]|::|/dev/null|/tmp/|\$\(|\s-v\b.*\.\w+:|\d{4,}"
+    r"…|\s(?:-run|-k|-t|--grep|-m)[\s=]|::|/dev/null|/tmp/|\$\(|\s-v\b(?:(?!\s-v\b).)*\.\w+:|\d{4,}"
 )
 
 
@@ -217,8 +189,9 @@ def find_verification_commands(turns: Iterable[TurnText]) -> list[tuple[str, Tur
     for turn in turns:
         if turn.role != "tool" or trace_status(turn.content) != "ok":
             continue
-        for command in re.split(r"\s+&&\s+|;\s+", trace_target(turn.content)):
-            command_line = re.split(r"\s+(?:2>|>|\|)", command)[0].strip()
+        for command in re.split(r"(?<!\s)\s++&&\s+|;\s+", trace_target(turn.content)):
+            command_line = re.split(r"(?<!\s)\s++(?:2>|>|\|)", command)[0].strip()
+            command_line = command_line.replace(" -v ", " ")
             if (
                 _VERIFICATION_COMMAND.match(command_line)
                 and len(command_line) <= MAX_COMMAND_LENGTH

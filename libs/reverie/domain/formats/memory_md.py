@@ -26,10 +26,11 @@ _STOP_WORDS = word_set(
     over should than that their them then there these they this those uses using very want was
     were what when where which while will with would your"""
 )
-_FACT = re.compile(r'(?<![a-z_])([a-z_]+):\s*(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^,]*)(?:,\s*|$)')
+# A list holds no "[": else each list that nothing closes would be read to the end of the line.
+_FACT = re.compile(r'(?<![a-z_])([a-z_]+):\s*(\[[^\[\]]*\]|"(?:[^"\\]|\\.)*"|[^,]*)(?:,\s*|$)')
 _ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]+)')
 _BLOCK_MARKS = frozenset({"segment", "scope", "summary"})
-_ESCAPED = re.compile(r"(?m)^(<!-- )\\+(?=\\*(?:segment|scope|summary)\b)")
+_ESCAPED = re.compile(r"(?m)^(<!-- )\\+(?=(?:segment|scope|summary)\b)")
 _TO_ESCAPE = re.compile(r"(?m)^(<!-- )(?=\\*(?:segment|scope|summary)\b)")
 _UNQUOTED = re.compile(r"[^\s,\[\]\"<>][^,\[\]\"<>]*")
 

@@ -49,12 +49,14 @@ class MemoryComparison:
     """A verdict and its reason; `fuller_side`: the side with more content, if one has more.
 
     `differs_by_value`: they differ only by a value, so they form a series with other values.
+    `replaces`: the newer one says that it takes the place of what the older one says.
     """
 
     verdict: DuplicateVerdict
     reason: str
     fuller_side: str | None = None
     differs_by_value: bool = False
+    replaces: bool = False
 
 
 MERGEABLE_VERDICTS = frozenset({DuplicateVerdict.DUPLICATE, DuplicateVerdict.REFINED})
@@ -69,6 +71,8 @@ MAX_CONTRADICTION_CHARS = 600
 # Below these cosines, equal words are chance. Measured: benchmarks/quality/duplicates.py.
 MIN_MERGE_COSINE = 0.7
 MIN_CONTRADICTION_COSINE = 0.6
+# A replacement names what it replaces, and may say much else besides.
+MIN_REPLACEMENT_COSINE = 0.45
 _OPPOSITES = frozenset(
     frozenset(map(stem, pair.split("/")))
     for pair in word_set(
@@ -94,6 +98,9 @@ _NUMBERED_NOUNS = frozenset(
 )
 _UNIT_NOUNS = word_set("millisecond second minute hour day kb mb gb week month year")
 _UNIT_WORDS = _UNIT_NOUNS | frozenset(map(stem, _UNIT_NOUNS))
+_USING_WORDS = frozenset(map(stem, word_set("use uses run runs adopted rely relies chose"))) | (
+    word_set("我 们 用 使 采 跑 做 作 为")
+)
 _LIMITING_WORDS = frozenset(
     map(
         stem,
@@ -116,20 +123,23 @@ def compare_memories(
         max(len(older.content), len(newer.content)) <= MAX_CONTRADICTION_CHARS
         and not {older.kind, newer.kind} & _NEVER_CONTRADICTED
         and _validity_overlaps(older, newer)
-        and (cosine is None or cosine >= MIN_CONTRADICTION_COSINE)
+        and (cosine is None or cosine >= MIN_REPLACEMENT_COSINE)
     )
     if merge_obstacle and not may_contradict:
         return MemoryComparison(DuplicateVerdict.SIMILAR, merge_obstacle)
     older_statement = normalize_statement(older.content)
     newer_statement = normalize_statement(newer.content)
-    rules = (_find_replacement, _find_negation, _find_opposites, _find_changed_value)
+    replacement = _find_replacement(older_statement, newer_statement)
+    rules = (_find_negation, _find_opposites, _find_changed_value)
     reasons = (rule(older_statement, newer_statement) for rule in rules)
-    contradiction = next(filter(None, reasons), None)
-    if contradiction and may_contradict:
+    contradiction = replacement or next(filter(None, reasons), None)
+    is_near = cosine is None or cosine >= MIN_CONTRADICTION_COSINE
+    if contradiction and may_contradict and (replacement or is_near):
         return MemoryComparison(
             DuplicateVerdict.CONTRADICTING,
             contradiction,
             differs_by_value=contradiction == _find_changed_value(older_statement, newer_statement),
+            replaces=replacement is not None,
         )
     if contradiction or merge_obstacle:
         return MemoryComparison(DuplicateVerdict.SIMILAR, contradiction or merge_obstacle or "")
@@ -220,9 +230,34 @@ def _find_replacement(older: NormalizedStatement, newer: NormalizedStatement) ->
         - {word for clause in older.negated for word in clause[:1]}
     )
     shared = older.bag & newer.bag
-    if replaced_words and len(shared) * 2 >= len(older.bag):
+    is_about_it = len(shared) * 2 >= len(older.bag) or _uses_only(older, replaced_words)
+    # "Use pnpm instead of npm for the app" says nothing of "Use npm for the docs".
+    purposes = older.after_marker["for"], newer.after_marker["for"]
+    has_other_purpose = all(purposes) and not purposes[0] & purposes[1]
+    if replaced_words and is_about_it and not has_other_purpose:
         return f"the newer one replaces {_join_words(replaced_words)}"
     return None
+
+
+def _uses_only(statement: NormalizedStatement, words: frozenset[str]) -> bool:
+    """Whether the statement says that some of the words are used, and nothing closer: "We use Jest
+    for the unit tests" and "Jest runs the tests", but neither "Use Jest snapshots" nor "opened by
+    Jest"."""
+    denied = {word for clause in statement.negated for word in clause}
+    used, is_used = set[str](), False
+    for position, word in enumerate(statement.words):
+        if word in _USING_WORDS:
+            is_subject = position == len(used)
+            if used and used <= words - denied and (is_used or is_subject):
+                return True
+            used, is_used = set(), True
+        elif position in statement.breaks and used:
+            if is_used and used <= words - denied:
+                return True
+            used, is_used = {word}, False
+        else:
+            used.add(word)
+    return is_used and bool(used) and used <= words - denied
 
 
 def _find_negation(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
@@ -265,6 +300,9 @@ def _find_changed_value(older: NormalizedStatement, newer: NormalizedStatement) 
         return None
     position, a, b = numbers[0]
     if (position and older.words[position - 1] in _NUMBERED_NOUNS) or len(older.bag) < MIN_WORDS:
+        return None
+    # "Rule 3: ..." is the name of what follows: another rule has another number.
+    if position == 1 and {2} <= older.label_ends & newer.label_ends:
         return None
     return f"{a} became {b}"
 

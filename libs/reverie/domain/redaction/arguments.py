@@ -66,6 +66,8 @@ def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
     """
     letters = present_letters(lower, _KEYWORD_LETTERS)
     for rule, pattern, form in _ARGUMENT_RULES:
+        if rule.requires and not any(literal in lower for literal in rule.requires):
+            continue
         for keyword in rule.keywords:
             if letters.issuperset(keyword) and keyword in lower:
                 ranges = ranges_around(keyword, lower)

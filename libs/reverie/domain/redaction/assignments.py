@@ -30,7 +30,7 @@ from reverie.domain.redaction.secret_names import (
     is_allowed_tail,
     judge_value_cached,
 )
-from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret
+from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret, looks_opaque
 
 _Verdict = tuple[str, int, int, int]
 """The kind of a credential, its start and end relative to the match, and 0. For a match that is no
@@ -51,7 +51,7 @@ class AssignmentVerdicts:
 
 _TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
 _PROSE = (
-    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was)"
+    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was|es|est|ist)"
     r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|是|は"
     r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
@@ -60,7 +60,8 @@ _INPUT_CALL = (
     r"\)?[,.][ ]?(?:type|send_?keys|fill|val|value|set_?text|default|with)[=:(][ ]?(?=[\"'])"
 )
 _SEPARATOR = (
-    rf"=(?![=>])|{_TYPED}|===?|!==?|:=|=>|<-|[=:>：]|[(,{{](?=[ ]{{0,4}}[@rbfu]?[\"'`])"
+    rf"=(?![=>])|[?.+]=|:{{2,3}}=|{_TYPED}|===?|!==?|:=|=>|<-|[=:>：]"
+    rf"|[(,{{](?=[ ]{{0,4}}[@rbfu]?[\"'`])"
     rf"|{_INPUT_CALL}"
     rf"|{_PROSE}|[ ](?=[\"'`])"
 )
@@ -72,7 +73,7 @@ _VALUE = (
 _REST = (
     rf"(?P<tail>(?![a-z0-9_\-])|(?={TAIL_PATTERN})[a-z0-9_\-]{{1,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
     rf"(?:[ ](?:(?:as[ ])?string|str|&str|\{{[ ]get;[ ](?:private[ ])?set;[ ]\}}))?"
-    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,8}}+)"
+    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,8}}+(?:\\\n[ \t]{{0,24}}+)?)"
     rf"(?:{_VALUE})"
 )
 
@@ -99,7 +100,7 @@ _LETTERS = frozenset("".join(word.head for word in _ASSIGNMENTS))
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
     r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"
-    r"[ \t]{1,4}"
+    r"(?:[ \t]{1,4}|=)"
     r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
 )
 _FLAG_KINDS = {
@@ -110,8 +111,8 @@ _FLAG_KINDS = {
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _QUOTES = frozenset("'\"`<")
 _COMPARISON_SEPARATORS = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
-_BARE_SEPARATORS = frozenset({"=", ":", ":=", "=>"})
-_PROSE_SEPARATOR = re.compile(r"(?:.*(?:is|was|now|to|是|は)|for .*|[-–—|]|->|→)")
+_BARE_SEPARATORS = frozenset({"=", ":", ":=", "=>", "?=", "+=", "::=", ":::="})
+_PROSE_SEPARATOR = re.compile(r"(?:.*(?:is|was|now|to|es|est|ist|是|は)|for .*|[-–—|]|->|→)")
 _SPECIAL_REST = re.compile(r"(?>(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8})")
 _PASS_PREFIXES = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
 _BLANKS = frozenset(" \t\n\r")
@@ -123,7 +124,7 @@ _CODE_MARKS = re.compile(r"[()\[\]{}<|\\]")
 _CONTEXT_BEFORE = 48
 _NON_SECRET_PREFIX = re.compile(
     r"(?:pub|public)[_\-]?(?:key[_\-]?)?$|\[REDACTED_(?:[A-Z]+_)?$"
-    r"|arn:[\w:.\-/*]*$",
+    r"|arn:(?:(?!arn:)[\w:.\-/*])*$|hashed_$",
     re.IGNORECASE,
 )
 """Text before a keyword that makes the name no secret: `publicKeyToken`, `arn:aws:...:secret`."""
@@ -260,7 +261,7 @@ def _find_flag_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
         kind = _FLAG_KINDS.get(match["flag"], API_KEY)
         value = text[start:end].rstrip("])")
         # A plain word after the flag may be prose.
-        is_credential = not value.isalpha() and judge_value_cached(
+        is_credential = (not value.isalpha() or looks_opaque(value)) and judge_value_cached(
             kind, value, ValueForm.ENV, cache
         )
         return (start, start + len(value), kind) if is_credential else None

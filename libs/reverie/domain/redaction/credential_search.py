@@ -29,15 +29,28 @@ the context of all placeholders, only their lines are searched. If it still is, 
 each other become one list."""
 _SHORT_WORD = re.compile("[a-z]{1,12}")
 """A text that is no credential: too short for any format, and without a name."""
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
+_FULL_WIDTH_BYTES = (b"\xef\xbc", b"\xef\xbd")
+"""The beginnings of all full-width characters in UTF-8: a fast test of whether there are any."""
+_FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
+"""Full-width letters and marks, which are searched as their ASCII counterparts."""
 _WINDOW_SEPARATOR = "\n\0\n"
 """Separates parts of a text that are searched together: no expression spans it."""
 
 
 def redact_credentials(text: str) -> tuple[str, int, set[str]]:
     """Redacts a text; returns it with the number and the kinds of its credentials."""
-    count, kinds = 0, set[str]()
     if _SHORT_WORD.fullmatch(text):
-        return text, count, kinds
+        return text, 0, set()
+    if not text.isascii() and any(chr(code) in text for code in _INVISIBLE):
+        # What is invisible must not hide a credential. It stays in texts without one.
+        visible, count, kinds = _redact_visible(text.translate(_INVISIBLE))
+        return (visible, count, kinds) if count else (text, count, kinds)
+    return _redact_visible(text)
+
+
+def _redact_visible(text: str) -> tuple[str, int, set[str]]:
+    count, kinds = 0, set[str]()
     verdicts = AssignmentVerdicts()
     windows = [(0, len(text))]
     # A placeholder can expose a credential next to it, so the text around each is searched again.
@@ -86,6 +99,10 @@ def _find_credentials(text: str, verdicts: AssignmentVerdicts) -> list[SecretSpa
     Credentials with a name are found first. Long lists of them are redacted as a whole, so the
     other searches leave them out.
     """
+    if not text.isascii():
+        encoded = text.encode(errors="replace")
+        if any(start in encoded for start in _FULL_WIDTH_BYTES):
+            text = text.translate(_FULL_WIDTH)
     lower = _lower_same_length(text)
     named_spans = _merge_overlaps(
         _add_rank(_NAMED_RANK, find_assigned_secrets(text, lower, verdicts))

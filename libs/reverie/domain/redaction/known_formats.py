@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from string import ascii_letters, digits
 
 from reverie.domain.redaction.matching import (
+    AWS_KEY,
     BASIC_AUTH,
     LIST_GAP,
     LIST_THRESHOLD,
@@ -26,7 +27,13 @@ from reverie.domain.redaction.matching import (
     memoize_check,
     ranges_around,
 )
-from reverie.domain.redaction.value_checks import has_digit, looks_generated, looks_random
+from reverie.domain.redaction.value_checks import (
+    has_digit,
+    is_aws_secret,
+    looks_generated,
+    looks_opaque,
+    looks_random,
+)
 
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -102,7 +109,12 @@ def _find_key_end(text: str, start: int, limit: int) -> int | None:
     return tail.end() if tail else body.end()
 
 
-_URL_LOGIN = re.compile(r"://([^\s/@:\"'`<>]{0,128}+):([^\s/\"'`<>]{1,256}+)")
+_URL_LOGIN = re.compile(
+    r"://([^\s/@:\"'`<>]{0,128}+):"
+    # A password with a slash: what stands between its first @ and the slash is no host.
+    r"((?>(?:[^\s/@\"'`<>]{1,64}+@(?!localhost)[^\s/@.:%\"'`<>]{1,32}+/[^\s/@\"'`<>]{1,64}+@)?)"
+    r"[^\s/\"'`<>]{1,256}+)"
+)
 _TEMPLATE_LOGIN = re.compile(
     r"(?:user(?:name)?|usr|name|login|me):(?:pass(?:w(?:or)?d)?|pwd|pw|secret|token)", re.IGNORECASE
 )
@@ -143,7 +155,7 @@ _BEARER = re.compile(r"bearer(?:\s|%20|\+){1,4}([a-z0-9._~+/=\-]{12,}+)")
 _BASIC = re.compile(r"basic\s{1,4}([a-z0-9+/]{8,}+={0,2})")
 _HEADER_TOKEN = re.compile(
     r"authorization[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
-    r"(?:[a-z]{2,12}\s{1,4})?"
+    r"(?:[a-z\-]{2,16}\s{1,4})?"
     r"([a-z0-9._~+/=\-]{8,}+)"
 )
 
@@ -214,6 +226,7 @@ _CHECKS: dict[str | None, ValueCheck] = {
     "has_digit": has_digit,
     "looks_random": looks_random,
     "looks_generated": looks_generated,
+    "looks_opaque": looks_opaque,
     None: lambda _: True,
 }
 
@@ -234,7 +247,7 @@ def _compile_patterns() -> tuple[re.Pattern[str], re.Pattern[str], list[Redactio
 
     The character before a prefix, which is no letter or digit, is part of the match, so that the
     search skips from one such character to the next. The second expression is for what follows a
-    written-out `\\n`, as in JSON, where the letter n belongs to the escape.
+    written-out `\\n`, as in JSON, or `%3D`, where the last letter belongs to the escape.
     """
     branches, rules = [], [_PREFIX_RULES[0]]
     by_letter = _prefixes_by_letter()
@@ -244,7 +257,8 @@ def _compile_patterns() -> tuple[re.Pattern[str], re.Pattern[str], list[Redactio
         second_letters = "".join(sorted({re.escape(prefix[0]) for prefix, _ in prefixes}))
         branches.append(f"{letter}(?=[{second_letters}])(?:{'|'.join(bodies)})")
     any_format = f"(?=[{''.join(by_letter)}])(?:{'|'.join(branches)})"
-    return re.compile(rf"[^A-Za-z0-9]{any_format}"), re.compile(rf"\\[nrt]{any_format}"), rules
+    before = r"\\[nrt]|%[23][0-9A-F]"
+    return re.compile(rf"[^A-Za-z0-9]{any_format}"), re.compile(rf"(?:{before}){any_format}"), rules
 
 
 _PLAIN_PATTERN, _ESCAPED_PATTERN, _RULE_BY_GROUP = _compile_patterns()
@@ -267,8 +281,11 @@ def _build_run_table(marks: str) -> bytes:
 
 
 _LETTERS_AND_DIGITS = ascii_letters + digits
-_RUN_TABLE, _BASE64_RUN_TABLE = _build_run_table("_-."), _build_run_table("_-.+/,")
-_BASE64_PREFIXES = ("ABSK", "whsec_", "FlyV1 ")
+_RUN_TABLE, _BASE64_RUN_TABLE = _build_run_table("_-."), _build_run_table("_-.+/,=")
+_BASE64_PREFIXES = (
+    *("ABSK", "whsec_", "FlyV1 ", "LS0tLS1CRUdJTi", "glc_", "sntry", "fm1", "fm2_", "duffel_"),
+    *("dnkey-", "acc_", "acc-", "t1.", "eyJrIjoi", "ops_eyJ", "pscale_", "_session="),
+)
 """Prefixes of credentials that contain other marks."""
 
 
@@ -288,18 +305,39 @@ def _find_runs(text: str) -> list[tuple[int, int]]:
 def find_known_tokens(text: str) -> Iterator[SecretSpan]:
     """Credentials that match a rule, by the literal that they begin with or contain."""
     end, padded, cache = 0, f" {text}", _VerdictCache()
-    for start, stop in _find_runs(text):
+    runs = _find_runs(text)
+    for start, stop in runs:
         for span in _find_prefixed(padded, _PLAIN_PATTERN, max(start, end), stop, cache):
             end = span[1]
             yield span
-    if "\\" in text:
+    if "\\" in text or "%2" in text or "%3" in text:
         yield from _find_prefixed(padded, _ESCAPED_PATTERN, 0, len(text), cache)
+    yield from _find_aws_secrets(text)
+    longest_run = max((stop - start for start, stop in runs), default=0)
     for rule, pattern, check in _KEYWORD_RULES:
+        if longest_run < rule.min_run:
+            continue
         for keyword in rule.keywords:
             for start, stop in ranges_around(keyword, text):
                 for match in pattern.finditer(text, start, stop):
                     if check(match[1]):
                         yield *match.span(1), rule.kind
+
+
+_AWS_RUN = b" " + b"a" * 40 + b" "
+_AWS_TABLE = _build_run_table("+/_-=")
+_MIN_AWS_DISTINCT = 20
+
+
+def _find_aws_secrets(text: str) -> Iterator[SecretSpan]:
+    """Secret access keys of AWS without a name: 40 random characters of base64."""
+    marked = b" " + text.encode("ascii", "replace").translate(_AWS_TABLE) + b" "
+    start = marked.find(_AWS_RUN)
+    while start >= 0:
+        value = text[start : start + 40]
+        if is_aws_secret(value) and len(set(value)) >= _MIN_AWS_DISTINCT and looks_random(value):
+            yield start, start + 40, AWS_KEY
+        start = marked.find(_AWS_RUN, start + 41)
 
 
 def _find_prefixed(
@@ -309,6 +347,8 @@ def _find_prefixed(
     searched_to, margin = -1, 1 if pattern is _PLAIN_PATTERN else 2
     while match := pattern.search(padded, position, stop + 1):
         start, end = match.start() + margin - 1, match.end() - 1
+        if padded[match.start()] == "%":
+            start += 1
         group = match.lastindex or 0
         if _is_token(group, match[group], cache):
             yield start, end, _RULE_BY_GROUP[group].kind

@@ -120,7 +120,11 @@ def ranges_around(literal: str, text: str) -> Iterator[TextRange]:
 
 @dataclass(frozen=True)
 class RedactionRule:
-    """One rule, in the form of gitleaks' rules; the TOML files describe their differences."""
+    """One rule, in the form of gitleaks' rules; the TOML files describe their differences.
+
+    It is skipped in a text without any of `requires`, or whose longest run of letters, digits and
+    `_-.` is shorter than `min_run`.
+    """
 
     id: str
     description: str
@@ -130,6 +134,8 @@ class RedactionRule:
     keywords: Sequence[str] = ()
     check: str | None = None
     form: str = "env"
+    requires: Sequence[str] = ()
+    min_run: int = 0
 
 
 def load_rules(name: str) -> tuple[RedactionRule, ...]:

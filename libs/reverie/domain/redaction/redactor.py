@@ -48,18 +48,24 @@ class Redactor:
     """Redacts credentials, and the secrets of one tenant's vault.
 
     `may_name` returns for a scope whether a placeholder may name the vault keys of that scope.
+    A secret is redacted if it covers one of the `scopes` of the text; None: every secret is.
     """
 
     secrets: SecretMatcher = NO_SECRETS
     may_name: Callable[[str], bool] = name_nothing
+    scopes: tuple[str, ...] | None = None
 
     def naming(self, may_name: Callable[[str], bool]) -> Redactor:
         """Returns the same redactor for a reader who may see the vault keys of these scopes."""
         return replace(self, may_name=may_name)
 
+    def within(self, *scopes: str) -> Redactor:
+        """Returns the same redactor for texts of these scopes."""
+        return replace(self, scopes=scopes)
+
     def redact(self, text: str) -> RedactedText:
         """The text with every credential replaced by `[REDACTED_<KIND>]`."""
-        text, secret_count = self.secrets.redact(text, self.may_name)
+        text, secret_count = self.secrets.redact(text, self.may_name, self.scopes)
         text, count, kinds = redact_credentials(text)
         if secret_count:
             kinds.add(VAULT)
@@ -78,7 +84,8 @@ class Redactor:
 
     def redact_memory(self, memory: NewMemory) -> NewMemory:
         """Redacts every text of a memory; returns the same object if none contained a secret."""
-        texts = self.redact_value(
+        redactor = self.within(memory.scope)
+        texts = redactor.redact_value(
             {
                 "summary": memory.summary,
                 "tags": list(memory.tags),
@@ -86,7 +93,7 @@ class Redactor:
                 "metadata": memory.metadata,
             }
         )
-        content = self.redact(memory.content)
+        content = redactor.redact(memory.content)
         if not texts.count + content.count:
             return memory
         tags = tuple(dict.fromkeys(texts.value["tags"]))
@@ -125,7 +132,7 @@ class Redactor:
         self, number: float, key: str | None, results: list[RedactedText]
     ) -> Any:
         """A number under a password's name is a secret if it is long enough to be a PIN."""
-        text, count = self.secrets.redact(str(number), self.may_name)
+        text, count = self.secrets.redact(str(number), self.may_name, self.scopes)
         if count:
             results.append(RedactedText(text, count, (VAULT,)))
             return text

@@ -64,9 +64,52 @@ def looks_generated(text: str) -> bool:
     )
 
 
+def looks_opaque(text: str) -> bool:
+    """Whether a text is random, also if it has letters of one case only."""
+    return looks_random(text) or is_unpronounceable(text)
+
+
 def has_digit(text: str) -> bool:
     """Whether there is an ASCII digit in it."""
     return _DIGIT.search(text) is not None
+
+
+_WORD_PIECE = re.compile(r"[^\W_]+")
+_NUMBERED_WORD = re.compile(r"([^\W\d_]+)\d{0,4}|\d{1,9}|\d{1,2}[A-Za-z]{1,3}\d{0,2}")
+_CASED_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_MIN_LONG_NUMBER = 10
+_UNIX_TIME = re.compile(r"1\d{9}(?:\d{3})?")
+_MIN_PHRASE_WORDS = 4
+
+
+def is_wordy(text: str) -> bool:
+    """Whether a text consists of words, names and short numbers, such as `order_items 2024-05`."""
+    pieces = _WORD_PIECE.findall(text)
+    if "".join(pieces).isdigit():
+        is_time = len(pieces) == 1 and _UNIX_TIME.fullmatch(pieces[0]) is not None
+        return is_time or sum(map(len, pieces)) < _MIN_LONG_NUMBER
+    symbols = _SPECIAL.findall(text)
+    return all(map(_is_ordinary_piece, pieces)) and (len(symbols) < 2 or " " in text)
+
+
+def _is_ordinary_piece(piece: str) -> bool:
+    match = _NUMBERED_WORD.fullmatch(piece)
+    if match is None or match[1] is None:
+        return match is not None
+    words = _CASED_WORD.findall(match[1])
+    is_scrambled = bool(words) and len(match[1]) > 4 and len(match[1]) < 2.5 * len(words)
+    return not is_scrambled and not is_unpronounceable(match[1])
+
+
+def is_passphrase(text: str) -> bool:
+    """Whether a text is four or more distinct words without those that sentences consist of."""
+    words = _PIECES.split(text)
+    is_phrase = len(words) >= _MIN_PHRASE_WORDS and len(set(words)) == len(words)
+    return (
+        is_phrase
+        and all(word.isalpha() and word.islower() and len(word) >= 3 for word in words)
+        and _SENTENCE_WORDS.isdisjoint(words)
+    )
 
 
 class ValueForm(StrEnum):
@@ -82,6 +125,7 @@ class ValueForm(StrEnum):
     BARE = "bare"
     PROSE = "prose"
     LINE = "line"
+    PHRASE = "phrase"
 
 
 _PLACEHOLDER_WORD = re.compile(
@@ -128,6 +172,8 @@ _DIGEST = re.compile(
     re.IGNORECASE,
 )
 _VALIDATION_RULES = re.compile(r"[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+")
+_STYLE_CLASS = re.compile(r"[a-z]{2,10}(?::[a-z]+)+(?:-[a-z]+)*-\d{1,3}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})+")
 _AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
 _KEY_CHARS = re.compile(r"[A-Za-z0-9_\-+/=.~%]{20,}")
@@ -156,6 +202,8 @@ def is_secret(kind: str, value: str, form: ValueForm) -> bool:
     if kind == SECRET and form in {ValueForm.QUOTED, ValueForm.ENV}:
         return _is_short_secret(value) or _is_key_like(value)
     if kind not in {SECRET, "API_KEY", "TOKEN"}:
+        if form is ValueForm.ENV and _UUID.fullmatch(value):
+            return True
         return _is_hinted_secret(value)
     return _KEY_RULES[form](value)
 
@@ -167,7 +215,9 @@ def _is_placeholder(value: str) -> bool:
         return True
     if _REFERENCE.match(value) or _TEMPLATE.search(value) or _CONSTANT.fullmatch(value):
         return True
-    if _VALIDATION_RULES.fullmatch(value) or _is_type_name(value):
+    if _VALIDATION_RULES.fullmatch(value) or _STYLE_CLASS.fullmatch(value):
+        return True
+    if _is_type_name(value):
         return True
     return _PLACEHOLDER_WORD.search(lower) is not None and _WORDY.fullmatch(value) is not None
 
@@ -208,8 +258,14 @@ def _is_quoted_password(value: str) -> bool:
 def _is_bare_password(value: str) -> bool:
     if _SPECIAL.search(value) and not _has_code_marks(value):
         return True
-    has_plain_digit = has_digit(value) and "." not in value and not _has_code_marks(value)
-    return len(value) >= 5 and has_plain_digit
+    if "." in value or _has_code_marks(value):
+        return False
+    return len(value) >= 5 and (has_digit(value) or _is_typed_at_random(value))
+
+
+def _is_typed_at_random(value: str) -> bool:
+    """Whether a value without digits is no word or name."""
+    return len(value) >= 8 and value.isascii() and value.isalpha() and looks_opaque(value)
 
 
 def _is_line_password(value: str) -> bool:
@@ -222,7 +278,7 @@ def _is_prose_password(value: str) -> bool:
         len(value) >= 6
         and not _has_code_marks(value)
         and _has_letter(value)
-        and bool(has_digit(inner) or _SPECIAL.search(inner))
+        and bool(has_digit(inner) or _SPECIAL.search(inner) or _is_typed_at_random(inner))
     )
 
 
@@ -316,6 +372,7 @@ _PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.LINE: _is_line_password,
     ValueForm.CALL: _is_call_password,
     ValueForm.WRAPPED: _is_wrapped_password,
+    ValueForm.PHRASE: lambda value: len(set(value.split())) >= 8,
 }
 _KEY_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.QUOTED: _is_key_like,
@@ -325,4 +382,5 @@ _KEY_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.LINE: _is_line_key,
     ValueForm.CALL: _is_call_key,
     ValueForm.WRAPPED: _is_call_key,
+    ValueForm.PHRASE: _is_key_like,
 }

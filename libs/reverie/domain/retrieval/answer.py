@@ -22,11 +22,15 @@ AnswerEdge = tuple[UUID, UUID, UUID, str, float]
 
 @dataclass(frozen=True)
 class RankedHit:
-    """A memory or a turn in the answer; `turns`: neighbours that are read as one with it."""
+    """A memory or a turn in the answer; `turns`: neighbours that are read as one with it.
+
+    `relevance`: how surely it answers the question, 0 to 1; None if that is not known.
+    """
 
     scored: ScoredMemory
     item: Memory | TurnHit
     turns: tuple[TurnHit, ...] = ()
+    relevance: float | None = None
 
     @property
     def content(self) -> str:

@@ -24,12 +24,12 @@ where which who why with you
 )
 _SURROUNDING_CHARS = ".,;:?!\"'`()[]<>“”"
 _MIXED = r"(?=[^A-Za-z]*[A-Za-z])(?=\D*\d)[\w./:#@+-]{5,}"
-CAMEL_CASE = r"[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+CAMEL_CASE = r"[a-z0-9]++(?>(?:[A-Z][a-z0-9]*+)+)|[A-Z][a-z0-9]++(?>(?:[A-Z][a-z0-9]*+)+)"
 """`camelCase` and `PascalCase`, alone or within a sentence."""
 _NAME = re.compile(
     rf"{_MIXED}|{CAMEL_CASE}"
-    r"|\w*[A-Za-z0-9]_[A-Za-z0-9]\w*"
-    r"|(?:[\w.@~-]+/){2,}[\w.@-]+|[\w./-]+\.[a-z]{1,4}",
+    r"|(?=\w*?[A-Za-z0-9]_[A-Za-z0-9])\w+"
+    r"|(?>(?:[\w.@~-]++/){2,})[\w.@-]+|[\w./-]+\.[a-z]{1,4}",
     re.ASCII,
 )
 

@@ -84,6 +84,17 @@ class ParsedQuestion:
     people: frozenset[str] = frozenset()
 
 
+# What follows "which date" where it asks for the date: "which date library" asks for a library.
+_PHRASE_END = (
+    r"(?=\s*(?:$|[?!.,;:)\n]|['’]s\b|(?:did|do|does|is|are|was|were|will|would|can|could|should|shall"
+    r"|must|has|have|had|am|a|an|the|i|we|you|they|he|she|it|this|that|these|those|our|my|your|their"
+    r"|its|of|for|in|on|at|from|by|to|with)\b))"
+)
+# Which team "owns" it is a person's answer; which team "settings" is not.
+_PERSON_VERB = (
+    r"(?=\s+(?:own|maintain|handle|review|approve|decide|write|wrote|built|broke|chose|made|run|ran|use"
+    r"|fix|add|introduce|report|propose|want|need)(?:s|d|ed|es)?\b)"
+)
 _INTENT_PATTERNS: tuple[tuple[QuestionIntent, re.Pattern[str]], ...] = (
     (
         QuestionIntent.WHY,
@@ -98,8 +109,9 @@ _INTENT_PATTERNS: tuple[tuple[QuestionIntent, re.Pattern[str]], ...] = (
     (
         QuestionIntent.WHEN,
         re.compile(
-            r"\b(?:what|which|on what|at what) (?:time|date|day|month|year|week)\b"
-            r"|\bhow (?:long ago|recently)\b|\bsince when\b|什么时候|何时|哪天|哪年|几号|几点|多久"
+            rf"\b(?:what|which) (?:time|date|day|month|year|week)\b{_PHRASE_END}"
+            r"|\bhow (?:long ago|recently)\b|\bsince when\b|什么时候|何时|哪天|哪年|几号|多久"
+            r"|几点(?!建议|意见|原因|要求|问题|注意)"
             r"|いつ|언제",
             re.IGNORECASE,
         ),
@@ -108,6 +120,7 @@ _INTENT_PATTERNS: tuple[tuple[QuestionIntent, re.Pattern[str]], ...] = (
         QuestionIntent.WHO,
         re.compile(
             r"\b(?:which|what) (?:person|people|developer|colleague|user|team|agent)\b"
+            rf"(?:{_PHRASE_END}|{_PERSON_VERB})"
             r"|谁|哪位|誰|누가|누구",
             re.IGNORECASE,
         ),
@@ -118,6 +131,12 @@ _INTENT_PATTERNS: tuple[tuple[QuestionIntent, re.Pattern[str]], ...] = (
 )  # fmt: skip
 _QUESTION_WORD = re.compile(
     r"\b(why|when|whose|whom|who|how|which|what)(?:['’]s)?\b", re.IGNORECASE
+)
+# "When the cache is full, what happens?" asks what; "when did", "when was" ask when.
+_CONDITION = re.compile(
+    r"\s*+when\s++(?!(?:did|do|does|is|are|was|were|will|would|can|could|should|shall|must|has|have"
+    r"|had|am)\b)[^?]*?,",
+    re.IGNORECASE,
 )
 _INTENT_BY_WORD: Mapping[str, QuestionIntent] = {
     "whose": QuestionIntent.WHO,
@@ -149,7 +168,10 @@ _KIND_CUES: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
 _QUOTED = re.compile(
     r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|「([^」\n]{1,200})」|`([^`\n]{2,200})`"
 )
-_PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]+/)+[\w.@-]+|(?<![\w/])[\w-]+\.[a-zA-Z]{1,4}\b(?!\()")
+_PATH = re.compile(
+    r"(?:(?<![\w/.@~-])|(?<=/[.@~-]))(?:[\w.@~-]++/)+[\w.@-]+"
+    r"|(?<![\w/-])[\w-]++\.[a-zA-Z]{1,4}\b(?!\()"
+)
 _IDENTIFIER = re.compile(
     rf"\b(?:{CAMEL_CASE}"
     r"|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+|[A-Z][A-Z0-9]{3,}|[\w.]+\(\))"
@@ -196,6 +218,9 @@ def parse_question(
 
 def detect_intent(text: str) -> QuestionIntent:
     """Returns the intent of its question word, or of a phrase in place of one."""
+    condition = _CONDITION.match(text)
+    if condition and _QUESTION_WORD.search(text, condition.end()):
+        text = text[condition.end() :]
     first = _QUESTION_WORD.search(text)
     for intent, pattern in _INTENT_PATTERNS:
         match = pattern.search(text)
@@ -239,15 +264,15 @@ def extract_query(message: str) -> str:
     return f"{query[:half]}\n{query[-half:]}"
 
 
+def list_distinctive_words(text: str) -> list[str]:
+    """The words of a question as they are indexed, each once, without those of every question."""
+    words = dict.fromkeys(query_text(text).split())
+    return [w for w in words if w not in _STOP_WORDS and len(w) > (2 if w.isascii() else 1)]
+
+
 def extract_keywords(text: str, question: ParsedQuestion) -> list[str]:
     """Paths, identifiers and phrases as written, then distinctive words; at most 24."""
     exact_terms = [*question.paths, *question.identifiers, *question.phrases]
     exact_words = set(query_text(" ".join(exact_terms)).split())
-    words = [
-        word
-        for word in query_text(text).split()
-        if word not in exact_words
-        and word not in _STOP_WORDS
-        and len(word) > (2 if word.isascii() else 1)
-    ]
+    words = (word for word in list_distinctive_words(text) if word not in exact_words)
     return list(dict.fromkeys([*exact_terms, *words]))[:MAX_KEYWORDS]

@@ -95,16 +95,15 @@ class ChangeCommit:
 
     @property
     def is_revert(self) -> bool:
-        """Whether the message names a commit that it reverts."""
-        return bool(self.reverted_sha) or self.subject.startswith('Revert "')
+        """Whether the message names a commit that it reverts. A subject alone proves nothing."""
+        return bool(self.reverted_sha)
 
     def reverts_commit(self, other: ChangeCommit) -> bool:
-        """Returns whether it reverts the other, by its name or in the words of `git revert`."""
-        if self.reverted_sha:
-            # Either name may be abbreviated.
-            short, long = sorted((other.sha, self.reverted_sha), key=len)
-            return long.startswith(short)
-        return bool(other.subject) and self.subject == f'Revert "{other.subject}"'
+        """Returns whether it reverts the other. Either name may be abbreviated."""
+        if not self.reverted_sha:
+            return False
+        short, long = sorted((other.sha, self.reverted_sha), key=len)
+        return long.startswith(short)
 
 
 @dataclass(frozen=True)

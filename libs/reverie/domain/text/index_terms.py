@@ -163,7 +163,7 @@ def _compound_forms(compound: str, parts: list[str]) -> Iterator[str]:
         yield "".join(name).lower()
 
 
-GENERATED_KEY_PREFIXES = ("file:", "session:", "entity:", "topic:")
+GENERATED_KEY_PREFIXES = ("commit:", "file:", "session:", "entity:", "topic:")
 """Beginnings of the keys that the system itself gives: nobody searches for them."""
 
 

@@ -13,7 +13,7 @@ MAX_LINE = 2_000
 BlockType = Literal["heading", "text", "item", "row"]
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
+_HEADING = re.compile(r"\s{0,3}(#{1,6})\s++((?:[^\s#]++|#++(?!$)|\s++(?!#*+$))+)\s*+#*+")
 _BOLD_LINE = re.compile(r"\s*(?:\d+[.)]\s+)?\*\*([^*]+?):?\*\*:?\s*$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
 _ROW = re.compile(r"\s*\|(.+)\|\s*$")
@@ -21,7 +21,7 @@ _HORIZONTAL_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$|[\s|:+-]+$")
 _DRAWING = re.compile(r"[│┌└├─▼▲═║╔╚┐┘┤┬┴┼]|^\s*(?:→|↓)")
 # Bounded, as each may begin at every sign of a text.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\(([^)\[\s]{0,2000})(?:[^\S\n][^)\[\n]{0,500})?\)")
-_EMPHASIS = re.compile(r"(?<![\w*`])(\*{1,3}|_{1,3})(?=\S)([^`\n]{0,500}?\S)\1(?![\w*`])")
+_EMPHASIS = re.compile(r"(?<![\w*`'\"])(\*{1,3}|_{1,3})(?=\S)([^`\n]{0,500}?\S)\1(?![\w*`])")
 _TAG = re.compile(r"</?[a-z][a-z-]*(?:\s[^<>]*)?/?>")
 _SYMBOLS = re.compile(
     "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\u26a1\u231a-\u23ff]+\\s*"
@@ -34,7 +34,7 @@ _SENTENCE_END = re.compile(
 )
 MAX_COMMANDS, MAX_COMMAND = 6, 120
 _SHELL_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*(bash|sh|shell|console|zsh)?[ \t]*\n([^`]{1,800}?)\n[ \t]*```[ \t]*$",
+    r"^[ \t]*```[ \t]*+(bash|sh|shell|console|zsh)?[ \t]*+\n([^`]{1,800}?)\n[ \t]*```[ \t]*$",
     re.M | re.I,
 )
 _ENV_ASSIGNMENT = re.compile(r"(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)=")
@@ -83,7 +83,11 @@ def to_plain_text(text: str) -> str:
     for index, piece in enumerate(pieces):
         if not piece.startswith("`"):
             plain = _SYMBOLS.sub("", _TAG.sub(" ", piece))
-            pieces[index] = _EMPHASIS.sub(r"\2", plain).replace("**", "")
+            plain = _EMPHASIS.sub(r"\2", plain).replace("**", "")
+            # Emphasis around code is cut by the code.
+            plain = re.sub(r"^\*(?=[\s.,;:)]|$)", "", plain) if index else plain
+            last = index == len(pieces) - 1
+            pieces[index] = plain if last else re.sub(r"(?:(?<=[\s(])|^)\*$", "", plain)
     text = "".join(pieces)
     return _LIST_NUMBER.sub("", _CHECKBOX.sub("", " ".join(text.split()))).strip()
 
@@ -91,12 +95,17 @@ def to_plain_text(text: str) -> str:
 def split_sentences(text: str) -> list[str]:
     """Splits an English or Chinese text into sentences. A full stop inside `code` ends none."""
     complete: list[str] = []
+    pieces: list[str] = []
+    is_code_open = False
     for piece in _SENTENCE_END.split(text):
-        if complete and complete[-1].count("`") % 2:
-            complete[-1] = f"{complete[-1]} {piece}"
-        elif piece.strip():
-            complete.append(piece.strip())
-    return complete
+        if not is_code_open and not piece.strip():
+            continue
+        pieces.append(piece if is_code_open else piece.strip())
+        is_code_open ^= bool(piece.count("`") % 2)
+        if not is_code_open:
+            complete.append(" ".join(pieces))
+            pieces = []
+    return [*complete, " ".join(pieces)] if pieces else complete
 
 
 def shorten(text: str, limit: int) -> str:
@@ -122,7 +131,7 @@ def _render_command_fence(fence: re.Match[str]) -> str:
         return "\n- " + ", ".join(f"`{name[1]}`" for name in names if name) + "\n"
     if not fence[1]:
         return fence[0]
-    matches = (re.fullmatch(r"(?:\$ )?(.*?)(?:\s+#\s*(.*))?", line) for line in lines)
+    matches = (re.fullmatch(r"(?:\$ )?(.*?)(?:(?<!\s)\s++#\s*(.*))?", line) for line in lines)
     items = (
         f"`{match[1]}`" + (f" ({match[2]})" if match[2] else "")
         for match in matches

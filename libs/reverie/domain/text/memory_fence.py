@@ -10,7 +10,7 @@ MEMORY_TITLE = "## Project memory (Reverie)"
 OMITTED_PLACEHOLDER = "[recalled memory left out]"
 """Replaces a turn that was nothing but recalled memory."""
 
-_TAG_START = re.compile(r"<(?=\s*/?\s*reverie-memory)", re.I)
+_TAG_START = re.compile(r"<(?=\s*+(?:/\s*+)?reverie-memory)", re.I)
 # On one line, with the line ends lost or escaped. The title distinguishes it from text about the
 # tag.
 _INLINE_FENCE = re.compile(

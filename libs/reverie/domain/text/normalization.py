@@ -24,11 +24,33 @@ _STOP_WORDS = word_set(
     has have had do does did so then there their them they against because since into over than
     before after when while if within per via also always which who instead please 的 了 都 请 也"""
 )
-DIRECTION_MARKERS = word_set("over than before after from to into by instead")
+DIRECTION_MARKERS = word_set("over than before after from to into by instead for")
 _NEGATION = "not"
+_NAMED = r"[^\s,;:，。；：]{1,60}"
+_CJK_NAMED = r"[^\s,;:，。；：]{1,60}?"
+# Forms that state a replacement, as "instead of" what was replaced, which each names `old`.
+_REPLACED = (
+    rf"(?P<old>{_NAMED}) (?:is|are|was|were|has been|have been|got) (?:now |since )?"
+    r"(?:replaced|superseded) (?:by|with)\b",
+    r"\b(?:dropp?|ditch|swapp?|trad|abandon|retir|remov|replac)(?:e|es|s|ed|ing)? (?:out )?"
+    rf"(?:the )?(?P<old>{_NAMED}) in favou?r of\b",
+    # Of what is dropped "for" something, only a name is replaced: support for a platform is not.
+    r"\b(?:dropp?|ditch|swapp?|trad|abandon)(?:e|s|ed|ing)? (?:out )?"
+    r"(?P<old>(?-i:[A-Z])[^\s,;:]{0,59}) for (?=(?-i:[A-Z]))",
+    rf"(?:从|由)\s*(?P<old>{_CJK_NAMED})\s*(?:迁移|切换|替换|换|改|转)(?:到|至|成|为|用)",
+    rf"(?:把|将)\s*(?P<old>{_CJK_NAMED})\s*(?:迁移到|切换到|替换成|替换为|换成|换为|改成|改为)",
+    r"(?P<old>[A-Za-z][\w.+-]{0,40})\s?已?被(?=[^,;，。；]{1,30}(?:取代|代替|替代|替换))",
+)
+_REPLACING = (
+    r"\b(?:replaces|supersedes|takes the place of|took the place of)\b",
+    r"(?<!被)(?:取代|代替|替代|弃用)了?",
+)
 _REWRITES = tuple(
     (re.compile(pattern, re.I), into)
     for pattern, into in (
+        (r"不再(?:使用|用)\s*|\bno longer us(?:e|es|ing)\b", " not use instead of "),
+        *((pattern, r" instead of \g<old> , ") for pattern in _REPLACED),
+        *((pattern, " instead of ") for pattern in _REPLACING),
         (r"\bcan(?:no|['’]\s?)t\b", "can not"),
         (r"\bwon['’]t\b", "will not"),
         (r"\b(\w+)n['’]t\b", r"\1 not"),
@@ -78,7 +100,7 @@ class NormalizedStatement:
     `words` are the content words in order. `breaks` are the positions of words that follow a
     separator or a function word. `negated` has, for each negation, the words up to the next
     separator. `replaced` are words that something else replaces. `after_marker` has the content
-    words after each directional marker.
+    words after each directional marker. `label_ends` are the numbers of words before each colon.
     """
 
     words: tuple[str, ...]
@@ -86,6 +108,7 @@ class NormalizedStatement:
     negated: tuple[tuple[str, ...], ...]
     replaced: frozenset[str]
     after_marker: dict[str, frozenset[str]]
+    label_ends: frozenset[int] = frozenset()
 
     @cached_property
     def bag(self) -> frozenset[str]:
@@ -124,11 +147,14 @@ def normalize_statement(text: str) -> NormalizedStatement:
     tokens = list(_tokenize(text))
     words: list[str] = []
     breaks: set[int] = set()
+    label_ends: set[int] = set()
     for kind, token in tokens:
         if kind == "word":
             words.append(token)
         else:
             breaks.add(len(words))
+            if token in {":", "："}:
+                label_ends.add(len(words))
     return NormalizedStatement(
         words=tuple(words),
         breaks=frozenset(breaks),
@@ -139,6 +165,7 @@ def normalize_statement(text: str) -> NormalizedStatement:
         ),
         replaced=_replaced_words(tokens),
         after_marker=_words_after(tokens, DIRECTION_MARKERS),
+        label_ends=frozenset(label_ends),
     )
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 MAX_TARGET = 240
 MAX_NOTE = 100
 
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})[^\n]*$", re.M)
+_FENCE = re.compile(r"^[^\S\n]*+(`{3,}|~{3,})[^\n]*$", re.M)
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
 _UPDATED_FILE = re.compile(
     r"[Ff]ile (?:created successfully at: (?P<made>\S+)"
@@ -21,14 +21,16 @@ _UPDATED_FILE = re.compile(
 _LABELS = re.compile(r"(?:\s*(?:path|pattern|glob|type|output|mode|in|file|url)\b:?)*", re.I)
 _TARGET_KEYS = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url")
 _REJECTED = re.compile(r"(?:user|tool use was) (?:doesn't want to|rejected|denied|declined)", re.I)
-_USER_REASON = re.compile(r"(?:the user said|user provided the following reason)[^:]*:\s*", re.I)
+_USER_REASON = re.compile(
+    r"(?:the user said|user provided the following reason)[^:]{0,200}:\s*", re.I
+)
 _FAILED = re.compile(
-    r"^\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|Traceback \(most recent|error:|Error:|ERROR\b"
-    r"|npm ERR!|E\s{3}|.*?: command not found|.*?: No such file or directory"
+    r"^[^\S\n]*+(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|Traceback \(most recent|error:|Error:"
+    r"|ERROR\b|npm ERR!|E\s{3}|.*?: command not found|.*?: No such file or directory"
     r"|.*\bExit code:? [1-9]|.*\bexit status [1-9])",
     re.M,
 )
-_ISSUE_COUNT = re.compile(r"^\s*[1-9]\d* (?:issues?|errors?|failed|failing)\b", re.M)
+_ISSUE_COUNT = re.compile(r"^[^\S\n]*+[1-9]\d* (?:issues?|errors?|failed|failing)\b", re.M)
 _ANSWER = re.compile(r"^\*\*Answer:\*\*\s*(.+)$", re.M)
 _QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.M)
 _TOOLS_WITHOUT_EXCERPT = frozenset(
@@ -88,7 +90,11 @@ def _split_call_output(content: str) -> tuple[str, str]:
     fence = _FENCE.search(text)
     if fence:
         output = text[fence.end() :].strip()
-        return text[: fence.start()].strip(), re.sub(r"\n?\s*(?:`{3,}|~{3,})\s*$", "", output)
+        for mark in "`~":
+            if output.endswith(mark * 3):
+                output = output.rstrip(mark).rstrip()
+                break
+        return text[: fence.start()].strip(), output
     if text.startswith("{"):
         return text, ""
     return (text, "") if _CODE_SPAN.search(text[:400]) or _ANSWER.search(text) else ("", text)

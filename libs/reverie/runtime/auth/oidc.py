@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
@@ -24,6 +25,8 @@ _T = TypeVar("_T")
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 """Signature algorithms with a private key: no `none`, and none with a shared secret."""
 _LEEWAY = 30.0
+_LATEST_EXPIRY = 4_102_444_800.0
+"""The year 2100: a later expiry may be no date."""
 _REFRESH_SECONDS = 600
 _TRUSTED_SECONDS = 3600.0
 """Keys are fetched again after the first period, and used up to the second if that fails."""
@@ -152,6 +155,11 @@ class OidcTokenVerifier:
             ),
             agent=_read_claim(
                 claims, "agent", lambda name: normalize_agent_name(str(name)) if name else None
+            ),
+            token_expires_at=_read_claim(
+                claims,
+                "exp",
+                lambda at: datetime.fromtimestamp(min(float(at) + _LEEWAY, _LATEST_EXPIRY), UTC),
             ),
         )
 

@@ -21,6 +21,9 @@ log = structlog.get_logger()
 _MIN_COMPRESSED_BYTES = 1024
 _LARGE_BODY_BYTES = 256 * 1024
 """Larger bodies are compressed in a thread, so that other requests need not wait."""
+_COMPRESSED = frozenset({"gzip", "deflate"})
+_PIECE_BYTES = 64 * 1024
+_ANY_WBITS = 32 + zlib.MAX_WBITS
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
 
 
@@ -49,12 +52,54 @@ def serve_connections(
     return serve
 
 
+async def unrouted(_: web.Request) -> web.StreamResponse:
+    """Stands for every path: the middleware answers before it."""
+    raise web.HTTPNotFound
+
+
+async def defer_continue(_: web.Request) -> None:
+    """Sends no `100 Continue` yet: a client may send its body once somebody reads it."""
+
+
 async def _iterate_body(request: web.Request) -> AsyncIterator[bytes]:
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # The answer itself has not begun.
+        request.writer.output_size = 0
+    chunks = request.content.iter_any()
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
     try:
-        async for chunk in request.content.iter_any():
+        async for chunk in _decompress(chunks) if encoding in _COMPRESSED else chunks:
             yield chunk
-    except (web.RequestPayloadError, web.HTTPBadRequest, ClientPayloadError):
+    except (web.RequestPayloadError, web.HTTPBadRequest, ClientPayloadError, zlib.error):
         raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
+    except ConnectionResetError:
+        # The call has failed like any other, and is audited.
+        raise MalformedInput("the body ended early: the client disconnected") from None
+
+
+async def _decompress(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The decompressed body in small pieces, no faster than somebody reads them.
+
+    aiohttp would also decompress a body that nobody reads. Raises `zlib.error`.
+    """
+    decompressor = None
+    async for chunk in chunks:
+        if decompressor is None:
+            # `deflate` means zlib's format, but some clients send it without the header.
+            is_raw = chunk[:2] != b"\x1f\x8b" and chunk[0] & 0x0F != zlib.DEFLATED
+            decompressor = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else _ANY_WBITS)
+        rest = chunk
+        while rest:
+            yield decompressor.decompress(rest, _PIECE_BYTES)
+            rest = decompressor.unconsumed_tail
+            await asyncio.sleep(0)
+        if decompressor.eof and decompressor.unused_data:
+            raise zlib.error("data after the end")
+    while decompressor is not None and (piece := decompressor.decompress(b"", _PIECE_BYTES)):
+        yield piece
+    if decompressor is not None and not decompressor.eof:
+        raise zlib.error("cut off")
 
 
 async def _send_whole(request: web.Request, response: OutgoingResponse) -> web.Response:

@@ -21,7 +21,7 @@ from reverie.runtime.http.exchange import (
 )
 from reverie.runtime.http.instrumentation import RequestInstrumentation
 from reverie.runtime.http.problem_responses import UnmatchedRequest, answer_errors
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 
 ANY_METHOD = "*"
 _VARIABLE = re.compile(r"\\\{(\w+)\\\}")
@@ -86,7 +86,7 @@ class Dispatcher:
         request = IncomingRequest(
             method,
             URL(path, encoded=True),
-            CIMultiDict({**headers, **inject_headers()}),
+            CIMultiDict({**headers, **trace_headers()}),
             iterate_once(body) if isinstance(body, bytes) else body,
             len(body) if isinstance(body, bytes) else None,
         )
@@ -108,9 +108,15 @@ class Dispatcher:
                 check_headers(request.headers)
             return await handler(request)
 
-        response = await answer_errors(checked, request)
-        if self._auditor is not None:
-            await self._auditor.record(request, response)
+        if self._auditor is None:
+            return await answer_errors(checked, request)
+        try:
+            response = await answer_errors(checked, request)
+        except BaseException:
+            # A client that leaves must not thereby leave out an entry.
+            self._auditor.record_interrupted(request)
+            raise
+        await self._auditor.record(request, response)
         return response
 
     def _find_handler(self, request: IncomingRequest) -> RequestHandler:

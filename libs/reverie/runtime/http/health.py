@@ -24,10 +24,11 @@ HealthCheck = Callable[[], Awaitable[None]]
 
 
 class LivenessResponse(ResponseBody):
-    """`GET /health`. Uptime in seconds."""
+    """`GET /health`. Uptime in seconds. All services of a home folder have one `instance`."""
 
     status: str = "live"
     service: str
+    instance: str
     version: str
     uptime: float
 
@@ -69,13 +70,16 @@ def health_routes(
     checks: Mapping[str, HealthCheck],
     registry: CollectorRegistry,
     gauges: PolledGauges,
+    instance: str,
 ) -> list[Route]:
     """The three open routes of every service."""
     started = time.monotonic()
 
     async def health(_: Call[None, None]) -> LivenessResponse:
         uptime = round(time.monotonic() - started, 1)
-        return LivenessResponse(service=service, version=package_version(), uptime=uptime)
+        return LivenessResponse(
+            service=service, instance=instance, version=package_version(), uptime=uptime
+        )
 
     async def metrics(call: Call[None, None]) -> Reply:
         await gauges.refresh()

@@ -21,8 +21,8 @@ from reverie.runtime.observability.metrics import RequestMetrics
 from reverie.runtime.observability.tracing import (
     current_trace_id,
     extract_context,
-    inject_headers,
     mark_failed,
+    trace_headers,
 )
 
 log = structlog.get_logger()
@@ -133,5 +133,5 @@ def _common_headers(request: IncomingRequest) -> dict[str, str]:
     trace_id = current_trace_id()
     if trace_id is not None:
         headers[TRACE_HEADER] = trace_id
-        headers.update(inject_headers())
+        headers.update(trace_headers())
     return headers

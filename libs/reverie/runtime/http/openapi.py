@@ -222,7 +222,11 @@ def _components(definitions: Json) -> Json:
         },
         "headers": {
             "TraceId": {"description": "Finds the call in traces and logs", "schema": _STRING},
-            "ETag": {"description": 'The version, as `"3"`', "schema": _STRING},
+            "ETag": {
+                "description": 'The version, as `"3"`; where a memory is read, with a hash of all'
+                ' that is shown, as `"3-9f2c01ab"`',
+                "schema": _STRING,
+            },
             "RetryAfter": {"description": "Seconds", "schema": {"type": "integer"}},
         },
         "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},

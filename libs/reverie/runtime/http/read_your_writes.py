@@ -25,8 +25,8 @@ class PositionHooks:
     """The hooks of a service whose reads may go to a replica.
 
     `current_position`: returns the end of the log. `read_barrier`: wraps a read, given the headers
-    of its request; raises `Invalid` if they name a malformed position. `record_position`: receives
-    the headers of a forwarded write, and the position in its answer.
+    of its request; raises `InvalidInput` if they name a malformed position. `record_position`:
+    receives the headers of a forwarded write, and the position in its answer.
     """
 
     current_position: PositionReader | None = None

@@ -85,10 +85,13 @@ class RouteExecutor:
         read = partial(read_body, request, limit, route.body_limit_setting)
         slot = nullcontext() if route.path in PROBE_PATHS else deps.concurrency.acquire()
         async with asyncio.timeout(deps.request_timeout):
-            principal = None if route.public else await self._authenticate(request)
-            # A slow client holds no slot while it sends a small body. A large body is not read
-            # before there is a slot, so that memory stays bounded.
-            data = await read() if has_small_body(request) else None
+            principal, data = None, await self._read_public_body(request, limit)
+            if not route.public:
+                # Nothing is read before the key is checked.
+                principal = await self._authenticate(request)
+                # A slow client holds no slot while it sends a small body. A large body is not read
+                # before there is a slot, so that memory stays bounded.
+                data = await read() if has_small_body(request) else None
             async with slot:
                 data = await read() if data is None else data
                 response = await self._run_call(request, data, principal)
@@ -122,6 +125,15 @@ class RouteExecutor:
                 chunks=_continue_stream(first, chunks, wait_for_position),
                 endless=result.endless,
             )
+
+    async def _read_public_body(self, request: IncomingRequest, limit: int) -> bytes | None:
+        """The body of a public call, if its signature is right; without one, it is not read."""
+        route = self.route
+        if route.read_signed_body is None:
+            return b"" if route.public else None
+        check_path(request.path_values)
+        chunks = read_chunks(request, limit, route.body_limit_setting)
+        return await route.read_signed_body(request, chunks)
 
     async def _authenticate(self, request: IncomingRequest) -> Principal:
         """Returns the principal of the key, and checks its rate limit."""

@@ -26,6 +26,7 @@ from yarl import URL
 
 from reverie.contracts.tls import create_tls_context
 from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.runtime.auth.authentication import Authenticator
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.instrumentation import TENANT_HEADER, TENANT_REQUESTED
@@ -38,7 +39,7 @@ from reverie.runtime.http.streaming import (
 )
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
-from reverie.runtime.observability.tracing import inject_headers, mark_failed
+from reverie.runtime.observability.tracing import mark_failed, trace_headers
 
 ProxiedBody = AsyncIterator[bytes] | bytes | None
 
@@ -91,7 +92,8 @@ class ProxyRoute:
 
     With a `stream_limit` (bytes), a body is streamed, and `timeout` is the limit of the whole call.
     The answers of an `endless` route never end by themselves. `body_limit`: the maximum bytes of a
-    whole body, if it differs from the general limit, and its setting.
+    whole body, if it differs from the general limit, and its setting. The calls of a `public`
+    route carry no key; the service itself authenticates them, by their body.
     """
 
     prefix: str
@@ -102,6 +104,7 @@ class ProxyRoute:
     endless: bool = False
     body_limit: int = 0
     body_limit_setting: str = "body_limit"
+    public: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class ProxyOptions:
     timeout: float
     metrics: HttpClientMetrics
     create_limiter: Callable[[str], ConcurrencyLimiter]
+    authenticate: Authenticator
     on_proxied: ProxyObserver = lambda _asked, _answered: None
     ca_file: Path | None = None
 
@@ -161,14 +165,18 @@ class ReverseProxy:
         limit = proxy_route.stream_limit or proxy_route.body_limit or options.body_limit
         setting = "import_limit" if proxy_route.stream_limit else proxy_route.body_limit_setting
         check_body_size(request, limit, setting)
-        if has_small_body(request):
+        if not proxy_route.public:
+            # Nothing is read before the key is checked, and no other service is asked.
+            await options.authenticate(request.headers)
+        # The signature of a body may be refused before the body comes.
+        if has_small_body(request) and not (proxy_route.public and request.content_length):
             # A slow client holds no slot while it sends a small body.
             async with asyncio.timeout(options.timeout):
                 body: ProxiedBody = await read_body(request, limit, setting) or None
         else:
-            # The service authenticates the call before it reads a large body.
             body = _record_errors(read_chunks(request, limit, setting), body_errors)
-        is_long_lived = proxy_route.endless or proxy_route.stream_limit > 0
+        # Streams would hold slots for long, and anybody can send slow bodies to a public route.
+        holds_slot = not (proxy_route.endless or proxy_route.stream_limit or proxy_route.public)
         with self._tracer.start_as_current_span(
             f"{request.method} {request.route_pattern}",
             kind=trace.SpanKind.CLIENT,
@@ -177,7 +185,7 @@ class ReverseProxy:
             set_status_on_exception=False,
         ) as span:
             try:
-                async with nullcontext() if is_long_lived else limiter.acquire():
+                async with limiter.acquire() if holds_slot else nullcontext():
                     answer = await self._send(proxy_route, request, body)
             except (ClientError, TimeoutError, OSError) as error:
                 mark_failed(span, type(error).__name__)
@@ -207,7 +215,7 @@ class ReverseProxy:
         if self._http is None:
             raise Unavailable(proxy_route.service, "the gateway is starting or stopping")
         headers = _pick_headers(request.headers, _REQUEST_HEADERS)
-        headers.update({**inject_headers(), TENANT_HEADER: TENANT_REQUESTED})
+        headers.update({**trace_headers(), TENANT_HEADER: TENANT_REQUESTED})
         timeouts: dict[str, Any] = {}
         if proxy_route.endless:
             timeouts["timeout"] = ClientTimeout(
@@ -222,6 +230,8 @@ class ReverseProxy:
             URL(proxy_route.url.rstrip("/") + request.url.raw_path_qs, encoded=True),
             data=body,
             headers=headers,
+            # The service may refuse the signature by the headers, without the body.
+            expect100=proxy_route.public and body is not None,
             allow_redirects=False,
             trace_request_ctx=proxy_route.service,
             **timeouts,

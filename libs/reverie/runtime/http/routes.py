@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
 from reverie.runtime.http.calls import RouteHandler
+from reverie.runtime.http.exchange import IncomingRequest
+
+SignedBodyReader = Callable[[IncomingRequest, AsyncIterator[bytes]], Awaitable[bytes]]
+"""Returns the body that the chunks make; raises `Unauthenticated` if it is not signed."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,9 @@ class Route:
     of further answers, each with an example. `count_new_memories`: counts the memories that a body
     creates. `delegates`: it makes calls of its own with the same key; limits and the audit log
     count these.
+
+    `read_signed_body`: reads the body of a public call and checks its signature. The body of
+    another public call is not read.
 
     `read_only`: it changes nothing, whatever its method. `returns_secret`: its answer contains a
     secret, so it is stored encrypted.
@@ -54,6 +61,7 @@ class Route:
     delegates: bool = False
     read_only: bool = False
     returns_secret: bool = False
+    read_signed_body: SignedBodyReader | None = None
 
     @property
     def name(self) -> str:

@@ -91,7 +91,7 @@ class HttpClientMetrics:
 
 
 class _RequestTrace(SimpleNamespace):
-    """One request: whom it asks, since when, and whether it waits for a connection."""
+    """One request: its target, its start, and whether it waits for a connection."""
 
     def __init__(self, trace_request_ctx: str) -> None:
         super().__init__(peer=trace_request_ctx, begun=time.perf_counter(), queued=False)

@@ -17,6 +17,7 @@ from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from reverie.domain.redaction.vault_secrets import SecretMatcher
+from reverie.domain.text.control_characters import strip_control_characters
 from reverie.runtime.settings.settings import Settings
 
 Redact = Callable[[str], str]
@@ -28,6 +29,8 @@ _hidden_version = 0
 """The number of changes of the hidden secrets."""
 _MAX_HIDDEN_TENANTS = 256
 _hidden_secrets: LRUCache[int, SecretMatcher] = LRUCache(_MAX_HIDDEN_TENANTS)
+_tenant_numbers: LRUCache[str, int] = LRUCache(_MAX_HIDDEN_TENANTS)
+"""The numbers of tenants by the names that log lines have."""
 _CACHED_TEXT_LENGTH, _CACHE_SIZE = 64, 1024
 _SAFE_FIELD_PATTERN = re.compile(
     r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:.]{19,26}Z"
@@ -79,19 +82,26 @@ def configure_logs(
 
 
 def hide_secrets(tenant: int, secrets: SecretMatcher) -> None:
-    """Hides these secrets in every later log line of this process.
+    """Hides these secrets in later log lines of this tenant, and in lines that name no tenant.
 
-    The setting applies to the whole process, for the tenants seen most recently.
+    So the secrets of a tenant cost the lines of another nothing. The setting applies to the whole
+    process, for the tenants seen most recently.
     """
     global _hidden_version
+    name = structlog.contextvars.get_contextvars().get("tenant")
+    if name is not None:
+        _tenant_numbers[name] = tenant
+    if _hidden_secrets.get(tenant) is secrets:
+        return
     _hidden_version += 1
     _hidden_secrets.pop(tenant, None)
     if secrets:
         _hidden_secrets[tenant] = secrets
 
 
-def _mask_hidden_secrets(text: str) -> str:
-    for secrets in list(_hidden_secrets.values()):
+def _mask_hidden_secrets(text: str, tenant: int | None) -> str:
+    hidden = _hidden_secrets.items()
+    for secrets in [matcher for number, matcher in hidden if tenant in {None, number}]:
         text, _ = secrets.redact(text)
     return text
 
@@ -132,36 +142,38 @@ class _RedactingProcessor:
     def __init__(self, redact: Redact | None) -> None:
         self._redact = redact
         # Routes, levels and names come again and again; what is hidden seldom changes.
-        self._mask_cached = lru_cache(_CACHE_SIZE)(lambda text, _: self._mask(text))
+        self._mask_cached = lru_cache(_CACHE_SIZE)(lambda text, tenant, _: self._mask(text, tenant))
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        tenant = _tenant_numbers.get(str(event.get("tenant")))
         return {
             key: value
             if key in _SAFE_FIELDS and _SAFE_FIELD_PATTERN.fullmatch(f"{key} {value}")
-            else self._redact_value(value)
+            else self._redact_value(value, tenant)
             for key, value in event.items()
         }
 
-    def _redact_value(self, value: Any) -> Any:
+    def _redact_value(self, value: Any, tenant: int | None) -> Any:
         if isinstance(value, bool | int | float | None):
             return value
         if isinstance(value, Mapping):
             return {
-                self._redact_text(str(key)): self._redact_value(item) for key, item in value.items()
+                self._redact_text(str(key), tenant): self._redact_value(item, tenant)
+                for key, item in value.items()
             }
         if isinstance(value, list | tuple | set | frozenset):
-            return [self._redact_value(item) for item in value]
-        return self._redact_text(value if isinstance(value, str) else str(value))
+            return [self._redact_value(item, tenant) for item in value]
+        return self._redact_text(value if isinstance(value, str) else str(value), tenant)
 
-    def _redact_text(self, text: str) -> str:
+    def _redact_text(self, text: str, tenant: int | None) -> str:
         return (
-            self._mask_cached(text, _hidden_version)
+            self._mask_cached(text, tenant, _hidden_version)
             if len(text) <= _CACHED_TEXT_LENGTH
-            else self._mask(text)
+            else self._mask(text, tenant)
         )
 
-    def _mask(self, text: str) -> str:
-        masked = mask_credentials(_mask_hidden_secrets(text))
+    def _mask(self, text: str, tenant: int | None) -> str:
+        masked = mask_credentials(_mask_hidden_secrets(strip_control_characters(text), tenant))
         return self._redact(masked) if self._redact else masked
 
 

@@ -26,7 +26,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class _SpanDispatcher(SpanProcessor):
-    """Hands spans to whoever listens now; a provider cannot drop a processor again."""
+    """Passes spans to the current processor: a provider cannot remove a processor."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -193,7 +193,7 @@ class _RedactingExporter(SpanExporter):
         return self._redact(masked) if self._redact else masked
 
 
-def inject_headers() -> dict[str, str]:
+def trace_headers() -> dict[str, str]:
     """The W3C headers (`traceparent`, `tracestate`) that carry the current span on."""
     headers: dict[str, str] = {}
     _PROPAGATOR.inject(headers)

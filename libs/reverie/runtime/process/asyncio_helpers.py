@@ -42,7 +42,7 @@ BATCH_DELAY_SECONDS = 0.5
 
 
 class BatchWriter(Generic[T]):
-    """Holds what is to be written, `most` at a time, and hands it on together."""
+    """Queues at most `max_pending` items, and writes all queued items in one batch."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class BatchWriter(Generic[T]):
         return True
 
     async def run(self) -> None:
-        """Writes for ever; cancelled, it writes what still waits."""
+        """Writes batches until it is cancelled; then it writes the rest of the queue."""
         try:
             while True:
                 await self._has_items.wait()
@@ -74,11 +74,16 @@ class BatchWriter(Generic[T]):
         finally:
             await self.flush()
 
+    def take_pending(self) -> list[T]:
+        """Empties the queue without writing; returns its items."""
+        pending = list(self._pending)
+        self._pending.clear()
+        return pending
+
     async def flush(self) -> None:
-        """Writes what waits, and returns once what was under way is written too."""
+        """Writes the queue; returns when a write that was in progress is done too."""
         async with self._write_lock:
-            batch = list(self._pending)
-            self._pending.clear()
+            batch = self.take_pending()
             self._has_items.clear()
             if batch:
                 await self._write(batch)

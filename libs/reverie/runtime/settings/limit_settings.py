@@ -37,7 +37,9 @@ class LimitSettings(BaseSettings):
         0, description="bytes a day (UTC) that all keys of a tenant may send in request bodies"
     )
     import_limit: Count = Field(1024 * 1024 * 1024, description="largest file to import, in bytes")
-    transfer_timeout: Seconds = Field(3600.0, description="seconds that an import may take")
+    transfer_timeout: Seconds = Field(
+        3600.0, description="seconds that an import or export may take"
+    )
     content_limit: Count = Field(65_536, description="largest content of a memory, in bytes")
     turn_limit: Count = Field(262_144, description="largest content of a turn, in bytes")
     max_event_watchers: Count = Field(
@@ -83,8 +85,9 @@ class LimitSettings(BaseSettings):
     )
     allowed_hosts: str = Field(
         "",
-        description="host names that requests may name, separated by commas; unset: any name, or "
-        "only localhost where the services listen on localhost",
+        description="host names that requests may name, separated by commas; * is any; unset: "
+        "addresses, names without a dot and private ones (.svc, .local, .internal), or only "
+        "localhost where the services listen on localhost",
     )
     max_concurrent_requests: Count = Field(
         32,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from reverie.domain.core.errors import Misconfigured
-from reverie.runtime.settings.project_file import check_project_file, find_project_file
+from reverie.runtime.settings.project_file import load_project_file
 from reverie.runtime.settings.settings import INTERNAL_VARIABLES, PREFIX, Settings, has_type
 
 USER_FILE = "config.toml"
@@ -44,10 +45,15 @@ def load_settings(
     """
     upper_layers = [
         SettingsLayer(
-            FLAGS, {key: value for key, value in (overrides or {}).items() if value is not None}
+            FLAGS,
+            {
+                key: _parse_structure(key, value)
+                for key, value in (overrides or {}).items()
+                if value is not None
+            },
         ),
         SettingsLayer(ENVIRONMENT, _environment()),
-        _project_layer(find_project_file(project_dir or Path.cwd())),
+        _project_layer(project_dir or Path.cwd()),
     ]
     # The user file is in the home folder that the layers of higher priority name.
     _, home = _merge_layers(upper_layers).get("home", (None, Path.home() / ".reverie"))
@@ -71,6 +77,18 @@ def check_setting_names(values: Mapping[str, Any], source: str) -> None:
             raise Misconfigured(key, f"is no setting (in {source}){_unknown_key_hint(key, value)}")
 
 
+def _parse_structure(key: str, value: object) -> object:
+    """The value of a flag; a map or a list is written as JSON, as in the environment."""
+    field = Settings.model_fields.get(key)
+    origin = get_origin(field.annotation) if field else None
+    if not isinstance(value, str) or origin not in {dict, list, tuple}:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise Misconfigured(key, f"is not a JSON object (in {FLAGS})") from None
+
+
 def _environment() -> Mapping[str, Any]:
     """Reads the settings of the environment; a map is written as JSON."""
     try:
@@ -81,10 +99,9 @@ def _environment() -> Mapping[str, Any]:
         raise Misconfigured(name, f"is not a JSON object ({ENVIRONMENT})") from error
 
 
-def _project_layer(path: Path) -> SettingsLayer:
-    layer = _file_layer(path)
-    check_project_file(path, layer.values)
-    return layer
+def _project_layer(folder: Path) -> SettingsLayer:
+    file = load_project_file(folder)
+    return SettingsLayer(file.path, {"project": file.project} if file.project else {})
 
 
 def _file_layer(path: Path) -> SettingsLayer:

@@ -1,35 +1,36 @@
-"""Finds the project's `reverie.toml` and checks which settings it may set."""
+"""Loads the project file of a folder for commands and services. It imports no pydantic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from functools import cache
 from pathlib import Path
 
+from reverie.contracts.project_file import (
+    ProjectFile,
+    UnusableProjectFile,
+    find_project_file,
+    read_project_file,
+)
 from reverie.domain.core.errors import Misconfigured
-
-PROJECT_FILE = "reverie.toml"
-USER_ONLY_SETTINGS = frozenset({"ca_file", "gateway_url", "home", "nats_bin", "postgres_bin"})
-"""Settings that a project file may not contain: programs, data folders, and targets of keys and
-memories.
-"""
+from reverie.domain.text.control_characters import strip_control_characters
 
 
-def find_project_file(start: Path) -> Path:
-    """Finds the project file of a folder; if there is none, returns the path where it belongs.
+def load_project_file(folder: Path) -> ProjectFile:
+    """Loads the project file of a folder, and warns once of what it may not set.
 
-    The search goes upwards to the top of the clone; outside of a clone, only the folder is
-    searched.
+    Raises `Misconfigured` if it cannot be used.
     """
-    folder = start.absolute()
-    ancestors = (folder, *folder.parents)
-    root = next((parent for parent in ancestors if (parent / ".git").exists()), folder)
-    searched = ancestors[: ancestors.index(root) + 1]
-    location = next((parent for parent in searched if (parent / PROJECT_FILE).is_file()), root)
-    return location / PROJECT_FILE
+    path = find_project_file(str(folder))
+    try:
+        file = read_project_file(path)
+    except UnusableProjectFile as error:
+        raise Misconfigured(path, str(error)) from None
+    if file.warning:
+        _warn_once(file.warning)
+    return file
 
 
-def check_project_file(path: Path, names: Iterable[str]) -> None:
-    """Raises `Misconfigured` if a project file contains a setting that it may not."""
-    for name in sorted(USER_ONLY_SETTINGS.intersection(names)):
-        reason = f"cannot be set by a project, as {path} does: set REVERIE_{name.upper()} instead"
-        raise Misconfigured(name, reason)
+@cache
+def _warn_once(text: str) -> None:
+    sys.stderr.write(f"reverie: {strip_control_characters(text)}\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -140,6 +142,11 @@ class Settings(ServerSettings, LimitSettings):
     recall_timeout: Seconds = Field(
         6.0, description="seconds after which a recall returns what it has"
     )
+    relevance_threshold: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.6,
+        description="the least relevance (0 to 1) of a memory that answers a question; hooks and "
+        "preflow give nothing below it",
+    )
     recall_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
         None,
         description="megabytes of vectors and index terms that a gateway caches, 18 for 10,000 "
@@ -268,6 +275,12 @@ class Settings(ServerSettings, LimitSettings):
     def trusted_ca_file(self) -> Path | None:
         """The file of certificate authorities to trust in addition to the system's."""
         return find_ca_file(self.ca_file, self.home)
+
+
+def instance_id(home: Path) -> str:
+    """Identifies the services of a home folder on one machine, without naming the folder."""
+    place = f"{platform.node()}:{home.expanduser().resolve()}"
+    return hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
 def base_url(host: str, port: int, tls: bool = False) -> str:

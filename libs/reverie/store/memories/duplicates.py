@@ -121,16 +121,16 @@ class DuplicateStore:
         similarity: MemoryComparison,
         headers: Mapping[str, str],
     ) -> DuplicateOutcome | None:
-        """Links the newer to the older, which becomes doubtful; None if that was done before."""
-        pair = _encode_pair(older, newer)
+        """Links the newer to the older, which becomes doubtful, or superseded where the newer one
+        replaces it; None if that was done before."""
+        pair: dict[str, Any] = {**_encode_pair(older, newer), "replaces": similarity.replaces}
         result = await self._call_function(
             "contradict_memories", tenant, pair, similarity.reason, headers
         )
         if "problem" in result:
             return None
-        return _parse_outcome(
-            tenant, "contradicted", result | {"by": str(newer.id)}, ("by",), headers
-        )
+        by = ("by",) if result["name"] == "contradicted" else ()
+        return _parse_outcome(tenant, result["name"], result | {"by": str(newer.id)}, by, headers)
 
     async def _call_function(
         self,

@@ -36,20 +36,23 @@ class MemoryChange:
     """The changes of a memory: columns by name, `tags`, and `index_text` for new words.
 
     `event` is its name on the bus, such as `edited`; `expected_version` is the version read before,
-    if given.
+    if given. `confirms`: whoever makes the change says that the memory holds now, which ends the
+    doubt about it.
     """
 
     fields: Mapping[str, Any]
     reason: str
     event: str
     expected_version: int | None = None
+    confirms: bool = False
 
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """The current version, and the events to publish; empty if nothing changed."""
+    """The current version, whether the change made it, and the events to publish."""
 
     version: int
+    changed: bool
     events: list[OutgoingEvent]
 
 
@@ -157,6 +160,7 @@ def _change_args(
         change.reason,
         change.event,
         dict(headers),
+        change.confirms,
     )
 
 
@@ -176,7 +180,7 @@ def _parse_change(
         )
         for name, event in dict(found["events"] or {}).items()
     ]
-    return ChangeResult(found["version"], events)
+    return ChangeResult(found["version"], found["changed"], events)
 
 
 def build_content_fields(content: str, key: str | None, tags: Sequence[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from reverie.domain.formats.obsidian import NoteLink
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.memories.memories import load_scope_names
+from reverie.store.sessions.summaries import remove_outdated_lines
 
 PAGE_SIZE = 500
 """Rows of a page on the way out, and of a batch on the way in."""
@@ -66,7 +68,10 @@ class ExportImportStore:
                 agent = (principal.agent,) if query in TRANSCRIPT_QUERIES else ()
                 last_key: list[str] | None = None
                 while page := await connection.fetch_rows(query, *scope, last_key, *agent):
-                    yield [row["line"] for row in page]
+                    if query == "export_summary":
+                        yield await _render_summary_lines(connection, page)
+                    else:
+                        yield [row["line"] for row in page]
                     last_key = [str(part) for part in tuple(page[-1])[:-1]]
 
     def open_import(self, principal: Principal, strategy: str, dry_run: bool) -> ImportSession:
@@ -108,12 +113,14 @@ class ImportSession:
         async with self._db.tenant_transaction(self._principal.tenant) as connection:
             return await self._write_all_or_each(connection, kind, rows, headers)
 
-    async def remap_successors(self, new_ids: Mapping[str, str]) -> None:
-        """Replaces references to successors by the ids that those received here."""
-        if self._connection is not None or not new_ids:
+    async def finish(self, new_ids: Mapping[str, str]) -> None:
+        """Replaces references to successors by the ids that those received here, and limits what
+        sessions say is new to the turns that came with them."""
+        if self._connection is not None:
             return
         async with self._db.tenant_transaction(self._principal.tenant) as connection:
             await connection.fetch_value("import_successors", dict(new_ids))
+            await connection.fetch_value("import_limit_new_turns")
 
     async def _write_all_or_each(
         self, connection: TenantConnection, kind: str, rows: Rows, headers: Mapping[str, str]
@@ -125,7 +132,7 @@ class ImportSession:
                     _parse_outcome(row[0])
                     for row in await self._write_rows(connection, kind, rows, headers)
                 ]
-        except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError):
+        except _REFUSED_BY_DATABASE:
             if len(rows) == 1:
                 return [ImportOutcome("refused", None, "a value that the store cannot hold")]
         return [
@@ -147,6 +154,7 @@ class ImportSession:
                     rows,
                     self._strategy,
                     principal.actor,
+                    principal.agent,
                     writes,
                     dict(headers),
                 )
@@ -160,6 +168,13 @@ class ImportSession:
                 return await connection.fetch_rows("import_dependent_rows", kind, rows, writes)
             case _:
                 return await connection.fetch_rows("import_rows", kind, rows, self._strategy)
+
+
+_REFUSED_BY_DATABASE = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+)
 
 
 class _DryRunRollback(Exception):
@@ -254,6 +269,20 @@ async def _build_scope_notes(
         )
     names = await load_scope_names(connection, reads, [scope])
     return ScopeNotes(scope, summary, memories, links, format_scope(scope, names))
+
+
+async def _render_summary_lines(
+    connection: TenantConnection, page: Sequence[asyncpg.Record]
+) -> list[str]:
+    """The lines of summaries without what was forgotten or edited; empty ones are left out."""
+    outdated = await connection.fetch_rows("summary_outdated_lines", [row["scope"] for row in page])
+    summaries = [json.loads(row["line"]) for row in page]
+    contents = dict(remove_outdated_lines(summaries, outdated))
+    return [
+        json.dumps({**summary, "content": contents[summary["scope"]]}, ensure_ascii=False)
+        for summary in summaries
+        if summary["scope"] in contents
+    ]
 
 
 async def _load_summary(connection: TenantConnection, scope: str, reads: list[str]) -> str | None:

@@ -1,7 +1,7 @@
 -- name: export_memory
 -- Memories as lines after the key $5: of grants $2 within patterns $3; without deleted ones. A memory is
 -- settled if its enrichment is done and all its linked memories are exported too.
-select m.id, (to_jsonb(m)
+select m.id, (hide_successors($1, to_jsonb(m), $2)
   - '{tenant,doc,words,terms,words_xid,short,hash,enriched_version,imported_version}'::text[]
   || jsonb_build_object('type', 'memory', 'settled',
     greatest(m.enriched_version, coalesce(m.imported_version, 0)) >= m.version
@@ -9,19 +9,23 @@ select m.id, (to_jsonb(m)
     and coalesce((select false from edge e join memory o on o.tenant = $1 and o.id = e.dst
                   where e.tenant = $1 and e.src = m.id and e.known_to is null
                     and not (scope_matches($2, o.scope) and scope_matches($3, o.scope)) limit 1), true))
-  || export_memory_details($1, m.id))::text as line
+  || export_memory_details($1, m.id, $2))::text as line
 from memory m
 where m.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
+  and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $2))
   and ($5::text[] is null or m.id > ($5::text[])[1]::uuid)
 order by m.id limit $4;
 
 -- name: export_memory_version
--- Earlier versions of the exported memories, after the key $5.
+-- Earlier versions of the exported memories, after the key $5: those of scopes that are exported.
 select v.memory, v.version,
        (to_jsonb(v) - '{tenant,words}'::text[]
-        || jsonb_build_object('type', 'memory_version'))::text as line
+        || jsonb_build_object('type', 'memory_version', 'state', hide_successors($1, v.state, $2)))::text as line
 from memory_version v join memory m on m.tenant = $1 and m.id = v.memory
 where v.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
+  and scope_matches($2, coalesce(v.state ->> 'scope', m.scope))
+  and scope_matches($3, coalesce(v.state ->> 'scope', m.scope))
+  and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $2))
   and ($5::text[] is null or (v.memory, v.version) > (($5::text[])[1]::uuid, ($5::text[])[2]::int))
 order by v.memory, v.version limit $4;
 
@@ -40,6 +44,7 @@ order by e.id limit $4;
 select n.node, (to_jsonb(n) - 'tenant' || jsonb_build_object('type', 'anchor'))::text as line
 from anchor n join memory m on m.tenant = $1 and m.id = n.node
 where n.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
+  and node_is_visible($1, m.id, m.scope, $2)
   and ($5::text[] is null or n.node > ($5::text[])[1]::uuid)
 order by n.node limit $4;
 

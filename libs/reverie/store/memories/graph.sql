@@ -42,7 +42,8 @@ order by e.weight desc, near, far;
 -- The memories of a picture as they were known at $4 (null: now).
 select id, kind, scope, status, key, created,
        case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
-from memory_as_of($1, $4) where id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
+from memory_as_of($1, $4) where id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted'
+  and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $3));
 
 -- name: graph_edges
 -- The edges among the memories of $2 that were open at $4 (null: now); at most $3.
@@ -70,6 +71,7 @@ select kind, status, count(*)::int as many
 from memory m
 where tenant = $1 and status <> 'deleted' and merged_into is null and scope_matches($2, scope)
   and ($3::text[] is null or scope_matches($3, scope))
+  and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $2))
 group by kind, status order by kind, status;
 
 -- name: graph_follow_count
@@ -89,6 +91,7 @@ with node as materialized (
   where m.tenant = $1 and m.status <> 'deleted' and m.merged_into is null
     and scope_matches($2, m.scope)
     and ($3::text[] is null or scope_matches($3, m.scope))
+    and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $2))
 )
 select e.src, e.dst, e.kind
 from edge e join node s on s.id = e.src join node d on d.id = e.dst
@@ -109,7 +112,7 @@ order by path, node, named;
 -- The entities of names $2 that the grants $3 cover, of one project $4 or of all.
 select id as node, content as path from memory
 where tenant = $1 and kind = 'entity' and status = 'active' and key = any($2::text[])
-  and scope_matches($3, scope) and ($4::text is null or scope = 'project/' || $4)
+  and scope_matches($3, scope) and node_is_visible($1, id, scope, $3) and ($4::text is null or scope = 'project/' || $4)
 order by content, id;
 
 -- name: impact_touched

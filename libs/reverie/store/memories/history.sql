@@ -51,7 +51,7 @@ group by h.id order by score desc, h.id limit $7;
 -- name: memories_as_of
 -- The memories of a list of ids as they were known at $4.
 select * from memory_as_of($1, $4) where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope)
-  and status <> 'deleted';
+  and status <> 'deleted' and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $3));
 
 -- name: edges_as_of
 -- The edges between memories of a list that were open at $3.

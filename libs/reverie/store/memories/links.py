@@ -32,6 +32,15 @@ class LinkRequest:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class StoredLink:
+    """An edge that was asked for; `event` is None where it stood like that already."""
+
+    id: UUID
+    created: bool
+    event: OutgoingEvent | None
+
+
 class LinkStore:
     """The edges of all tenants, each call within one."""
 
@@ -40,14 +49,14 @@ class LinkStore:
 
     async def put(
         self, principal: Principal, link: LinkRequest, headers: Mapping[str, str]
-    ) -> tuple[UUID, OutgoingEvent | None]:
-        """Stores an edge; returns its id, and its event if it is new.
+    ) -> StoredLink:
+        """Stores an edge, or raises the weight of the one that exists. An end that was merged is
+        the memory it was merged into.
 
         Raises `NotFound` if an end may not be read, `Forbidden` if the scope of the first may not
-        be written, `Conflict` naming the cycle that the edge would close.
+        be written, `InvalidInput` if both are one memory, `Conflict` naming the cycle that the edge
+        would close.
         """
-        if link.source == link.target:
-            raise InvalidInput("to", "is the memory that the link leaves from")
 
         async def put() -> dict[str, Any]:
             async with self._db.tenant_transaction(principal.tenant) as connection:
@@ -57,11 +66,10 @@ class LinkStore:
             return found
 
         found = await retry_on_conflict(put, "the graph")
-        edge = UUID(found["id"])
-        if not found["created"]:
-            return edge, None
-        body = _event_body(edge, link.source, link.kind.value, link.target)
-        return edge, _build_event(principal, "linked", body, headers, found["event"])
+        event = None
+        if found["change"] != "none":
+            event = _build_event(principal, "linked", found["payload"], headers, found["event"])
+        return StoredLink(UUID(found["id"]), found["change"] == "created", event)
 
     async def close(
         self, principal: Principal, edge: UUID, headers: Mapping[str, str]
@@ -107,31 +115,36 @@ async def _put_edge(
     link: LinkRequest,
     headers: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Stores the edge; returns its id, whether it is new, and its event then."""
-    ends = await _load_ends(connection, principal, [link.source, link.target])
-    for end in (link.source, link.target):
+    """Stores the edge; returns its id, what changed, and the event."""
+    merged = await connection.fetch_rows("merge_targets", [link.source, link.target])
+    targets: dict[UUID, UUID] = {row["id"]: row["into"] for row in merged}
+    source = targets.get(link.source, link.source)
+    target = targets.get(link.target, link.target)
+    ends = await _load_ends(connection, principal, [source, target])
+    for named, end in ((link.source, source), (link.target, target)):
         if end not in ends:
-            raise NotFound("memory", str(end))
-    principal.check_write(ends[link.source]["scope"])
-    edge, event = new_id(), str(new_id())
+            raise NotFound("memory", str(named))
+    principal.check_write(ends[source]["scope"])
+    event = str(new_id())
     item = {
-        "id": str(edge),
-        "from": str(link.source),
-        "to": str(link.target),
+        "id": str(new_id()),
+        "from": str(source),
+        "to": str(target),
         "type": link.kind.value,
         "weight": link.weight,
         "metadata": link.metadata,
         "actor": principal.actor,
         "event": event,
-        "payload": _event_body(edge, link.source, link.kind.value, link.target),
     }
     found = await connection.fetch_value("link_put", principal.tenant_name, item, dict(headers))
+    if found.get("problem") == "self":
+        raise InvalidInput("to", "is the memory that the link leaves from")
     if found.get("problem") in _CYCLE_NAMES:
         message = f"{link.kind.value} would close a {_CYCLE_NAMES[found['problem']]}"
         raise await build_cycle_error(
             connection, principal, message, [UUID(node) for node in found["path"]]
         )
-    return {"id": found["id"], "created": found["created"], "event": event}
+    return {**found, "event": event}
 
 
 async def build_cycle_error(

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import Conflict, Forbidden, NotFound
+from reverie.domain.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import Memory, NewMemory, hash_content
 from reverie.domain.extraction.dream_runs import DreamRunLog
@@ -384,6 +384,8 @@ def _raise_problem(memory: UUID, found: dict[str, Any]) -> None:
             raise NotFound("memory", str(memory))
         case "forbidden":
             raise Forbidden("write", found["scope"])
+        case "made":
+            raise InvalidInput("id", "file and entity nodes are made from what memories touch")
         case "status":
             raise Conflict(f"the memory is {found['status']}, not archived")
         case "twin":

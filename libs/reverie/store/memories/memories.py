@@ -102,8 +102,8 @@ class MemoryStore:
         principal: Principal,
         items: Sequence[NewMemory],
         headers: Mapping[str, str],
-        request: str | None = None,
-        step: str = "all",
+        idempotency_key: str | None = None,
+        part: str = "all",
         secrets_epoch: int | None = None,
     ) -> list[WriteResult | ReverieError]:
         """Writes each item or returns its error; valid items are written in one transaction.
@@ -111,7 +111,7 @@ class MemoryStore:
         Raises `OutdatedSecrets` if the vault's secrets changed after `secrets_epoch`. If an item's
         edges would close a cycle, or its scope has another name, the rest are written one by one.
         Returns results in the order of the items. `headers` carry the trace to the consumers.
-        `request`: the claimed idempotency key; that `step` is written once, even if the response
+        `idempotency_key`: the claimed key; its `part` is written once, even if the response
         was lost.
         """
         payload = await self._resolve_merged_edges(
@@ -119,11 +119,15 @@ class MemoryStore:
             [row_mapping.encode_memory(new, principal.reads, principal.actor) for new in items],
         )
         try:
-            await self._names.save(
-                principal, {scope: name for new in items for scope, name in new.scope_names.items()}
-            )
+            names = {scope: name for new in items for scope, name in new.scope_names.items()}
+            if names and secrets_epoch is not None:
+                # Names are stored before the write that compares the epoch: one may be a secret.
+                epoch = await self._db.call("vault_epoch_of", principal.tenant)
+                if epoch != secrets_epoch:
+                    raise OutdatedSecrets
+            await self._names.save(principal, names)
             found = await self._call_remember(
-                principal, payload, headers, (secrets_epoch, request, step)
+                principal, payload, headers, (secrets_epoch, idempotency_key, part)
             )
         except InvalidInput as error:
             if len(items) == 1:
@@ -131,20 +135,20 @@ class MemoryStore:
             return [
                 (
                     await self.remember(
-                        principal, [new], headers, request, str(index), secrets_epoch
+                        principal, [new], headers, idempotency_key, str(index), secrets_epoch
                     )
                 )[0]
                 for index, new in enumerate(items)
             ]
         return [
-            await self._parse_outcome(principal, new, result)
+            await self._build_outcome(principal, new, result)
             for new, result in zip(items, found, strict=True)
         ]
 
     async def _resolve_merged_edges(
         self, principal: Principal, items: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """The items with every edge to a merged memory led to what that went into."""
+        """Redirects every edge to a merged memory to its merge target; returns the items."""
         edges = [edge for item in items for edge in item.get("edges", ())]
         if edges:
             async with self._db.tenant_transaction(principal.tenant) as connection:
@@ -181,7 +185,7 @@ class MemoryStore:
             ) from error
         return [row[0] for row in found]
 
-    async def _parse_outcome(
+    async def _build_outcome(
         self, principal: Principal, new: NewMemory, result: dict[str, Any]
     ) -> WriteResult | ReverieError:
         match result.get("problem"):

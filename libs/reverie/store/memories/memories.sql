@@ -10,7 +10,8 @@ where m.tenant = $1 and m.id = any($2::uuid[]) and m.merged_into is not null;
 
 -- name: memory_get
 -- One memory that the grants $3 cover and that was not forgotten.
-select * from memory_view($1) where tenant = $1 and id = $2 and scope_matches($3, scope) and status <> 'deleted';
+select * from memory_view($1) where tenant = $1 and id = $2 and scope_matches($3, scope) and status <> 'deleted'
+  and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $3));
 
 -- name: memory_list
 -- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8, true at $10, key $11; each null for all.
@@ -19,6 +20,7 @@ where m.tenant = $1 and scope_matches($2, m.scope)
   and ($3::uuid is null or m.id < $3)
   and ($4::text is null or m.scope = $4)
   and (m.kind = any($5::text[]) or ($5::text[] is null and m.kind not in ('file', 'entity')))
+  and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $2))
   and m.status = any($6::text[])
   and ($7::text is null or exists (select from memory_tag t
        where t.tenant = $1 and t.tag = $7 and t.memory = m.id))
@@ -33,7 +35,7 @@ order by m.id desc limit $9;
 -- name: memories_by_ids
 -- The memories of a list of ids, as shown.
 select * from memory_view($1) where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope)
-  and status <> 'deleted';
+  and status <> 'deleted' and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $3));
 
 -- name: memory_neighbours
 -- Memories one edge away from $2 at $5 (null: now), strongest first.
@@ -63,6 +65,7 @@ where tenant = $1 and scope_matches($5, scope)
   and case when $6::timestamptz is null then status <> 'deleted' else created <= $6 end
   and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
        or id between $3 and $4)
+  and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $5))
 order by id desc limit 6;
 
 -- name: fact_list

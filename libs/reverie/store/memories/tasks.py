@@ -31,11 +31,8 @@ class TaskStatus:
 
 
 @dataclass(frozen=True)
-class TaskMove:
-    """The change of a task.
-
-    A claim of `claim_seconds`, a `state`, or with neither a release.
-    """
+class TaskChange:
+    """A change of a task: a claim for `claim_seconds`, a `state`, or with neither a release."""
 
     agent: str
     state: str | None = None
@@ -43,7 +40,7 @@ class TaskMove:
 
 
 @dataclass(frozen=True)
-class TaskMoveResult:
+class TaskChangeResult:
     """The version of the memory, and the events to publish; empty if nothing changed."""
 
     version: int
@@ -56,10 +53,10 @@ class TaskStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def move(
-        self, principal: Principal, memory: UUID, move: TaskMove, headers: Mapping[str, str]
-    ) -> TaskMoveResult:
-        """Carries out a move, or changes nothing.
+    async def apply_change(
+        self, principal: Principal, memory: UUID, change: TaskChange, headers: Mapping[str, str]
+    ) -> TaskChangeResult:
+        """Changes the state or the claim of a task, or changes nothing.
 
         Raises `Conflict` naming the holder or what must be done before, `NotFound`, `Forbidden`,
         `InvalidInput`.
@@ -73,15 +70,15 @@ class TaskStore:
             memory,
             list(principal.reads),
             list(principal.writable_patterns),
-            move.agent,
-            move.state,
-            move.claim_seconds,
+            change.agent,
+            change.state,
+            change.claim_seconds,
             principal.actor,
             dict(headers),
         )
         if "problem" in found:
             raise _build_error(memory, found)
-        return TaskMoveResult(found["version"], _build_events(principal, memory, found, headers))
+        return TaskChangeResult(found["version"], _build_events(principal, memory, found, headers))
 
     async def get_status(
         self, principal: Principal, memory: UUID, at: datetime | None = None

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from reverie.domain.access.principals import TENANT_DELETION_PATTERN, Principal, hash_key
 from reverie.domain.access.scopes import scope_matches
-from reverie.domain.core.errors import Conflict, NotFound
+from reverie.domain.core.errors import Conflict, Forbidden, NotFound
 from reverie.domain.core.ids import new_id
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotency import run_once
@@ -72,17 +72,22 @@ class AdministrationStore:
         self._db = database
 
     async def list_keys(self, principal: Principal, after: UUID | None, limit: int) -> list[ApiKey]:
-        """Keys of the tenant in the order of their making."""
+        """Keys that may no more than the caller, in the order of their creation."""
+        keys: list[ApiKey] = []
         async with self._db.tenant_transaction(principal.tenant) as connection:
-            found = await connection.fetch_rows("admin_keys", after, limit)
-        return [ApiKey(**row) for row in found]
+            while rows := await connection.fetch_rows("admin_keys", after, limit):
+                keys += [ApiKey(**row) for row in rows if _is_manageable(principal, row)]
+                after = rows[-1]["id"]
+                if len(keys) >= limit or len(rows) < limit:
+                    break
+        return keys[:limit]
 
     async def add_key(
         self, principal: Principal, new: NewApiKey, expires: datetime | None
     ) -> tuple[ApiKey, str]:
         """Creates a key of the caller's tenant; returns it and its text, which is not stored.
 
-        Raises `Invalid` naming the field, `Forbidden` for a grant that the caller does not have.
+        Raises `InvalidInput` naming the field, `Forbidden` for a grant that the caller lacks.
         """
         new = normalize_key(new)
         principal.check_grant(new.reads, new.writes, new.agent)
@@ -98,6 +103,7 @@ class AdministrationStore:
             return str(key_id)
 
         async with self._db.tenant_transaction(principal.tenant) as connection:
+            await _check_within_own(connection, principal, new.limits, expires)
             key_id = UUID(await run_once(connection, "key", add))
             await _set_key_text(connection, key_id, text)
             return await _load_manageable_key(connection, principal, key_id), text
@@ -119,6 +125,8 @@ class AdministrationStore:
         """Changes `label`, `expires_at` or `limits`. Raises `NotFound`, `Forbidden`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             changed = replace(await _load_manageable_key(connection, principal, key_id), **changes)
+            if changes.keys() & {"limits", "expires_at"}:
+                await _check_within_own(connection, principal, changed.limits, changed.expires_at)
             limits = dict(changed.limits)
             await connection.fetch_rows(
                 "admin_key_change", key_id, changed.label, changed.expires_at, limits
@@ -140,6 +148,8 @@ class AdministrationStore:
                 raise Conflict("this key was revoked: make a new one")
             await connection.fetch_rows("admin_key_rotate", key_id, hash_key(text), overlap)
             current = replace(current, **changes)
+            if changes:
+                await _check_within_own(connection, principal, current.limits, current.expires_at)
             limits = dict(current.limits)
             await connection.fetch_rows(
                 "admin_key_change", key_id, current.label, current.expires_at, limits
@@ -258,6 +268,37 @@ async def _load_manageable_key(
         raise NotFound("key", str(key_id))
     principal.check_grant(row["reads"], row["writes"], row["agent"])
     return ApiKey(**row)
+
+
+def _is_manageable(principal: Principal, row: Any) -> bool:
+    try:
+        principal.check_grant(row["reads"], row["writes"], row["agent"])
+    except Forbidden:
+        return False
+    return True
+
+
+async def _check_within_own(
+    connection: TenantConnection,
+    principal: Principal,
+    limits: Mapping[str, int],
+    expires_at: datetime | None,
+) -> None:
+    """Raises `Forbidden` if an admin of a part of the tenant gives a key, such as its own, higher
+    limits or a later expiry than it has itself.
+    """
+    if "*" in principal.reads and "*" in principal.writes and principal.agent is None:
+        return
+    own_id = _own_key_id(principal)
+    own = await connection.fetch_row("admin_key_get", own_id) if own_id else None
+    own_limits, own_end = (own["limits"], own["expires_at"]) if own else ({}, None)
+    own_end = principal.token_expires_at or own_end
+    for name, own_limit in own_limits.items():
+        limit = limits.get(name)
+        if limit is None or limit > own_limit:
+            raise Forbidden(f"set {name} above its own {own_limit} in", "*")
+    if own_end is not None and (expires_at is None or expires_at > own_end):
+        raise Forbidden(f"set an expiry after its own {own_end:%Y-%m-%dT%H:%M:%SZ} in", "*")
 
 
 def find_whole_project(patterns: Sequence[str]) -> str | None:

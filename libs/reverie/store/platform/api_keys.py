@@ -33,6 +33,11 @@ DEFAULT_TENANT = "default"
 _TENANT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
+@dataclass(eq=False)
+class RetiredKey(Misconfigured):
+    """{setting}: {reason}"""
+
+
 @dataclass(frozen=True)
 class NewApiKey:
     """A key to be created: its role, its read and write grants, its owner."""
@@ -107,10 +112,10 @@ def ensure_key(url: str, key: str | None) -> str | None:
     """Ensures the first key. Returns its text if a random one was created; `key` sets the text.
 
     With `key`, that key exists afterwards; without, one is created only if there is none. Raises
-    `Misconfigured` if the given key was revoked.
+    `RetiredKey` if the text belonged to a key that was rotated, revoked or deleted.
     """
-    if key is not None and _is_revoked(url, key):
-        raise Misconfigured("api_key", "this key was revoked: choose another")
+    if key is not None:
+        _check_not_retired(url, key)
     if key is None and any(row.revoked is None for row in list_keys(url)):
         return None
     return create_key(url, NewApiKey("first key"), key)
@@ -166,6 +171,14 @@ def find_key(url: str, key_id: str) -> TenantApiKey:
     if len(found) != 1:
         raise NotFound("key", key_id)
     return found[0]
+
+
+def find_key_id(url: str, key: str) -> str | None:
+    """The id of the key with this text; None if it is not valid."""
+    with connect_as_owner(url) as connection:
+        sql = "select id::text from find_key(%s)"
+        row = connection.execute(sql, (hash_key(key),)).fetchone()
+    return row["id"] if row else None
 
 
 def _update_key(url: str, key_id: str, sets: LiteralString, values: Sequence[object]) -> None:
@@ -224,14 +237,18 @@ def _normalize_grants(field: str, patterns: Sequence[str]) -> list[str]:
         return [parse_pattern(pattern) for pattern in patterns]
 
 
-def _is_revoked(url: str, key: str) -> bool:
-    sql = "select from api_key where tenant = %s and hash = %s and revoked is not null"
+def _check_not_retired(url: str, key: str) -> None:
     with connect_as_owner(url) as connection:
-        for number, _ in select_tenants(connection):
-            set_tenant(connection, number)
-            if connection.execute(sql, (number, hash_key(key))).fetchone() is not None:
-                return True
-    return False
+        sql = "select from retired_key where hash = %s"
+        if connection.execute(sql, (hash_key(key),)).fetchone() is None:
+            return
+        # While a rotation overlaps, clients still have this text.
+        if find_key_id(url, key) is None:
+            raise RetiredKey(
+                "api_key",
+                "this key was rotated, revoked or deleted and stays invalid: "
+                "set REVERIE_API_KEY to a valid key, or unset it",
+            )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from reverie.domain.access.audit import AuditEntry
 from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import NotFound
 from reverie.store.db.database import Database
 
 
@@ -35,9 +36,19 @@ class AuditTable:
         self._db = database
 
     async def add(self, tenant: int, entries: Sequence[AuditEntry]) -> None:
-        """Stores audit records of one tenant. Raises `Unavailable`."""
-        async with self._db.tenant_transaction(tenant) as connection:
-            await connection.execute_many("audit_add", [_encode_entry(entry) for entry in entries])
+        """Stores audit records of one tenant.
+
+        Raises `NotFound` if the tenant was deleted, and `Unavailable`.
+        """
+        try:
+            async with self._db.tenant_transaction(tenant) as connection:
+                rows = [_encode_entry(entry) for entry in entries]
+                await connection.execute_many("audit_add", rows)
+        except Exception:
+            async with self._db.tenant_transaction(tenant) as connection:
+                if not await connection.fetch_value("audit_tenant_exists"):
+                    raise NotFound("tenant", str(tenant)) from None
+            raise
 
     async def page(
         self, principal: Principal, filters: AuditFilter, below: UUID | None, limit: int
@@ -62,6 +73,19 @@ class AuditTable:
 
 
 def _encode_entry(entry: AuditEntry) -> tuple[object, ...]:
+    return tuple(_make_storable(value) for value in _list_values(entry))
+
+
+def _make_storable(value: object) -> object:
+    """The value without characters that Postgres refuses: clients choose names in paths."""
+    if isinstance(value, list):
+        return [_make_storable(item) for item in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return value
+
+
+def _list_values(entry: AuditEntry) -> tuple[object, ...]:
     return (
         entry.id,
         entry.at,

@@ -1,7 +1,12 @@
 -- name: audit_add
 -- Keeps a note of one call.
 insert into audit (tenant, id, at, key, actor, service, action, changes, status, problem, subjects, trace_id, client)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+on conflict do nothing;
+
+-- name: audit_tenant_exists
+-- Whether the tenant was not deleted.
+select exists (select from tenant where id = $1);
 
 -- name: audit_page
 -- Notes below $2, newest first: of $3 (who, or a key), with words in the action, about a subject, that

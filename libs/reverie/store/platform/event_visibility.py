@@ -7,6 +7,7 @@ import binascii
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -65,6 +66,12 @@ class VisibleMemory:
     kind: str
 
 
+def has_token_expired(principal: Principal) -> bool:
+    """Whether the rights of a token have ended."""
+    expires_at = principal.token_expires_at
+    return expires_at is not None and expires_at <= datetime.now(UTC)
+
+
 class EventVisibility:
     """Looks up the memories that events mention, each call within one tenant."""
 
@@ -82,7 +89,11 @@ class EventVisibility:
         return {row["id"]: VisibleMemory(**row) for row in found}
 
     async def is_key_valid(self, principal: Principal) -> bool:
-        """Whether the key is still valid."""
+        """Whether the key, or the token, is still valid."""
+        if has_token_expired(principal):
+            return False
+        if principal.token_expires_at is not None:
+            return await self._db.call("tenant_find", principal.tenant_name) is not None
         async with self._db.tenant_transaction(principal.tenant) as connection:
             return bool(await connection.fetch_value("key_is_valid", UUID(principal.key_id)))
 

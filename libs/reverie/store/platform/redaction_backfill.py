@@ -33,6 +33,7 @@ TABLES = (
 """The tables that contain texts, in processing order."""
 
 CHANGE_REASON = "a secret of the vault was taken out"
+RESTORE_REASON = "a value of the vault was put back"
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ class BackfillRun:
 
 @dataclass(frozen=True)
 class RowTexts:
-    """A row's key, and all texts of it by column; `seen` detects changes since the read."""
+    """A row's key, its texts by column, and its scopes; `seen` detects changes since the read."""
 
     place: Any
     texts: dict[str, Any]
     seen: str
+    scopes: list[str]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class RedactedRow:
     now: dict[str, Any]
     words: str
     hash: str
+    reason: str = CHANGE_REASON
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class RedactionBackfillStore:
                 return [RowTexts(**row) for row in found]
             answers = await connection.fetch_rows("redaction_answers", run.position or "", limit)
         return [
-            RowTexts(row["key"], {"body": row["body"].decode(errors="replace")}, "")
+            RowTexts(row["key"], {"body": row["body"].decode(errors="replace")}, "", ["*"])
             for row in answers
         ]
 
@@ -121,7 +124,7 @@ class RedactionBackfillStore:
             if run.table == MEMORY_TABLE:
                 return bool(
                     await connection.fetch_value(
-                        "redaction_put_memory", run.tenant_name, vars(row), CHANGE_REASON
+                        "redaction_put_memory", run.tenant_name, vars(row), row.reason
                     )
                 )
             return bool(await connection.fetch_value("redaction_put_row", run.table, vars(row)))

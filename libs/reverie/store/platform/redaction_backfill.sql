@@ -5,7 +5,7 @@ from redaction_claim(make_interval(secs => $1));
 
 -- name: redaction_page
 -- Rows of a table after a place, with their texts.
-select row_key as place, texts, seen from redaction_page($1, $2, $3, $4);
+select row_key as place, texts, seen, scopes from redaction_page($1, $2, $3, $4);
 
 -- name: redaction_answers
 -- Stored responses after a key, in order.

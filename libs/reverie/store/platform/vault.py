@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,8 @@ log = structlog.get_logger()
 
 _CACHE_SIZE = 1024
 _CANDIDATE_FACTOR = 4
+RESTORE_DAYS = 30
+"""Days after which a replaced or deleted secret cannot be put back in texts any more."""
 FREQUENT_WRITES = 100
 """A key of memories written more often than this is state, not memory."""
 
@@ -61,7 +64,7 @@ class VaultStore:
         on_secrets_loaded: Callable[[int, SecretMatcher], None] | None = None,
     ) -> None:
         """Without a cipher no secret can be stored. `on_secrets_loaded` gets the secrets of a
-        tenant each time they are read from the database."""
+        tenant each time they are asked for."""
         self._db = database
         self._cipher = cipher or SecretCipher([])
         self._on_secrets_loaded = on_secrets_loaded
@@ -88,7 +91,9 @@ class VaultStore:
             ciphertext, key_id = self._cipher.encrypt(
                 SecretLocation(principal.tenant, scope, key), value
             )
-        values = (None if secret else value, ciphertext, secret, key_id, principal.key_id, expected)
+        covers = list(principal.writable_patterns) if secret else []
+        actor = principal.key_id
+        values = (None if secret else value, ciphertext, secret, key_id, actor, covers, expected)
         async with self._db.tenant_transaction(principal.tenant) as connection:
             version = await run_once(
                 connection, "put", lambda: connection.fetch_value("vault_put", scope, key, *values)
@@ -127,8 +132,14 @@ class VaultStore:
             )
         return [self._parse_entry(row) for row in found]
 
-    async def delete(self, principal: Principal, scope: str, key: str) -> int:
-        """Deletes an entry; returns its last version. Raises `NotFound`."""
+    async def delete(
+        self, principal: Principal, scope: str, key: str, restore: bool = False
+    ) -> int:
+        """Deletes an entry; returns its last version, or 0 for one that was deleted before.
+
+        `restore` requests that its values are put back in texts. Raises `NotFound` without an
+        entry, or a value to restore.
+        """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             version = await run_once(
                 connection,
@@ -137,9 +148,15 @@ class VaultStore:
                     "vault_delete", scope, key, list(principal.writable_patterns)
                 ),
             )
-            if version is None:
+            restored = restore and await connection.fetch_value("vault_restore", scope, key)
+            if version is None and not restored:
                 raise NotFound("vault entry", key)
-        return int(version)
+        return int(version or 0)
+
+    async def sweep_retired(self) -> int:
+        """Deletes secrets that were replaced or deleted too long ago to be put back."""
+        age = timedelta(days=RESTORE_DAYS)
+        return int(await self._db.call("delete_old_rows", "vault_retired", age))
 
     async def list_frequent_keys(
         self,
@@ -192,24 +209,33 @@ class VaultStore:
         epoch = int(await self._db.call("vault_epoch_of", tenant))
         cached = self._redactors.get(tenant)
         if cached and cached.secrets.epoch == epoch:
+            self._notify(tenant, cached.secrets)
             return cached
-        secrets = SecretMatcher(await self._decrypt_all(tenant) if epoch else [], epoch)
+        rows = await self._load_secret_rows(tenant) if epoch else []
+        # Ten thousand secrets take half a second.
+        secrets = await asyncio.to_thread(self._build_matcher, tenant, rows, epoch)
         self._redactors.pop(tenant, None)
         redactor = self._redactors[tenant] = Redactor(secrets)
         while len(self._redactors) > _CACHE_SIZE:
             del self._redactors[next(iter(self._redactors))]
+        self._notify(tenant, secrets)
+        return redactor
+
+    def _notify(self, tenant: int, secrets: SecretMatcher) -> None:
         if self._on_secrets_loaded:
             self._on_secrets_loaded(tenant, secrets)
-        return redactor
 
     async def load_cached_redactor(self, tenant: int) -> Redactor:
         """The redactor that was loaded last: for writes that compare the epoch themselves."""
         return self._redactors.get(tenant) or await self.load_redactor(tenant)
 
-    async def _decrypt_all(self, tenant: int) -> list[VaultSecret]:
+    async def _load_secret_rows(self, tenant: int) -> Sequence[Any]:
         async with self._db.tenant_transaction(tenant) as connection:
-            found = await connection.fetch_rows("vault_secrets")
-        return [secret for row in found for secret in self._decrypt_row(tenant, row)]
+            return await connection.fetch_rows("vault_secrets")
+
+    def _build_matcher(self, tenant: int, rows: Sequence[Any], epoch: int) -> SecretMatcher:
+        secrets = [secret for row in rows for secret in self._decrypt_row(tenant, row)]
+        return SecretMatcher(secrets, epoch)
 
     def _decrypt_row(self, tenant: int, row: Any) -> Sequence[VaultSecret]:
         location = SecretLocation(tenant, row["scope"], row["key"])
@@ -218,7 +244,12 @@ class VaultStore:
         except Unavailable as error:
             log.error("vault_entry_unreadable", key=location.key, reason=str(error))
             return []
-        return [VaultSecret(row["scope"], row["key"], text) for text in collect_secret_texts(value)]
+        return [
+            VaultSecret(
+                row["scope"], row["key"], text, tuple(row["covers"]), row["salt"], row["restore"]
+            )
+            for text in collect_secret_texts(value)
+        ]
 
     def _parse_entry(self, row: Any) -> VaultEntryInfo:
         return VaultEntryInfo(

@@ -1,13 +1,14 @@
 -- name: vault_put
--- Writes an entry; no row if it is not at the expected version ($9; 0: it must be new).
-insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, actor)
-select $1, $2, $3, $4, $5, $6, $7, $8
-where coalesce($9::bigint, 0) = 0
+-- Writes an entry; no row if it is not at the expected version ($10; 0: it must be new).
+insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, actor, covers)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9
+where coalesce($10::bigint, 0) = 0
    or exists (select from vault o where o.tenant = $1 and o.scope = $2 and o.key = $3)
 on conflict (tenant, scope, key) do update
   set value = excluded.value, sealed = excluded.sealed, secret = excluded.secret,
-      key_id = excluded.key_id, actor = excluded.actor, version = v.version + 1, updated = now()
-  where $9::bigint is null or v.version = $9
+      key_id = excluded.key_id, actor = excluded.actor, covers = excluded.covers,
+      version = v.version + 1, updated = now()
+  where $10::bigint is null or v.version = $10
 returning version;
 
 -- name: vault_get
@@ -25,16 +26,29 @@ where v.tenant = $1 and scope_matches($2, v.scope) and ($3::text is null or v.sc
 order by v.scope, v.key limit $6;
 
 -- name: vault_delete
--- Deletes an entry; returns its version if it existed.
-delete from vault v where v.tenant = $1 and v.scope = $2 and v.key = $3 and scope_matches($4, v.scope)
-returning v.version;
+-- Deletes an entry, and retires it if it is a secret; returns its version if it existed.
+with deleted as (
+  delete from vault v
+  where v.tenant = $1 and v.scope = $2 and v.key = $3 and scope_matches($4, v.scope)
+  returning v.*),
+retired as (
+  insert into vault_retired (tenant, scope, key, salt, version, sealed, key_id, covers)
+  select d.tenant, d.scope, d.key, d.salt, d.version, d.sealed, d.key_id, d.covers
+  from deleted d where d.secret)
+select version from deleted;
 
 -- name: vault_secrets
--- Every sealed value of the tenant, for taking it out of texts; those of webhooks too.
-select v.scope, v.key, v.sealed, v.key_id from vault v where v.tenant = $1 and v.secret
+-- Every sealed value of the tenant, for taking it out of texts or (`restore`) putting it back; those of
+-- webhooks too.
+select v.scope, v.key, v.sealed, v.key_id, v.covers, v.salt, false as restore
+from vault v where v.tenant = $1 and v.secret
 union all
-select 'project/' || h.project, 'webhook ' || h.kind, h.sealed, h.key_id
-from webhook h where h.tenant = $1;
+select 'project/' || h.project, 'webhook ' || h.kind, h.sealed, h.key_id,
+       array['project/' || h.project || '/*'], ''::bytea, false
+from webhook h where h.tenant = $1
+union all
+select r.scope, r.key, r.sealed, r.key_id, r.covers, r.salt, true
+from vault_retired r where r.tenant = $1 and r.restore;
 
 -- name: vault_frequent_keys
 -- Keys of memories that the caller may read, written more than $3 times: counters in disguise. Of

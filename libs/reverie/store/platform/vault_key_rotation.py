@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from psycopg.sql import SQL
+
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.store.platform.api_keys import connect_as_owner, select_tenants, set_tenant
 from reverie.store.platform.encryption import KEY_SETTING, SecretCipher, SecretLocation
@@ -12,35 +14,19 @@ from reverie.store.platform.encryption import KEY_SETTING, SecretCipher, SecretL
 _BATCH_SIZE = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _SecretTable:
-    """A table with encrypted values: the count on older keys, the next batch, and a write."""
+    """A table with encrypted values, and the expressions of their scope and key."""
 
-    count_sql: str
-    next_sql: str
-    update_sql: str
+    name: SQL
+    scope: SQL
+    key: SQL
 
 
-_VAULT = _SecretTable(
-    "select count(*) as n from vault where tenant = %s and secret and key_id <> %s",
-    """
-    select scope, key, sealed, key_id from vault
-    where tenant = %s and secret and key_id <> %s and (scope, key) > (%s, %s)
-    order by scope, key limit %s for update
-    """,
-    "update vault set sealed = %s, key_id = %s where tenant = %s and scope = %s and key = %s",
-)
-_WEBHOOKS = _SecretTable(
-    "select count(*) as n from webhook where tenant = %s and key_id <> %s",
-    """
-    select 'project/' || project as scope, 'webhook ' || kind as key, sealed, key_id from webhook
-    where tenant = %s and key_id <> %s and ('project/' || project, 'webhook ' || kind) > (%s, %s)
-    order by 1, 2 limit %s for update
-    """,
-    """
-    update webhook set sealed = %s, key_id = %s
-    where tenant = %s and 'project/' || project = %s and 'webhook ' || kind = %s
-    """,
+_TABLES = (
+    _SecretTable(SQL("vault"), SQL("scope"), SQL("key")),
+    _SecretTable(SQL("vault_retired"), SQL("scope"), SQL("key")),
+    _SecretTable(SQL("webhook"), SQL("'project/' || project"), SQL("'webhook ' || kind")),
 )
 
 Progress = Callable[[int, int], None]
@@ -55,7 +41,9 @@ class RotationResult:
     unreadable: tuple[SecretLocation, ...] = ()
 
 
-def rotate_master_key(url: str, cipher: SecretCipher, progress: Progress) -> RotationResult:
+def reencrypt_secrets(
+    database_url: str, cipher: SecretCipher, progress: Progress
+) -> RotationResult:
     """Re-encrypts values of older keys, a few hundred at a time; may be interrupted.
 
     `progress` receives the number done and the total. Values that no key opens stay unchanged.
@@ -63,15 +51,19 @@ def rotate_master_key(url: str, cipher: SecretCipher, progress: Progress) -> Rot
     """
     if cipher.newest_key_id is None:
         raise Misconfigured(KEY_SETTING, "is not set: there is no key to rotate to")
-    with connect_as_owner(url) as connection:
+    with connect_as_owner(database_url) as connection:
         tenants = [tenant for tenant, _ in select_tenants(connection)]
-    tables = [(table, tenant) for table in (_VAULT, _WEBHOOKS) for tenant in tenants]
-    outstanding = {entry: _count_outstanding(url, *entry, cipher.newest_key_id) for entry in tables}
+    tables = [(table, tenant) for table in _TABLES for tenant in tenants]
+    outstanding = {
+        entry: _count_outstanding(database_url, *entry, cipher.newest_key_id) for entry in tables
+    }
     done, total, unreadable = 0, sum(outstanding.values()), list[SecretLocation]()
     for table, tenant in [entry for entry, count in outstanding.items() if count]:
-        after: SecretLocation | None = SecretLocation(tenant, "", "")
-        while after:
-            rotated, skipped, after = _rotate_batch(url, table, after, cipher)
+        position: str | None = "(0,0)"
+        while position:
+            rotated, skipped, position = _reencrypt_batch(
+                database_url, table, tenant, position, cipher
+            )
             unreadable += skipped
             done += rotated
             if rotated:
@@ -79,30 +71,42 @@ def rotate_master_key(url: str, cipher: SecretCipher, progress: Progress) -> Rot
     return RotationResult(done, cipher.newest_key_id, tuple(unreadable))
 
 
-def _count_outstanding(url: str, table: _SecretTable, tenant: int, newest: str) -> int:
-    with connect_as_owner(url) as connection:
+def _count_outstanding(database_url: str, table: _SecretTable, tenant: int, newest: str) -> int:
+    sql = SQL("select count(*) as n from {name} where tenant = %s and key_id <> %s")
+    with connect_as_owner(database_url) as connection:
         set_tenant(connection, tenant)
-        row = connection.execute(table.count_sql, (tenant, newest)).fetchone()
+        row = connection.execute(sql.format(**vars(table)), (tenant, newest)).fetchone()
     return row["n"] if row else 0
 
 
-def _rotate_batch(
-    url: str, table: _SecretTable, after: SecretLocation, cipher: SecretCipher
-) -> tuple[int, list[SecretLocation], SecretLocation | None]:
-    """Re-encrypts a batch; returns the count, the values that failed, and the last position, if
-    any."""
-    tenant, skipped, last = after.tenant, list[SecretLocation](), None
-    with connect_as_owner(url) as connection:
+def _reencrypt_batch(
+    database_url: str, table: _SecretTable, tenant: int, after: str, cipher: SecretCipher
+) -> tuple[int, list[SecretLocation], str | None]:
+    """Re-encrypts the rows after a physical position.
+
+    Returns the count, the values that failed, and the last position, if any. A row that was
+    re-encrypted moves behind the others, but is no longer looked for.
+    """
+    next_sql = SQL(
+        "select {scope} as scope, {key} as key, sealed, key_id, ctid::text as position from {name}"
+        " where tenant = %s and key_id <> %s and ctid > %s::tid order by ctid limit %s for update"
+    ).format(**vars(table))
+    update_sql = SQL(
+        "update {name} set sealed = %s, key_id = %s where tenant = %s and ctid = %s::tid"
+    ).format(name=table.name)
+    skipped = list[SecretLocation]()
+    with connect_as_owner(database_url) as connection:
         set_tenant(connection, tenant)
-        args = (tenant, cipher.newest_key_id, after.scope, after.key, _BATCH_SIZE)
-        found = connection.execute(table.next_sql, args).fetchall()
+        args = (tenant, cipher.newest_key_id, after, _BATCH_SIZE)
+        found = connection.execute(next_sql, args).fetchall()
         for row in found:
-            last = SecretLocation(tenant, row["scope"], row["key"])
+            location = SecretLocation(tenant, row["scope"], row["key"])
             try:
-                value = cipher.decrypt(last, row["sealed"], row["key_id"])
+                value = cipher.decrypt(location, row["sealed"], row["key_id"])
             except Unavailable:
-                skipped.append(last)
+                skipped.append(location)
                 continue
-            ciphertext, key_id = cipher.encrypt(last, value)
-            connection.execute(table.update_sql, (ciphertext, key_id, tenant, last.scope, last.key))
-    return len(found) - len(skipped), skipped, last
+            connection.execute(
+                update_sql, (*cipher.encrypt(location, value), tenant, row["position"])
+            )
+    return len(found) - len(skipped), skipped, found[-1]["position"] if found else None

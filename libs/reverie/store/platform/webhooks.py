@@ -108,8 +108,11 @@ class WebhookStore:
 
 
 def create_webhook_principal(tenant: int, name: str, project: str, key_id: str) -> Principal:
-    """Creates a principal that may announce the changes of one project and nothing else."""
-    return Principal(tenant, name, key_id, KeyRole.CI, (), (f"project/{project}",))
+    """Creates a principal that may announce the changes of one project and nothing else.
+
+    It acts for all branches: it speaks for the project's own host or bus subject.
+    """
+    return Principal(tenant, name, key_id, KeyRole.CI, (), (f"project/{project}/*",))
 
 
 def _secret_location(tenant: int, project: str, kind: str) -> SecretLocation:

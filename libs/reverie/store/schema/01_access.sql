@@ -83,7 +83,7 @@ end $$;
 create procedure run_across_tenants(p_function regprocedure) language plpgsql as $$
 begin
   execute 'grant create on schema reverie to reverie_system';
-  execute format('alter function %s set search_path = reverie, public, pg_temp', p_function);
+  execute format('alter function %s set search_path = pg_catalog, reverie, pg_temp', p_function);
   execute format('alter function %s owner to reverie_system', p_function);
   execute format('revoke all on function %s from public', p_function);
   execute format('grant execute on function %s to reverie_app', p_function);

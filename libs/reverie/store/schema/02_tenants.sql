@@ -60,6 +60,27 @@ call protect_tenant_table('api_key', p_readable => false);
 grant select (tenant, id, label, reads) on api_key to reverie_read;
 call open_to_system('api_key', 'select');
 
+-- Hashes of the texts that keys once had: a rotated, revoked or deleted text works for no later key,
+-- even if it is created again or comes back with a backup. They belong to no tenant: they outlive it.
+create table retired_key (
+  hash bytea primary key
+);
+alter table retired_key enable row level security;
+alter table retired_key force row level security;
+call open_to_system('retired_key', 'select, insert');
+
+create function retire_key_text() returns trigger
+language plpgsql security definer as $$
+begin
+  if tg_op = 'DELETE' or new.hash <> old.hash or new.revoked is not null then
+    insert into retired_key values (old.hash) on conflict do nothing;
+  end if;
+  return null;
+end $$;
+call run_across_tenants('retire_key_text()');
+create trigger api_key_retired after update of hash, revoked or delete on api_key
+  for each row execute function retire_key_text();
+
 -- What a project has set for itself, by name; the project `*` is the tenant.
 create table project_setting (
   tenant int not null,
@@ -140,7 +161,8 @@ begin atomic
          coalesce((select s.value from project_setting s
                    where s.tenant = k.tenant and s.project = '*' and s.name = 'limits'), '{}')
   from api_key k join tenant t on t.id = k.tenant
-  where (k.hash = p_hash or (k.old_hash = p_hash and k.previous_expires_at > now()))
+  where (k.hash = p_hash and not exists (select from retired_key r where r.hash = p_hash)
+         or k.old_hash = p_hash and k.previous_expires_at > now())
     and k.revoked is null and (k.expires_at is null or k.expires_at > now());
 end;
 call run_across_tenants('find_key(bytea)');
@@ -234,7 +256,9 @@ create function delete_old_rows(p_table text, p_age interval) returns bigint
 language plpgsql volatile security definer as $$
 declare n bigint;
 begin
-  if p_table not in ('audit', 'idempotency', 'recall_trace', 'dream_decision') then
+  if p_table not in (
+    'audit', 'idempotency', 'recall_trace', 'dream_decision', 'vault_retired'
+  ) then
     raise undefined_table using message = p_table;
   end if;
   execute format('delete from %I where %I < $1', p_table,

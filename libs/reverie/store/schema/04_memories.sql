@@ -1,5 +1,12 @@
 -- Memories and the rows that belong to each: tags, source turns, versions, uses.
 
+-- The moment of a change: the given one (null: now), but after p_known_from, when what it ends
+-- began; so also where the clock stepped back. It is not when the transaction began, which may have
+-- waited for its locks while others changed the row.
+create function next_moment(p_at timestamptz, p_known_from timestamptz) returns timestamptz
+language sql volatile
+return greatest(coalesce(p_at, clock_timestamp()), p_known_from + interval '1 microsecond');
+
 -- A document number for the postings, in place of the longer uuid.
 create sequence memory_doc;
 grant usage on sequence memory_doc to reverie_app;
@@ -37,15 +44,15 @@ create table memory (
   actor text,
   source text not null,
   git jsonb,
-  metadata jsonb not null default '{}',
+  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
   valid_from timestamptz,
   valid_to timestamptz,
   superseded_by uuid,
   merged_into uuid,
-  created timestamptz not null default now(),
-  updated timestamptz not null default now(),
+  created timestamptz not null default clock_timestamp(),
+  updated timestamptz not null default clock_timestamp(),
   -- Since when this version is known; earlier versions are in memory_version.
-  known_from timestamptz not null default now(),
+  known_from timestamptz not null default clock_timestamp(),
   -- When the content changed, was stated again, or its confidence rose; null: not since it was created.
   confirmed timestamptz,
   -- When somebody last said that it still holds: earlier commits no longer put it in doubt.
@@ -117,7 +124,7 @@ create table memory_version (
   actor text,
   reason text not null,
   known_from timestamptz not null,
-  known_to timestamptz not null default now(),
+  known_to timestamptz not null,
   state jsonb not null default '{}',
   words tsvector not null default '',
   primary key (tenant, memory, version)
@@ -168,20 +175,35 @@ create table session_utterance (
 call partition_by_tenant('session_utterance');
 call protect_tenant_table('session_utterance');
 
--- Confirms a memory when an update of its content or confidence changes the content, raises the
--- confidence, or keeps version and confidence (a restatement at full confidence). Stale marks,
+-- Confirms a memory when an update changes its content or raises its confidence. Stale marks,
 -- renames and supersedes do not confirm.
 create function stamp_confirmed() returns trigger
 language plpgsql as $$
 begin
-  if new.hash <> old.hash or new.confidence > old.confidence
-     or new.version = old.version and new.confidence = old.confidence then
-    new.confirmed := now();
+  if new.hash <> old.hash or new.confidence > old.confidence then
+    new.confirmed := clock_timestamp();
   end if;
   return new;
 end $$;
 create trigger memory_confirmed before update of confidence, hash on memory
   for each row execute function stamp_confirmed();
+
+-- Lets a version begin at the moment at which save_version() ended the one before, so that reading
+-- as of a moment finds exactly one.
+create function begin_version() returns trigger
+language plpgsql as $$
+begin
+  for attempt in 1..2 loop
+    select v.known_to into new.known_from from memory_version v
+    where v.tenant = old.tenant and v.memory = old.id and v.version = old.version;
+    exit when found;
+    perform save_version(old.tenant, old, null, 'changed');
+  end loop;
+  if new.updated = old.updated then new.updated := new.known_from; end if;
+  return new;
+end $$;
+create trigger memory_begin_version before update of version on memory
+  for each row when (new.version <> old.version) execute function begin_version();
 
 -- Records the transaction that changed what search finds of a memory, for caches of postings.
 create function stamp_words_xid() returns trigger

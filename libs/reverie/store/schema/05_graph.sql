@@ -9,7 +9,7 @@ create table edge (
   dst uuid not null,
   weight real not null default 1,
   meta jsonb not null default '{}',
-  known_from timestamptz not null default now(),
+  known_from timestamptz not null default clock_timestamp(),
   known_to timestamptz,
   actor text,
   closed_by text,
@@ -138,19 +138,27 @@ begin atomic
   select b.path from back b where b.node = p_cause;
 end;
 
+-- Lets one transaction at a time write edges of a kind that must not close a cycle, until it ends:
+-- of two edges that together would close one, the later sees the earlier. Lock first, because the
+-- next statement has a snapshot in which a concurrent writer's edge is visible.
+create function lock_acyclic_edges(p_tenant int, p_kind text) returns boolean
+language plpgsql as $$
+begin
+  if p_kind not in ('led_to', 'supersedes', 'learned_in', 'part_of', 'depends_on') then
+    return false;
+  end if;
+  perform pg_advisory_xact_lock(hashtext('reverie.causal'), p_tenant);
+  return true;
+end $$;
+
 -- The cycle that an open edge would close, its first node again at its end; null where it closes
--- none. It holds a lock until the transaction ends: of two edges that together would close a cycle,
--- the later one sees the earlier.
+-- none.
 create function edge_cycle(p_tenant int, p_src uuid, p_kind text, p_dst uuid) returns uuid[]
 language plpgsql as $$
 declare
   v_path uuid[];
 begin
-  if p_kind not in ('led_to', 'supersedes', 'learned_in', 'part_of', 'depends_on') then
-    return null;
-  end if;
-  -- Lock first: the next statement has a snapshot in which a concurrent writer's edge is visible.
-  perform pg_advisory_xact_lock(hashtext('reverie.causal'), p_tenant);
+  if not lock_acyclic_edges(p_tenant, p_kind) then return null; end if;
   if p_kind = 'depends_on' then
     perform from memory m where m.tenant = p_tenant and m.id = p_src and m.kind = 'task';
     v_path := case when found then task_path(p_tenant, p_dst, p_src) end;
@@ -162,38 +170,82 @@ begin
   return case when v_path is not null then v_path || v_path[1] end;
 end $$;
 
--- Puts an open edge, or raises the weight of the one that exists. Returns {id}, or {problem: self},
--- or {problem: cycle, path} for causes, or {problem: ring, path} for tasks that would wait for
--- themselves.
+-- The memory that a memory is now, after any number of merges; its own id where it was not merged.
+create function current_memory(p_tenant int, p_memory uuid) returns uuid
+language sql stable
+begin atomic
+  with recursive chain (id, hops) as (
+    select p_memory, 0
+    union all
+    select m.merged_into, c.hops + 1
+    from chain c join memory m on m.tenant = p_tenant and m.id = c.id
+    where m.merged_into is not null and c.hops < 1000
+  )
+  select c.id from chain c order by c.hops desc limit 1;
+end;
+
+-- Puts an open edge between what its ends are now, or raises the weight of the one that exists,
+-- whose lower weight remains as a closed edge. Returns {id, from, to, change: created|raised|none},
+-- or {problem: self}, or {problem: cycle, path} for causes, or {problem: ring, path} for tasks that
+-- would wait for themselves.
 create function link(
-  p_tenant int, p_id uuid, p_src uuid, p_kind text, p_dst uuid, p_weight real, p_meta jsonb
+  p_tenant int, p_id uuid, p_src uuid, p_kind text, p_dst uuid, p_weight real, p_meta jsonb,
+  p_actor text default null, p_at timestamptz default null
 ) returns jsonb
 language plpgsql as $$
 declare
-  v_src uuid := p_src;
-  v_dst uuid := p_dst;
-  v_kind text := p_kind;
+  v_kind text := case p_kind when 'caused_by' then 'led_to' else p_kind end;
+  v_src uuid;
+  v_dst uuid;
   v_cycle uuid[];
+  v_old edge;
   v_id uuid;
+  v_ends jsonb;
 begin
   perform set_tenant(p_tenant);
-  if p_src = p_dst then
+  perform lock_acyclic_edges(p_tenant, v_kind);
+  v_src := current_memory(p_tenant, case p_kind when 'caused_by' then p_dst else p_src end);
+  v_dst := current_memory(p_tenant, case p_kind when 'caused_by' then p_src else p_dst end);
+  if v_src = v_dst then
     return jsonb_build_object('problem', 'self');
-  end if;
-  if p_kind = 'caused_by' then
-    v_src := p_dst; v_dst := p_src; v_kind := 'led_to';
   end if;
   v_cycle := edge_cycle(p_tenant, v_src, v_kind, v_dst);
   if v_cycle is not null then
     return jsonb_build_object('path', v_cycle, 'problem',
       case v_kind when 'depends_on' then 'ring' else 'cycle' end);
   end if;
-  insert into edge as e (tenant, id, src, kind, dst, weight, meta)
-  values (p_tenant, p_id, v_src, v_kind, v_dst, p_weight, p_meta)
-  on conflict (tenant, src, kind, dst) where known_to is null
-    do update set weight = greatest(e.weight, excluded.weight)
-  returning e.id into v_id;
-  return jsonb_build_object('id', v_id);
+  v_ends := jsonb_build_object('from', case p_kind when 'caused_by' then v_dst else v_src end,
+                               'to', case p_kind when 'caused_by' then v_src else v_dst end);
+  for attempt in 1..5 loop
+    select e.* into v_old from edge e
+    where e.tenant = p_tenant and e.src = v_src and e.kind = v_kind and e.dst = v_dst
+      and e.known_to is null
+    for update;
+    exit when found;
+    insert into edge (tenant, id, src, kind, dst, weight, meta, actor, known_from)
+    values (p_tenant, p_id, v_src, v_kind, v_dst, p_weight, p_meta, p_actor,
+            coalesce(p_at, clock_timestamp()))
+    on conflict (tenant, src, kind, dst) where known_to is null do nothing
+    returning id into v_id;
+    if v_id is not null then
+      return v_ends || jsonb_build_object('id', v_id, 'change', 'created');
+    end if;
+  end loop;
+  if v_old.id is null then
+    raise exception using errcode = 'serialization_failure', message = 'edge raced';
+  end if;
+  if v_old.weight >= p_weight then
+    return v_ends || jsonb_build_object('id', v_old.id, 'change', 'none');
+  end if;
+  update edge e
+  set weight = p_weight, actor = p_actor, known_from = next_moment(p_at, v_old.known_from)
+  where e.tenant = p_tenant and e.id = v_old.id
+  returning e.known_from into v_old.known_to;
+  v_id := v_old.id;
+  v_old.id := gen_random_uuid();
+  v_old.closed_by := p_actor;
+  insert into edge select v_old.*;
+  return v_ends || jsonb_build_object('id', v_id, 'change', 'raised');
 end $$;
 
 -- Puts the edges of an item from the memory that it became. Raises RV001 with the problem of one.
@@ -205,31 +257,45 @@ declare
 begin
   for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
     v_linked := link(p_tenant, (v_edge ->> 'id')::uuid, p_memory, v_edge ->> 'type',
-                     (v_edge ->> 'to')::uuid, (v_edge ->> 'weight')::real, v_edge -> 'metadata');
+                     (v_edge ->> 'to')::uuid, (v_edge ->> 'weight')::real, v_edge -> 'metadata',
+                     p_item ->> 'actor');
     if v_linked ? 'problem' then
       raise exception using errcode = 'RV001', message = v_linked::text;
     end if;
   end loop;
 end $$;
 
--- Puts an edge that a user asked for, with its event. Returns what link() does and `created`; an
--- edge that exists already keeps its author and causes no event.
+-- Puts an edge that a user asked for, with its event {id, version, from, to, type} where that
+-- changed anything. Returns what link() does and `payload`. The ends are locked, so that they cannot
+-- be merged meanwhile; where they were since the caller resolved them, it must try again.
 create function link_put(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
 returns jsonb
 language plpgsql as $$
 declare
-  v_id uuid := p_item ->> 'id';
-  v_linked jsonb := link(p_tenant, v_id, (p_item ->> 'from')::uuid, p_item ->> 'type',
-                         (p_item ->> 'to')::uuid, (p_item ->> 'weight')::real,
-                         p_item -> 'metadata');
+  v_linked jsonb;
 begin
-  if v_linked ? 'problem' or v_linked ->> 'id' <> p_item ->> 'id' then
-    return v_linked || jsonb_build_object('created', false);
+  perform set_tenant(p_tenant);
+  perform from memory m
+  where m.tenant = p_tenant and m.id in ((p_item ->> 'from')::uuid, (p_item ->> 'to')::uuid)
+  order by m.id for share;
+  perform from memory m
+  where m.tenant = p_tenant and m.id in ((p_item ->> 'from')::uuid, (p_item ->> 'to')::uuid)
+    and m.merged_into is not null;
+  if found then
+    raise exception using errcode = 'serialization_failure', message = 'merged meanwhile';
   end if;
-  update edge e set actor = p_item ->> 'actor' where e.tenant = p_tenant and e.id = v_id;
-  perform enqueue_event(p_tenant, (p_item ->> 'event')::uuid, 'memory.' || p_tenant_name || '.linked',
-                        p_item -> 'payload', p_headers);
-  return v_linked || jsonb_build_object('created', true);
+  v_linked := link(p_tenant, (p_item ->> 'id')::uuid, (p_item ->> 'from')::uuid, p_item ->> 'type',
+                   (p_item ->> 'to')::uuid, (p_item ->> 'weight')::real, p_item -> 'metadata',
+                   p_item ->> 'actor');
+  if v_linked ? 'problem' then return v_linked; end if;
+  v_linked := v_linked || jsonb_build_object('payload', jsonb_build_object(
+    'id', v_linked -> 'id', 'version', 1, 'from', v_linked -> 'from', 'to', v_linked -> 'to',
+    'type', p_item -> 'type'));
+  if v_linked ->> 'change' <> 'none' then
+    perform enqueue_event(p_tenant, (p_item ->> 'event')::uuid,
+                          'memory.' || p_tenant_name || '.linked', v_linked -> 'payload', p_headers);
+  end if;
+  return v_linked;
 end $$;
 
 -- Closes an open edge, with its event; false where it was closed in the meantime.
@@ -237,7 +303,7 @@ create function link_close(p_tenant int, p_tenant_name text, p_item jsonb, p_hea
 returns boolean
 language plpgsql as $$
 begin
-  update edge e set known_to = greatest(now(), e.known_from), closed_by = p_item ->> 'actor'
+  update edge e set known_to = next_moment(null, e.known_from), closed_by = p_item ->> 'actor'
   where e.tenant = p_tenant and e.id = (p_item ->> 'id')::uuid and e.known_to is null;
   if not found then return false; end if;
   perform enqueue_event(p_tenant, (p_item ->> 'event')::uuid, 'memory.' || p_tenant_name || '.unlinked',
@@ -252,28 +318,28 @@ language plpgsql as $$
 declare
   e edge;
   v_causal boolean;
+  v_now timestamptz;
 begin
   perform from edge o
   where o.tenant = p_tenant and o.known_to is null and o.kind = 'relates_to'
     and (o.src in (p_from, p_to) or o.dst in (p_from, p_to))
   order by o.src, o.dst for update;
   foreach v_causal in array '{false,true}'::boolean[] loop
-    if v_causal then
-      perform pg_advisory_xact_lock(hashtext('reverie.causal'), p_tenant);
-    end if;
+    if v_causal then perform lock_acyclic_edges(p_tenant, 'led_to'); end if;
     for e in
       select o.* from edge o
       where o.tenant = p_tenant and o.known_to is null and (o.src = p_from or o.dst = p_from)
         and v_causal = (o.kind in ('led_to', 'supersedes', 'learned_in', 'part_of', 'depends_on'))
       order by o.src, o.dst, o.kind
     loop
-      update edge o set known_to = now()
+      v_now := next_moment(null, e.known_from);
+      update edge o set known_to = v_now
       where o.tenant = p_tenant and o.id = e.id and o.known_to is null;
       continue when not found or p_to in (e.src, e.dst);
       perform link(p_tenant, gen_random_uuid(),
                    case when e.src = p_from then p_to else e.src end, e.kind,
                    case when e.dst = p_from then p_to else e.dst end, e.weight,
-                   e.meta || jsonb_build_object('moved_from', p_from));
+                   e.meta || jsonb_build_object('moved_from', p_from), e.actor, v_now);
     end loop;
   end loop;
 end $$;

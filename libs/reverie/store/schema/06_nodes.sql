@@ -102,14 +102,32 @@ begin
   return v_node;
 end $$;
 
+-- Whether grants show a file or entity node whose scope they cover. A node lies in the project also
+-- where only branches or topics of it speak of it, so grants that do not cover all below its scope
+-- show only nodes of memories that they cover.
+create function node_is_visible(p_tenant int, p_node uuid, p_scope text, p_reads text[])
+returns boolean
+language sql stable
+begin atomic
+  select scope_matches(p_reads, p_scope || '/below') or exists (
+    select from edge e join memory m on m.tenant = p_tenant and m.id = e.src
+    where e.tenant = p_tenant and e.dst = p_node and e.known_to is null
+      and m.status <> 'deleted' and scope_matches(p_reads, m.scope));
+end;
+
 -- Makes an archived node active again, unless another one has its key by now.
 create function restore_node(p_tenant int, p_node uuid) returns void
 language plpgsql as $$
+declare
+  v_old memory;
 begin
+  select m.* into v_old from memory m
+  where m.tenant = p_tenant and m.id = p_node and m.status = 'archived' for update;
+  if not found then return; end if;
+  perform save_version(p_tenant, v_old, 'dream', 'something touches it again');
   update memory m
-  set status = 'active', version = m.version + 1, known_from = now(), updated = now(),
-      enriched_version = m.version + 1
-  where m.tenant = p_tenant and m.id = p_node and m.status = 'archived';
+  set status = 'active', version = m.version + 1, enriched_version = m.version + 1
+  where m.tenant = p_tenant and m.id = p_node;
 exception when unique_violation then null;
 end $$;
 
@@ -119,8 +137,7 @@ language plpgsql as $$
 begin
   perform save_version(p_tenant, p_old, 'dream', p_why);
   update memory m
-  set status = 'archived', version = m.version + 1, known_from = now(), updated = now(),
-      enriched_version = m.version + 1
+  set status = 'archived', version = m.version + 1, enriched_version = m.version + 1
   where m.tenant = p_tenant and m.id = p_old.id;
 end $$;
 
@@ -130,6 +147,7 @@ returns boolean
 language plpgsql as $$
 declare
   v_old anchor;
+  v_node memory;
 begin
   perform set_tenant(p_tenant);
   select a.* into v_old from anchor a where a.tenant = p_tenant and a.node = p_node for update;
@@ -143,7 +161,11 @@ begin
     return false;
   end if;
   update anchor a set path = p_path, name = p_name where a.tenant = p_tenant and a.node = p_node;
-  update memory m set key = 'file:' || p_path, content = p_path, hash = p_hash, updated = now()
+  select m.* into v_node from memory m where m.tenant = p_tenant and m.id = p_node for update;
+  perform save_version(p_tenant, v_node, 'reverie', 'the file was renamed');
+  update memory m
+  set key = 'file:' || p_path, content = p_path, hash = p_hash, version = m.version + 1,
+      enriched_version = m.version + 1
   where m.tenant = p_tenant and m.id = p_node;
   insert into file_rename (tenant, node, project, path, name)
   values (p_tenant, p_node, v_old.project, v_old.path, v_old.name) on conflict do nothing;
@@ -154,10 +176,12 @@ end $$;
 -- touches any more becomes that other one.
 create function move_touches(p_tenant int, p_from uuid, p_to uuid, p_memories uuid[]) returns void
 language plpgsql as $$
+declare
+  v_node memory;
 begin
   perform set_tenant(p_tenant);
   with closed as (
-    update edge e set known_to = now()
+    update edge e set known_to = next_moment(null, e.known_from)
     where e.tenant = p_tenant and e.dst = p_from and e.kind = 'touches' and e.known_to is null
       and e.src = any(p_memories) and e.src <> p_to
     returning e.src, e.weight, e.meta
@@ -178,8 +202,12 @@ begin
   where e.tenant = p_tenant and e.dst = p_from and e.kind = 'touches' and e.known_to is null limit 1;
   if found then return; end if;
   delete from anchor a where a.tenant = p_tenant and a.node = p_from;
+  select m.* into v_node from memory m
+  where m.tenant = p_tenant and m.id = p_from and m.status = 'active' for update;
+  if not found then return; end if;
+  perform save_version(p_tenant, v_node, 'reverie', 'the file was renamed to that of ' || p_to);
   update memory m
   set status = 'superseded', superseded_by = p_to, merged_into = p_to, version = m.version + 1,
-      enriched_version = m.version + 1, known_from = now(), updated = now()
-  where m.tenant = p_tenant and m.id = p_from and m.status = 'active';
+      enriched_version = m.version + 1
+  where m.tenant = p_tenant and m.id = p_from;
 end $$;

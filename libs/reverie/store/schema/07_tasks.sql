@@ -137,7 +137,7 @@ create function task_move(
 ) returns jsonb
 language plpgsql as $$
 declare
-  v_problem jsonb;
+  v_lock record;
   v_memory memory;
   v_task task;
   v_holder text;
@@ -146,10 +146,11 @@ declare
   v_until timestamptz := clock_timestamp() + make_interval(secs => p_seconds);
   v_event uuid := gen_random_uuid();
 begin
-  perform set_tenant(p_tenant);
-  v_problem := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
-  if v_problem is not null then return v_problem; end if;
-  select m.* into v_memory from memory m where m.tenant = p_tenant and m.id = p_memory;
+  v_lock := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  if v_lock.problem is not null and v_lock.problem ->> 'problem' <> 'made' then
+    return v_lock.problem;
+  end if;
+  v_memory := v_lock.memory;
   if v_memory.kind <> 'task' then
     return jsonb_build_object('problem', 'no_task', 'kind', v_memory.kind);
   end if;
@@ -199,7 +200,7 @@ begin
     return jsonb_build_object('version', v_memory.version);
   end if;
   update memory m
-  set version = m.version + 1, known_from = now(), updated = now(),
+  set version = m.version + 1,
       enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
   where m.tenant = p_tenant and m.id = p_memory;
   perform enqueue_memory_event(p_tenant, p_tenant_name, 'task', p_memory, v_memory.version + 1,

@@ -181,7 +181,7 @@ create function delete_derived(p_tenant int, p_old memory) returns void
 language plpgsql as $$
 begin
   perform delete_search_rows(p_tenant, p_old);
-  update edge e set known_to = now()
+  update edge e set known_to = next_moment(null, e.known_from)
   where e.tenant = p_tenant and p_old.id in (e.src, e.dst) and e.known_to is null;
   update stale_mark s set cleared = now()
   where s.tenant = p_tenant and s.memory = p_old.id and s.cleared is null;
@@ -259,7 +259,7 @@ call protect_tenant_table('reindex_progress', p_readable => false);
 
 -- How a recall came to its answer, for a short while. The question is text, so that redaction finds
 -- it; `details` is the rest, compressed: ids and numbers only. `trace` is shared by all calls of a
--- request.
+-- request. `delivered_at`: when a hook confirmed that it wrote out what preflow gave.
 create table recall_trace (
   tenant int not null,
   id uuid not null,
@@ -272,6 +272,7 @@ create table recall_trace (
   query text not null,
   request jsonb not null,
   details bytea not null,
+  delivered_at timestamptz,
   primary key (tenant, id)
 ) partition by hash (tenant);
 create index recall_trace_request on recall_trace (tenant, trace);

@@ -1,14 +1,17 @@
 -- Writing a memory: one call writes the memory, its words, tags, edges and event.
 
--- Saves a memory as it is before a change. `state` holds the other columns by name, the tags, and
--- the state of a task.
-create function save_version(p_tenant int, p_old memory, p_actor text, p_why text) returns void
+-- Saves a memory as it is before a change; the row must be locked. `state` holds the other columns
+-- by name, the tags, and the state of a task. Its time ends now: the transaction may have begun long
+-- before, and waited for the lock while other versions were made.
+create function save_version(p_tenant int, p_old memory, p_actor text, p_why text,
+                             p_at timestamptz default null)
+returns void
 language sql volatile
 begin atomic
   insert into memory_version (tenant, memory, version, content, status, actor, reason, known_from,
                               known_to, words, state)
   values (p_tenant, p_old.id, p_old.version, p_old.content, p_old.status, p_actor, p_why,
-          p_old.known_from, greatest(now(), p_old.known_from), p_old.words,
+          p_old.known_from, next_moment(p_at, p_old.known_from), p_old.words,
           to_jsonb(p_old) - array['tenant', 'id', 'doc', 'version', 'content', 'status', 'words',
                                   'terms', 'enriched_version', 'imported_version', 'short', 'known_from',
                                   'words_xid']
@@ -21,14 +24,16 @@ begin atomic
 end;
 
 -- Lets one memory take the place of another; saves the version that it was.
-create function supersede(p_tenant int, p_old memory, p_by uuid, p_actor text, p_why text) returns void
+create function supersede(p_tenant int, p_old memory, p_by uuid, p_actor text, p_why text,
+                          p_at timestamptz default null)
+returns void
 language plpgsql as $$
 begin
-  perform save_version(p_tenant, p_old, p_actor, p_why);
+  perform save_version(p_tenant, p_old, p_actor, p_why, p_at);
   update memory m
   set status = 'superseded', superseded_by = p_by, version = m.version + 1,
       enriched_version = m.enriched_version + (m.enriched_version = m.version)::int,
-      valid_to = coalesce(m.valid_to, now()), updated = now(), known_from = now()
+      valid_to = coalesce(m.valid_to, clock_timestamp())
   where m.tenant = p_tenant and m.id = p_old.id;
 end $$;
 
@@ -50,23 +55,25 @@ begin
   return jsonb_build_object('id', p_old.id, 'version', p_old.version + 1, 'event', v_event);
 end $$;
 
--- Locks a memory for a change by a user. Returns {problem: not_found|forbidden, ...}, or null where
--- the grants allow the change.
-create function lock_for_change(p_tenant int, p_memory uuid, p_reads text[], p_writes text[])
-returns jsonb
+-- Locks a memory for a change by a user, and reads it. `problem` is {problem:
+-- not_found|forbidden|made, ...}, or null where the grants allow the change.
+create function lock_for_change(
+  p_tenant int, p_memory uuid, p_reads text[], p_writes text[], out memory memory, out problem jsonb
+)
 language plpgsql as $$
-declare
-  v_scope text;
 begin
-  select m.scope into v_scope from memory m
+  perform set_tenant(p_tenant);
+  select m.* into memory from memory m
   where m.tenant = p_tenant and m.id = p_memory and m.status <> 'deleted'
     and scope_matches(p_reads, m.scope)
   for update;
-  if not found then return jsonb_build_object('problem', 'not_found'); end if;
-  if not scope_matches(p_writes, v_scope) then
-    return jsonb_build_object('problem', 'forbidden', 'scope', v_scope);
+  if not found then
+    problem := jsonb_build_object('problem', 'not_found');
+  elsif not scope_matches(p_writes, memory.scope) then
+    problem := jsonb_build_object('problem', 'forbidden', 'scope', memory.scope);
+  elsif memory.kind in ('file', 'entity') then
+    problem := jsonb_build_object('problem', 'made');
   end if;
-  return null;
 end $$;
 
 -- Archives a memory, with its event; saves the version that it was.
@@ -77,7 +84,7 @@ language plpgsql as $$
 begin
   perform save_version(p_tenant, p_old, p_actor, p_why);
   update memory m
-  set status = 'archived', version = m.version + 1, known_from = now(), updated = now(),
+  set status = 'archived', version = m.version + 1,
       enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
   where m.tenant = p_tenant and m.id = p_old.id;
   perform enqueue_memory_event(p_tenant, p_tenant_name, 'archived', p_old.id, p_old.version + 1,
@@ -98,35 +105,51 @@ begin atomic
   ) n;
 end;
 
+-- Whether an item has tags that a memory lacks.
+create function has_new_tags(p_tenant int, p_memory uuid, p_item jsonb) returns boolean
+language sql stable
+return exists (
+  select from jsonb_array_elements_text(coalesce(p_item -> 'tags', '[]')) t
+  where not exists (select from memory_tag g
+                    where g.tenant = p_tenant and g.memory = p_memory and g.tag = t));
+
 -- Handles a memory that is stated again: it becomes surer and gains what it lacked, and existing
--- values win. A git location that was unknown makes a new version, because its files have yet to be
--- linked.
+-- values win. What a reader can see of that makes a new version. After a git location that was
+-- unknown it is enriched again, because its files have yet to be linked.
 create function reinforce_memory(
   p_tenant int, p_tenant_name text, p_old memory, p_item jsonb, p_headers jsonb
 ) returns jsonb
 language plpgsql as $$
 declare
+  v_new memory := p_old;
   v_has_git boolean := p_old.git is null and p_item -> 'git' is not null;
-  v_version int := p_old.version + v_has_git::int;
+  v_version int;
 begin
-  if v_has_git then
-    perform save_version(p_tenant, p_old, p_item ->> 'actor', 'its place in git became known');
+  v_new.confidence := least(1, greatest(p_old.confidence, (p_item ->> 'confidence')::real) + 0.05);
+  v_new.pinned := p_old.pinned or (p_item ->> 'pinned')::boolean;
+  v_new.summary := coalesce(p_old.summary, p_item ->> 'summary');
+  v_new.git := coalesce(p_old.git, p_item -> 'git');
+  v_new.metadata := (p_item -> 'metadata') || p_old.metadata;
+  v_version := p_old.version
+    + (v_new is distinct from p_old or has_new_tags(p_tenant, p_old.id, p_item))::int;
+  if v_version > p_old.version then
+    perform save_version(p_tenant, p_old, p_item ->> 'actor', case
+      when v_has_git then 'its place in git became known' else 'stated again' end);
   end if;
   update memory m
-  set confidence = least(1, greatest(m.confidence, (p_item ->> 'confidence')::real) + 0.05),
-      pinned = m.pinned or (p_item ->> 'pinned')::boolean,
-      summary = coalesce(m.summary, p_item ->> 'summary'),
-      git = coalesce(m.git, p_item -> 'git'),
-      metadata = (p_item -> 'metadata') || m.metadata,
-      version = v_version,
-      updated = case when v_has_git then now() else m.updated end,
-      known_from = case when v_has_git then now() else m.known_from end
+  set confidence = v_new.confidence, pinned = v_new.pinned, summary = v_new.summary,
+      git = v_new.git, metadata = v_new.metadata, version = v_version,
+      confirmed = clock_timestamp(),
+      enriched_version = case when m.enriched_version = m.version and not v_has_git
+                              then v_version else m.enriched_version end
   where m.tenant = p_tenant and m.id = p_old.id;
   perform add_memory_details(p_tenant, p_old.id, p_item);
   perform link_item_edges(p_tenant, p_old.id, p_item);
   if v_has_git then
     perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', p_old.id, v_version,
                                  p_headers, (p_item ->> 'event')::uuid);
+  elsif v_version > p_old.version then
+    perform enqueue_memory_event(p_tenant, p_tenant_name, 'edited', p_old.id, v_version, p_headers);
   end if;
   return jsonb_strip_nulls(jsonb_build_object(
     'id', p_old.id, 'outcome', 'duplicate', 'version', v_version,
@@ -148,6 +171,7 @@ declare
   v_len int := word_count(v_words);
   v_old memory;
   v_doc bigint;
+  v_now timestamptz;
   v_edge jsonb;
   v_superseded jsonb;
   v_soft boolean := coalesce((p_item ->> 'soft')::boolean, false);
@@ -180,11 +204,14 @@ begin
       if v_reason is null then
         return jsonb_build_object('problem', 'conflict', 'id', v_old.id);
       end if;
-      perform supersede(p_tenant, v_old, v_id, p_item ->> 'actor', v_reason);
+      v_now := next_moment(null, v_old.known_from);
+      perform supersede(p_tenant, v_old, v_id, p_item ->> 'actor', v_reason, v_now);
+    else
+      v_now := coalesce((p_item ->> 'at')::timestamptz, clock_timestamp());
     end if;
     insert into memory (tenant, id, scope, kind, tier, key, content, summary, hash, words, terms,
                         confidence, pinned, session, agent, actor, source, git, metadata,
-                        valid_from, valid_to)
+                        valid_from, valid_to, created, updated, known_from)
     values (p_tenant, v_id, v_scope, p_item ->> 'kind', p_item ->> 'tier', v_key,
             p_item ->> 'content', p_item ->> 'summary', v_hash, v_words, v_len,
             case when v_soft then greatest((p_item ->> 'confidence')::real, v_old.confidence)
@@ -192,7 +219,8 @@ begin
             (p_item ->> 'pinned')::boolean or coalesce(v_soft and v_old.pinned, false),
             (p_item ->> 'session')::uuid, p_item ->> 'agent', p_item ->> 'actor',
             p_item ->> 'source', p_item -> 'git', p_item -> 'metadata',
-            (p_item ->> 'valid_from')::timestamptz, (p_item ->> 'valid_to')::timestamptz)
+            (p_item ->> 'valid_from')::timestamptz, (p_item ->> 'valid_to')::timestamptz,
+            v_now, v_now, v_now)
     on conflict do nothing
     returning doc into v_doc;
     exit when v_doc is not null;
@@ -274,7 +302,8 @@ begin
     return jsonb_build_object('problem', 'later', 'id', v_old.id,
                               'verified', v_old.metadata -> 'fact' ->> 'verified');
   end if;
-  if (v_old.metadata -> 'fact') - array['statement', 'topic'] = v_tag - array['statement', 'topic'] then
+  if jsonb_typeof(v_old.metadata -> 'fact') = 'object'
+     and (v_old.metadata -> 'fact') - array['statement', 'topic'] = v_tag - array['statement', 'topic'] then
     v_item := v_item || jsonb_build_object('hash', encode(v_old.hash, 'hex'));
   end if;
   return remember_item(p_tenant, p_tenant_name, v_item, p_headers);

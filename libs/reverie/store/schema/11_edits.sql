@@ -10,6 +10,7 @@ create function replace_memory(
 language plpgsql as $$
 declare
   v_old memory;
+  v_now timestamptz;
   v_result jsonb;
 begin
   perform set_tenant(p_tenant);
@@ -25,40 +26,76 @@ begin
     return remember_item(p_tenant, p_tenant_name,
                     p_item || jsonb_build_object('key', v_old.key, 'reason', p_why), p_headers);
   end if;
-  v_result := remember_item(p_tenant, p_tenant_name, p_item, p_headers);
+  v_now := next_moment(null, v_old.known_from);
+  v_result := remember_item(p_tenant, p_tenant_name, p_item || jsonb_build_object('at', v_now),
+                            p_headers);
   if v_result ? 'problem' or (v_result ->> 'id')::uuid = p_old then
     return v_result;
   end if;
-  perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'actor', p_why);
+  perform supersede(p_tenant, v_old, (v_result ->> 'id')::uuid, p_item ->> 'actor', p_why, v_now);
   return v_result || jsonb_build_object('outcome', 'superseded', 'superseded', announce_superseded(
     p_tenant, p_tenant_name, v_old, (v_result ->> 'id')::uuid, p_why, false, p_headers));
 end $$;
 
+-- The other active memory of the scope with the key or the content of a memory.
+create function find_twin(p_tenant int, p_memory memory) returns uuid
+language sql stable
+return (
+  select m.id from memory m
+  where m.tenant = p_tenant and m.scope = p_memory.scope and m.status = 'active'
+    and m.id <> p_memory.id
+    and (m.key = p_memory.key
+         or m.hash = p_memory.hash and m.key is not distinct from p_memory.key)
+  limit 1);
+
+-- Lets what was derived from a memory follow it when it is forgotten or says something else, because
+-- it may quote it: insights that nobody approved or pinned are forgotten or archived.
+create function follow_evidence(
+  p_tenant int, p_tenant_name text, p_memory uuid, p_is_forgotten boolean, p_headers jsonb
+) returns void
+language plpgsql as $$
+declare
+  v_insight uuid;
+begin
+  for v_insight in
+    select m.id from edge e join memory m on m.tenant = p_tenant and m.id = e.dst
+    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'led_to' and e.known_to is null
+      and e.meta ->> 'evidence' = 'true' and m.source = 'reflection'
+      and m.status in ('active', 'archived') and not m.pinned and m.confidence < 1
+    order by m.id
+  loop
+    perform memory_change(
+      p_tenant, p_tenant_name, v_insight, '{*}', '{*}', null,
+      jsonb_build_object('status', case when p_is_forgotten then 'deleted' else 'archived' end),
+      'reverie', 'its evidence ' || p_memory || ' changed',
+      case when p_is_forgotten then 'forgotten' else 'archived' end, p_headers, false);
+  end loop;
+end $$;
+
 -- Changes a memory. `p_change` holds columns by name (bytea as text), `tags`, and `index_text`
--- where its words change. Returns {version, events, changed}, or {problem:
+-- where its words change. With p_confirms it holds as of now. Returns {version, events, changed}, or {problem:
 -- not_found|forbidden|made|moved|twin, ...}, and then nothing was written: `moved` names the
 -- current version, `twin` the active memory with the same content or key.
 create function memory_change(
   p_tenant int, p_tenant_name text, p_memory uuid, p_reads text[], p_writes text[],
-  p_expected int, p_change jsonb, p_actor text, p_why text, p_event_name text, p_headers jsonb
+  p_expected int, p_change jsonb, p_actor text, p_why text, p_event_name text, p_headers jsonb,
+  p_confirms boolean
 ) returns jsonb
 language plpgsql as $$
 declare
-  v_problem jsonb;
+  v_lock record;
   v_old memory;
   v_new memory;
   v_words tsvector;
   v_tags text[];
-  v_twin uuid;
+  v_events jsonb := '{}';
   v_event uuid := gen_random_uuid();
   v_remembered_event uuid;
   v_needs_enrichment boolean;
 begin
-  perform set_tenant(p_tenant);
-  v_problem := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
-  if v_problem is not null then return v_problem; end if;
-  select m.* into v_old from memory m where m.tenant = p_tenant and m.id = p_memory;
-  if v_old.kind in ('file', 'entity') then return jsonb_build_object('problem', 'made'); end if;
+  v_lock := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  if v_lock.problem is not null then return v_lock.problem; end if;
+  v_old := v_lock.memory;
   if p_expected <> v_old.version then
     return jsonb_build_object('problem', 'moved', 'version', v_old.version);
   end if;
@@ -67,7 +104,12 @@ begin
                   where t.tenant = p_tenant and t.memory = p_memory order by t.tag);
   if v_new is not distinct from v_old and (not p_change ? 'tags' or v_tags = array(
        select t from jsonb_array_elements_text(p_change -> 'tags') t order by t)) then
-    return jsonb_build_object('version', v_old.version, 'changed', false, 'events', '{}'::jsonb);
+    if p_confirms then
+      v_events := jsonb_build_object('cleared', end_doubt(
+        p_tenant, p_tenant_name, p_memory, v_old.version, p_headers) -> 'event');
+    end if;
+    return jsonb_build_object('version', v_old.version, 'changed', false,
+                              'events', jsonb_strip_nulls(v_events));
   end if;
   v_words := case when p_change ? 'index_text'
                   then to_tsvector('english', p_change ->> 'index_text') else v_old.words end;
@@ -82,19 +124,18 @@ begin
         confidence = v_new.confidence, pinned = v_new.pinned, git = v_new.git,
         metadata = v_new.metadata, valid_from = v_new.valid_from, valid_to = v_new.valid_to,
         superseded_by = v_new.superseded_by,
-        version = m.version + 1, known_from = now(), updated = now(),
+        version = m.version + 1,
         enriched_version = case when m.enriched_version = m.version and not v_needs_enrichment
                                 then m.version + 1 else m.enriched_version end
     where m.tenant = p_tenant and m.id = p_memory;
   exception when unique_violation then
-    select m.id into v_twin from memory m
-    where m.tenant = p_tenant and m.scope = v_old.scope and m.status = 'active' and m.id <> p_memory
-      and (m.key = v_new.key or m.hash = v_new.hash and m.key is not distinct from v_new.key)
-    limit 1;
     delete from memory_version v
     where v.tenant = p_tenant and v.memory = p_memory and v.version = v_old.version;
-    return jsonb_build_object('problem', 'twin', 'id', v_twin);
+    return jsonb_build_object('problem', 'twin', 'id', find_twin(p_tenant, v_new));
   end;
+  if v_new.status = 'deleted' or v_new.content <> v_old.content then
+    perform follow_evidence(p_tenant, p_tenant_name, p_memory, v_new.status = 'deleted', p_headers);
+  end if;
   if v_new.status = 'deleted' then
     perform delete_derived(p_tenant, v_old);
   elsif v_words <> v_old.words then
@@ -112,9 +153,13 @@ begin
     perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', p_memory,
                                  v_old.version + 1, p_headers, v_remembered_event);
   end if;
-  return jsonb_build_object(
-    'version', v_old.version + 1, 'changed', true,
-    'events', jsonb_strip_nulls(jsonb_build_object(p_event_name, v_event, 'remembered', v_remembered_event)));
+  v_events := jsonb_build_object(p_event_name, v_event, 'remembered', v_remembered_event);
+  if p_confirms then
+    v_events := v_events || jsonb_build_object('cleared', end_doubt(
+      p_tenant, p_tenant_name, p_memory, v_old.version + 1, p_headers) -> 'event');
+  end if;
+  return jsonb_build_object('version', v_old.version + 1, 'changed', true,
+                            'events', jsonb_strip_nulls(v_events));
 end $$;
 
 -- Archives memories as they were read at p_seen, except those that changed, were used or confirmed
@@ -149,30 +194,23 @@ create function restore_memory(
 ) returns jsonb
 language plpgsql as $$
 declare
-  v_problem jsonb;
+  v_lock record;
   v_old memory;
-  v_twin uuid;
 begin
-  perform set_tenant(p_tenant);
-  v_problem := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
-  if v_problem is not null then return v_problem; end if;
-  select m.* into v_old from memory m where m.tenant = p_tenant and m.id = p_memory;
+  v_lock := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  if v_lock.problem is not null then return v_lock.problem; end if;
+  v_old := v_lock.memory;
   if v_old.status <> 'archived' then
     return jsonb_build_object('problem', 'status', 'status', v_old.status);
   end if;
   begin
     perform save_version(p_tenant, v_old, p_actor, 'restored from the archive');
     update memory m
-    set status = 'active', version = m.version + 1, known_from = now(), updated = now(),
-        confirmed = now(),
+    set status = 'active', version = m.version + 1, confirmed = clock_timestamp(),
         enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
     where m.tenant = p_tenant and m.id = p_memory;
   exception when unique_violation then
-    select m.id into v_twin from memory m
-    where m.tenant = p_tenant and m.scope = v_old.scope and m.status = 'active'
-      and (m.key = v_old.key or m.hash = v_old.hash and m.key is not distinct from v_old.key)
-    limit 1;
-    return jsonb_build_object('problem', 'twin', 'id', v_twin);
+    return jsonb_build_object('problem', 'twin', 'id', find_twin(p_tenant, v_old));
   end;
   perform enqueue_memory_event(p_tenant, p_tenant_name, 'restored', p_memory, v_old.version + 1,
                                p_headers, p_event);
@@ -225,7 +263,7 @@ begin
         || jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
           'id', p_merged.id, 'source', p_merged.source, 'session', p_merged.session,
           'agent', p_merged.agent, 'at', p_merged.created)))),
-      version = m.version + 1, known_from = now(), updated = now(),
+      version = m.version + 1,
       enriched_version = case when p_fuller or m.enriched_version < m.version
                               then m.enriched_version else m.version + 1 end
   where m.tenant = p_tenant and m.id = p_target.id;
@@ -247,7 +285,7 @@ begin
   where s.tenant = p_tenant and s.memory = p_merged.id and s.cleared is null;
   update memory m
   set status = 'superseded', superseded_by = p_into, merged_into = p_into, words = '', terms = 0,
-      version = m.version + 1, enriched_version = m.version + 1, known_from = now(), updated = now()
+      version = m.version + 1, enriched_version = m.version + 1
   where m.tenant = p_tenant and m.id = p_merged.id;
 end $$;
 
@@ -298,7 +336,8 @@ begin
 end $$;
 
 -- Links a memory to an older one that it contradicts and halves the confidence of the older one,
--- once per pair. Returns {id, version, event} or {problem: moved|known|apart}.
+-- once per pair. With `replaces` the older one is superseded, unless it is pinned or has a key, whose
+-- successor somebody names. Returns {id, version, event, name} or {problem: moved|known|apart}.
 create function contradict_memories(
   p_tenant int, p_tenant_name text, p_pair jsonb, p_why text, p_headers jsonb
 ) returns jsonb
@@ -324,10 +363,16 @@ begin
   if not found then
     return jsonb_build_object('problem', 'apart');
   end if;
+  if (p_pair ->> 'replaces')::boolean and not v_old.pinned and v_old.key is null
+     and edge_cycle(p_tenant, v_newer, 'supersedes', v_older) is null then
+    perform supersede(p_tenant, v_old, v_newer, 'reverie', p_why);
+    return announce_superseded(p_tenant, p_tenant_name, v_old, v_newer, p_why, false, p_headers)
+           || jsonb_build_object('name', 'superseded');
+  end if;
   perform save_version(p_tenant, v_old, 'reverie', 'contradicted by ' || v_newer || ': ' || p_why);
   update memory m
   set confidence = least(m.confidence, greatest(0.1, m.confidence * 0.5)),
-      version = m.version + 1, known_from = now(), updated = now(),
+      version = m.version + 1,
       enriched_version = case when m.enriched_version < m.version then m.enriched_version
                               else m.version + 1 end
   where m.tenant = p_tenant and m.id = v_older;
@@ -335,5 +380,6 @@ begin
                jsonb_build_object('reason', p_why));
   perform enqueue_event(p_tenant, v_event, 'memory.' || p_tenant_name || '.contradicted',
     jsonb_build_object('id', v_older, 'version', v_old.version + 1, 'by', v_newer), p_headers);
-  return jsonb_build_object('id', v_older, 'version', v_old.version + 1, 'event', v_event);
+  return jsonb_build_object('id', v_older, 'version', v_old.version + 1, 'event', v_event,
+                            'name', 'contradicted');
 end $$;

@@ -56,17 +56,20 @@ call protect_tenant_table('git_commit');
 
 -- Writes the files and commits of a git event. A change counts on its branch from its last commit
 -- on, or from its arrival where history was rewritten; a commit that a merge brought in counts from
--- that merge on.
+-- that merge on. A date after the arrival is a wrong clock's: it counts as the arrival.
 create function index_git_event(p_event git_event) returns void
 language sql volatile
 begin atomic
   insert into git_commit (tenant, project, sha, at)
-  select p_event.tenant, p_event.project, c.value ->> 'sha', (c.value ->> 'committed_at')::timestamptz
+  select p_event.tenant, p_event.project, c.value ->> 'sha',
+         least((c.value ->> 'committed_at')::timestamptz, p_event.received)
   from jsonb_array_elements(coalesce(p_event.body -> 'commits', '[]')) c
   on conflict do nothing;
   with pushed_commits as (
-    select c.value as body, (c.value ->> 'committed_at')::timestamptz as at, c.ordinality as ordinal,
-           (c.value ->> 'merged_at')::timestamptz as reached
+    select c.value as body, c.ordinality as ordinal,
+           least((c.value ->> 'committed_at')::timestamptz, p_event.received) as at,
+           case when c.value ->> 'merged_at' is not null
+                then least((c.value ->> 'merged_at')::timestamptz, p_event.received) end as reached
     from jsonb_array_elements(coalesce(p_event.body -> 'commits', '[]')) with ordinality c
   ), last as (
     select case when coalesce((p_event.body ->> 'forced')::boolean, false)
@@ -97,6 +100,12 @@ begin atomic
       or starts_with(f.value ->> 'commit', t.body ->> 'sha')
     order by t.at desc, t.ordinal desc limit 1
   ) k on true
+  -- A history that comes later knows no lines: what another change told of a commit stands.
+  where coalesce(p_event.body ->> 'detail', 'lines') = 'lines' or not exists (
+    select from git_file g
+    where g.tenant = p_event.tenant and g.project = p_event.project and g.branch = p_event.branch
+      and g.name = lower(regexp_replace(f.value ->> 'path', '^.*/', ''))
+      and g.facts ->> 'commit' = k.body ->> 'sha' and g.event <> p_event.id)
   on conflict do nothing;
 end;
 
@@ -248,6 +257,7 @@ declare
     || ' was merged in ' || left(p_commit, 10);
   v_old memory;
   v_twin memory;
+  v_now timestamptz;
   v_outcome text;
   v_results jsonb := '[]';
 begin
@@ -260,15 +270,16 @@ begin
           and v.version = m.version - 1 and v.reason = 'its branch was deleted'))
     order by m.id limit p_limit for update
   loop
-    perform save_version(p_tenant, v_old, 'reverie', v_why);
     v_twin := null;
     select m.* into v_twin from memory m
     where m.tenant = p_tenant and m.scope = v_scope and m.status = 'active'
       and (m.key = v_old.key
            or m.hash = v_old.hash and coalesce(m.key, '') = coalesce(v_old.key, ''))
     order by m.key = v_old.key desc nulls last limit 1 for update;
+    v_now := next_moment(next_moment(null, v_old.known_from), v_twin.known_from);
+    perform save_version(p_tenant, v_old, 'reverie', v_why, v_now);
     if v_twin.id is not null and v_twin.hash <> v_old.hash then
-      perform supersede(p_tenant, v_twin, v_old.id, 'reverie', v_why);
+      perform supersede(p_tenant, v_twin, v_old.id, 'reverie', v_why, v_now);
       perform link(p_tenant, gen_random_uuid(), v_old.id, 'supersedes', v_twin.id, 1,
                    jsonb_build_object('reason', v_why));
       perform enqueue_memory_event(p_tenant, p_tenant_name, 'superseded', v_twin.id,
@@ -277,7 +288,7 @@ begin
     end if;
     v_outcome := case when v_twin.id is null then 'promoted' else 'superseded' end;
     update memory m
-    set scope = v_scope, version = m.version + 1, known_from = now(), updated = now(),
+    set scope = v_scope, version = m.version + 1,
         status = case when v_twin.id is null then 'active' else 'superseded' end,
         superseded_by = coalesce(v_twin.id, m.superseded_by),
         metadata = m.metadata || jsonb_build_object('promoted', jsonb_build_object(

@@ -131,25 +131,16 @@ create trigger clear_marks_of_inactive after update of status on memory
   for each row when (old.status is distinct from new.status)
   execute function clear_marks_of_inactive();
 
--- Records that a memory still holds, which clears all known evidence against it. Returns {version,
--- cleared, event}, or {problem: not_found|forbidden|made}.
-create function memory_confirm(
-  p_tenant int, p_tenant_name text, p_memory uuid, p_reads text[], p_writes text[],
-  p_headers jsonb
-) returns jsonb
+-- Ends all known doubt about a memory: it holds as of now. Returns {version, cleared, event}.
+create function end_doubt(p_tenant int, p_tenant_name text, p_memory uuid, p_version int,
+                          p_headers jsonb)
+returns jsonb
 language plpgsql as $$
 declare
-  v_problem jsonb;
-  v_old memory;
   v_marks int;
   v_event uuid;
 begin
-  perform set_tenant(p_tenant);
-  v_problem := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
-  if v_problem is not null then return v_problem; end if;
-  select m.* into v_old from memory m where m.tenant = p_tenant and m.id = p_memory;
-  if v_old.kind in ('file', 'entity') then return jsonb_build_object('problem', 'made'); end if;
-  update memory m set checked = now(), confirmed = now()
+  update memory m set checked = clock_timestamp(), confirmed = clock_timestamp()
   where m.tenant = p_tenant and m.id = p_memory;
   with cleared as (
     update stale_mark s set cleared = now()
@@ -159,21 +150,42 @@ begin
   ) select count(*) filter (where c.memory = p_memory) into v_marks from cleared c;
   if v_marks > 0 then
     v_event := gen_random_uuid();
-    perform enqueue_memory_event(p_tenant, p_tenant_name, 'cleared', p_memory, v_old.version,
+    perform enqueue_memory_event(p_tenant, p_tenant_name, 'cleared', p_memory, p_version,
                                  p_headers, v_event);
   end if;
-  return jsonb_build_object('version', v_old.version, 'cleared', v_marks, 'event', v_event);
+  return jsonb_build_object('version', p_version, 'cleared', v_marks, 'event', v_event);
 end $$;
 
+-- Records that a memory still holds, which clears all known evidence against it. Returns {version,
+-- cleared, event}, or {problem: not_found|forbidden|made}.
+create function memory_confirm(
+  p_tenant int, p_tenant_name text, p_memory uuid, p_reads text[], p_writes text[],
+  p_headers jsonb
+) returns jsonb
+language plpgsql as $$
+declare
+  v_lock record;
+begin
+  v_lock := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  return coalesce(v_lock.problem, end_doubt(p_tenant, p_tenant_name, p_memory,
+                                            (v_lock.memory).version, p_headers));
+end $$;
+
+-- A text as a UUID; null if it is none.
+create function uuid_or_null(p_text text) returns uuid
+language sql immutable parallel safe
+return case when p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p_text::uuid end;
+
 -- How doubt came to a memory: the file and each memory on the way. One that the grants do not cover
--- is not named.
+-- is not named, nor is the file that only such a memory touches.
 create function mark_path(p_tenant int, p_mark stale_mark, p_reads text[]) returns text[]
 language sql stable
 begin atomic
   select array_agg(case
-      when w.n = 1 or w.n % 2 = 0 then w.step
-      when exists (select from memory m where m.tenant = p_tenant and m.id = w.step::uuid
-                     and scope_matches(p_reads, m.scope)) then w.step
+      when w.n % 2 = 0 then w.step
+      when exists (select from memory m where m.tenant = p_tenant and scope_matches(p_reads, m.scope)
+                     and m.id = case w.n when 1 then p_mark.origin else uuid_or_null(w.step) end)
+      then w.step
       else '…' end order by w.n)
   from unnest(array[p_mark.path, '<-touches-', p_mark.origin::text] || p_mark.via)
        with ordinality w (step, n);
@@ -183,8 +195,9 @@ end;
 create function mark_evidence(p_tenant int, p_memory uuid, p_reads text[]) returns jsonb
 language sql stable
 begin atomic
-  select jsonb_agg(jsonb_build_object('commit', s.commit, 'subject', s.subject,
-    'committed_at', s.committed_at, 'path', s.path, 'change', s.change, 'grade', s.grade,
+  select jsonb_agg(jsonb_build_object('commit', s.commit,
+    'subject', case s.via[1] when '…' then '…' else s.subject end,
+    'committed_at', s.committed_at, 'path', s.via[1], 'change', s.change, 'grade', s.grade,
     'score', s.score, 'lines', s.lines, 'via', s.via) order by s.committed_at desc, s.path)
   from (
     select distinct on (s.commit, s.path) s.commit, s.subject, s.committed_at, s.path, s.change,

@@ -41,7 +41,9 @@ begin atomic
                 else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end::real as score,
            (array_agg(k.grade order by array_position(array['suspect', 'stale', 'gone'], k.grade) desc))[1]
              as grade,
-           (array_agg(k.change || ' ' || k.path || ' in ' || left(k.commit, 10) || ' (' || k.subject || ')'
+           (array_agg(case k.change
+                when 'contradicted' then 'contradicted by ' || left(k.commit, 10) || ' ' || k.subject
+                else k.change || ' ' || k.path || ' in ' || left(k.commit, 10) || ' (' || k.subject || ')' end
               order by k.score desc, k.committed_at desc, k.path))[1] as reason
     from (
       select distinct on (k.commit, k.path) k.commit, k.path, k.score, k.grade, k.change, k.subject,
@@ -97,6 +99,27 @@ begin atomic
     from memory_version v join memory m on m.tenant = p_tenant and m.id = v.memory
     where v.tenant = p_tenant and v.known_from <= p_at and p_at < v.known_to
   ) k;
+end;
+
+-- The active memory of the same scope that contradicts a memory and was stated or confirmed later;
+-- null where none does. p_stated: when the memory was last stated or confirmed.
+create function contradicted_by(p_tenant int, p_memory uuid, p_scope text, p_stated timestamptz)
+returns uuid
+language sql stable
+begin atomic
+  select n.id
+  from (
+    select e.src as id from edge e
+    where e.tenant = p_tenant and e.dst = p_memory and e.kind = 'contradicts' and e.known_to is null
+    union all
+    select e.dst from edge e
+    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'contradicts' and e.known_to is null
+  ) x cross join lateral (
+    select m.id, coalesce(m.confirmed, m.created) as stated from memory m
+    where m.tenant = p_tenant and m.id = x.id and m.status = 'active' and m.scope = p_scope
+      and coalesce(m.confirmed, m.created) > p_stated
+    limit 1) n
+  order by n.stated desc, n.id limit 1;
 end;
 
 -- Edges that were open at a moment (null: now).

@@ -39,7 +39,7 @@ begin
         cross join lateral (
           select e.meta, e.dst from edge e
           where e.tenant = p_tenant and e.src = (a.item ->> 'memory')::uuid and e.kind = 'touches'
-            and e.known_to is null and e.meta ? 'named') e
+            and e.known_to is null and e.meta ->> 'named' is not null) e
         where a.item -> 'files' <> '[]'
         group by a.item ->> 'memory') m;
   for v_row in
@@ -86,10 +86,11 @@ end $$;
 create function put_touch_edges(p_tenant int, p_memory memory, p_touches jsonb) returns void
 language plpgsql as $$
 begin
-  update edge e set known_to = now()
+  update edge e set known_to = next_moment(null, e.known_from)
   where e.tenant = p_tenant and e.src = p_memory.id and e.kind = 'touches' and e.known_to is null
     and e.meta ? 'named' and not p_touches ? e.dst::text
-    and coalesce((e.meta ->> 'memory_version')::int, 0) < p_memory.version;
+    and (jsonb_typeof(e.meta -> 'memory_version') is distinct from 'number'
+         or (e.meta ->> 'memory_version')::numeric < p_memory.version);
   insert into edge as e (tenant, id, src, kind, dst, weight, meta)
   select p_tenant, gen_random_uuid(), p_memory.id, 'touches', t.node::uuid, 1, t.meta
   from jsonb_each(p_touches) t (node, meta) order by t.node
@@ -210,7 +211,7 @@ declare
   v_cause record;
   v_node uuid;
 begin
-  update edge e set known_to = now()
+  update edge e set known_to = next_moment(null, e.known_from)
   where e.tenant = p_tenant and e.kind = 'led_to' and e.known_to is null
     and e.meta ->> 'from' = p_memory.id::text and p_memory.id in (e.src, e.dst)
     and (p_llm or not starts_with(coalesce(e.meta ->> 'rule', ''), 'llm '))

@@ -135,8 +135,7 @@ begin
   update memory m
   set content = p_item ->> 'content', hash = decode(p_item ->> 'hash', 'hex'), words = v_words,
       terms = word_count(v_words), summary = coalesce(p_item ->> 'summary', m.summary),
-      git = coalesce(p_item -> 'git', m.git), version = m.version + 1,
-      known_from = now(), updated = now()
+      git = coalesce(p_item -> 'git', m.git), version = m.version + 1
   where m.tenant = p_tenant and m.id = p_old.id;
   delete from memory_tag t where t.tenant = p_tenant and t.memory = p_old.id;
   perform add_memory_details(p_tenant, p_old.id, p_item);
@@ -283,6 +282,28 @@ begin
   return v_results;
 end $$;
 
+-- Ends the record of a run, and publishes it. Returns its progress ({} where it has no record), or
+-- null where the lease was lost.
+create function close_dream_run(
+  p_tenant int, p_tenant_name text, p_scope text, p_epoch bigint, p_run uuid, p_status text,
+  p_error text, p_event uuid, p_headers jsonb
+) returns jsonb
+language plpgsql as $$
+declare
+  v_progress jsonb;
+begin
+  if not has_dream_lease(p_tenant, p_scope, p_epoch) then return null; end if;
+  update dream_run r
+  set status = p_status, ended = now(), error = p_error,
+      waiting = case p_status when 'done' then r.turns else r.waiting end
+  where r.tenant = p_tenant and r.id = p_run;
+  v_progress := dream_progress(p_tenant, p_run);
+  if v_progress is null then return '{}'; end if;
+  perform enqueue_event(p_tenant, p_event, 'memory.' || p_tenant_name || '.digested', v_progress,
+                        p_headers);
+  return v_progress;
+end $$;
+
 -- Ends a run with its event. The job is due again where that was requested in the meantime or
 -- enough turns came. Returns {state, told}: done, again or lost, and the event.
 create function dream_finish(
@@ -292,16 +313,10 @@ create function dream_finish(
 language plpgsql as $$
 declare
   v_reason text;
-  v_progress jsonb;
+  v_progress jsonb := close_dream_run(p_tenant, p_tenant_name, p_scope, p_epoch, p_run, 'done', null,
+                                      p_progress_event, p_headers);
 begin
-  if not has_dream_lease(p_tenant, p_scope, p_epoch) then
-    return jsonb_build_object('state', 'lost');
-  end if;
-  update dream_run r set status = 'done', ended = now(), waiting = r.turns
-  where r.tenant = p_tenant and r.id = p_run;
-  v_progress := dream_progress(p_tenant, p_run);
-  perform enqueue_event(p_tenant, p_progress_event, 'memory.' || p_tenant_name || '.digested',
-                        v_progress, p_headers);
+  if v_progress is null then return jsonb_build_object('state', 'lost'); end if;
   select case when d.again then d.reason else dream_threshold(p_tenant, p_scope, p_limits) end
   into v_reason from dream_job d where d.tenant = p_tenant and d.scope = p_scope;
   if v_reason is null then
@@ -326,18 +341,10 @@ create function dream_fail(
 language plpgsql as $$
 declare
   v_parked text;
-  v_progress jsonb;
+  v_progress jsonb := close_dream_run(p_tenant, p_tenant_name, p_scope, p_epoch, p_run, 'failed',
+                                      p_error, p_progress_event, '{}');
 begin
-  if not has_dream_lease(p_tenant, p_scope, p_epoch) then
-    return jsonb_build_object('state', 'lost');
-  end if;
-  update dream_run r set status = 'failed', ended = now(), error = p_error
-  where r.tenant = p_tenant and r.id = p_run;
-  v_progress := dream_progress(p_tenant, p_run);
-  if v_progress is not null then
-    perform enqueue_event(p_tenant, p_progress_event, 'memory.' || p_tenant_name || '.digested',
-                          v_progress, '{}');
-  end if;
+  if v_progress is null then return jsonb_build_object('state', 'lost'); end if;
   update dream_job d
   set lease_until = null, epoch = 0, due = clock_timestamp() + p_pause * power(2, d.attempts - 1),
       attempts = d.attempts - (p_max_attempts is null)::int,
@@ -350,7 +357,8 @@ begin
                           jsonb_build_object('scope', p_scope), p_dead_letter -> 'headers');
   end if;
   return jsonb_strip_nulls(jsonb_build_object(
-    'state', case when v_parked is null then 'retry' else 'parked' end, 'progress', v_progress));
+    'state', case when v_parked is null then 'retry' else 'parked' end,
+    'progress', nullif(v_progress, '{}')));
 end $$;
 
 -- Gives an unfinished job back, because its worker was asked to stop; it is due at once.

@@ -131,7 +131,7 @@ declare
   v_closed int;
   v_linked int;
 begin
-  update edge e set known_to = now()
+  update edge e set known_to = next_moment(null, e.known_from)
   where e.tenant = p_tenant and e.dst = p_node and e.kind = 'part_of' and e.known_to is null
     and e.meta ->> 'rule' = 'topic' and e.src <> all (p_members);
   get diagnostics v_closed = row_count;

@@ -1,7 +1,8 @@
 -- The vault: key-value state of a tenant, and secrets, encrypted before they come here. Redaction of
 -- stored texts after a secret entered it.
 
--- An entry is either a plain value or a secret (`sealed` under the key `key_id`).
+-- An entry is either a plain value or a secret (`sealed` under the key `key_id`). A secret is redacted
+-- in the scopes that its writer may write (`covers`, patterns). `salt` makes the ids of its placeholders.
 create table vault (
   tenant int not null,
   scope text not null,
@@ -10,6 +11,8 @@ create table vault (
   sealed bytea,
   secret boolean not null,
   key_id text,
+  covers text[] not null default '{}',
+  salt bytea not null default uuid_send(gen_random_uuid()),
   version bigint not null default 1,
   actor text not null,
   created timestamptz not null default now(),
@@ -19,6 +22,25 @@ create table vault (
   check (value is null or not secret)
 );
 call protect_tenant_table('vault', p_readable => false);
+
+-- Secrets that were replaced or deleted, still encrypted. Until they expire, an administrator can put
+-- them back in the texts that they were redacted from (`restore`: the next run does).
+create table vault_retired (
+  tenant int not null,
+  scope text not null,
+  key text not null,
+  salt bytea not null,
+  version bigint not null,
+  sealed bytea not null,
+  key_id text not null,
+  covers text[] not null,
+  at timestamptz not null default now(),
+  restore boolean not null default false,
+  primary key (tenant, scope, key, salt, version)
+);
+create index vault_retired_at on vault_retired (at);
+call protect_tenant_table('vault_retired', p_readable => false);
+call open_to_system('vault_retired', 'select, delete');
 
 -- The secrets that push webhooks of a project are signed with, encrypted.
 create table webhook (
@@ -59,10 +81,14 @@ call protect_tenant_table('vault_epoch', p_readable => false);
 call open_to_system('vault_epoch', 'select, update');
 
 -- Counts a change of secrets, and requests redaction of stored texts by a new one. A value that is
--- only encrypted anew keeps its version and requests nothing.
+-- only encrypted anew keeps its version and requests nothing. A replaced secret is retired.
 create function vault_changed() returns trigger
 language plpgsql as $$
 begin
+  if tg_op = 'UPDATE' and old.secret and new.version <> old.version then
+    insert into vault_retired (tenant, scope, key, salt, version, sealed, key_id, covers)
+    values (old.tenant, old.scope, old.key, old.salt, old.version, old.sealed, old.key_id, old.covers);
+  end if;
   if (tg_op <> 'INSERT' and old.secret) or (tg_op <> 'DELETE' and new.secret) then
     insert into vault_epoch as e (tenant)
     values (case tg_op when 'DELETE' then old.tenant else new.tenant end)
@@ -81,6 +107,20 @@ begin
 end $$;
 create trigger vault_changed after insert or update or delete on vault
   for each row execute function vault_changed();
+
+-- Marks the replaced and deleted values of an entry to be put back in texts; says whether there are any.
+create function vault_restore(p_tenant int, p_scope text, p_key text) returns boolean
+language plpgsql as $$
+begin
+  perform set_tenant(p_tenant);
+  update vault_retired r set restore = true
+  where r.tenant = p_tenant and r.scope = p_scope and r.key = p_key;
+  if not found then return false; end if;
+  insert into vault_epoch as e (tenant, requested, due) values (p_tenant, clock_timestamp(), clock_timestamp())
+  on conflict (tenant) do update
+    set epoch = e.epoch + 1, requested = clock_timestamp(), due = clock_timestamp(), finished = null;
+  return true;
+end $$;
 
 -- Counts a change of webhook secrets: they are redacted in new texts as those of the vault are.
 create function webhook_changed() returns trigger
@@ -130,6 +170,21 @@ begin atomic
     ('review', 'content'), ('review', 'reason')) v (name, col);
 end;
 
+-- The scopes that a row `x` of a table belongs to, as an expression; `*` is the whole tenant.
+create function redaction_scopes(p_table text) returns text
+language sql immutable
+return case
+  when p_table in ('memory', 'session', 'summary', 'scope_name', 'dream_decision') then 'array[x.scope]'
+  when p_table in ('memory_version', 'stale_mark', 'review') then
+    'array(select m.scope from memory m where m.tenant = x.tenant and m.id = x.memory)'
+  when p_table = 'edge' then
+    'array(select m.scope from memory m where m.tenant = x.tenant and m.id = x.src)'
+  when p_table = 'turn' then
+    'array(select s.scope from session s where s.tenant = x.tenant and s.id = x.session)'
+  when p_table in ('git_event', 'git_file') then 'array[''project/'' || x.project]'
+  when p_table = 'recall_trace' then 'x.scopes'
+  else 'array[''*'']' end;
+
 -- The columns of a table's primary key without the tenant; `given` is the value of each at a
 -- position, as a literal.
 create function redaction_row_key(p_table text, p_row_key jsonb)
@@ -153,10 +208,10 @@ return jsonb_build_object(
   'tags', array(select t.tag from memory_tag t
                 where t.tenant = p_tenant and t.memory = p_memory.id order by t.tag));
 
--- Rows of a table after a position, in the order of its key, with their texts; `seen` is a
+-- Rows of a table after a position, in the order of its key, with their texts and scopes; `seen` is a
 -- fingerprint that tells whether they changed since.
 create function redaction_page(p_tenant int, p_table text, p_after jsonb, p_limit int)
-returns table (row_key jsonb, texts jsonb, seen text)
+returns table (row_key jsonb, texts jsonb, seen text, scopes text[])
 language plpgsql as $$
 declare
   v_keys text;
@@ -175,10 +230,11 @@ begin
     into v_texts from redaction_columns() c where c.name = p_table;
   end if;
   return query execute format(
-    'select jsonb_build_object(%1$s), %2$s, md5(%2$s::text) from %3$I x'
+    'select jsonb_build_object(%1$s), %2$s, md5(%2$s::text), %6$s from %3$I x'
     ' where x.tenant = $1 and %4$s order by %5$s limit $2',
     v_position, v_texts, p_table,
-    case when p_after is null then 'true' else format('(%s) > (%s)', v_keys, v_after) end, v_keys)
+    case when p_after is null then 'true' else format('(%s) > (%s)', v_keys, v_after) end, v_keys,
+    redaction_scopes(p_table))
   using p_tenant, p_limit;
 end $$;
 
@@ -327,7 +383,12 @@ begin
   perform set_tenant(p_tenant);
   update vault_epoch e
   set runs = e.runs + 1, started = null, table_name = null, row_key = null, lease_until = null,
-      due = greatest(clock_timestamp(), e.requested + p_grace),
+      -- What was requested during the run is not delayed.
+      due = case when p_started < e.requested then clock_timestamp()
+                 else greatest(clock_timestamp(), e.requested + p_grace) end,
       finished = case when p_started >= e.requested + p_grace then clock_timestamp() end
   where e.tenant = p_tenant and e.started = p_started;
+  delete from vault_retired r
+  where r.tenant = p_tenant and r.restore
+    and exists (select from vault_epoch e where e.tenant = p_tenant and e.finished is not null);
 end $$;

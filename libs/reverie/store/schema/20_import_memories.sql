@@ -24,8 +24,39 @@ begin
   return v_rows > 0;
 end $$;
 
+-- Whether the grants cover a memory.
+create function is_readable(p_tenant int, p_memory uuid, p_reads text[]) returns boolean
+language sql stable
+begin atomic
+  select exists (select from memory m where m.tenant = p_tenant and m.id = p_memory
+                   and scope_matches(p_reads, m.scope));
+end;
+
+-- A memory or an earlier version of it, without the ids of successors that the grants do not cover.
+create function hide_successors(p_tenant int, p_row jsonb, p_reads text[]) returns jsonb
+language sql stable
+return p_row
+  - case when p_row ->> 'superseded_by' is null
+           or is_readable(p_tenant, (p_row ->> 'superseded_by')::uuid, p_reads) then ''
+         else 'superseded_by' end
+  - case when p_row ->> 'merged_into' is null
+           or is_readable(p_tenant, (p_row ->> 'merged_into')::uuid, p_reads) then ''
+         else 'merged_into' end;
+
+-- The stale marks of a memory as an exported line has them: a mark that the grants do not cover the
+-- origin of is left out, and other memories on the way are not named.
+create function export_stale_marks(p_tenant int, p_memory uuid, p_reads text[]) returns jsonb
+language sql stable
+begin atomic
+  select jsonb_agg(to_jsonb(k) - '{tenant,memory}'::text[] || jsonb_build_object(
+      'node', case when is_readable(p_tenant, k.node, p_reads) then k.node end,
+      'via', to_jsonb((mark_path(p_tenant, k, p_reads))[4:])) order by k.commit, k.path, k.origin)
+  from stale_mark k
+  where k.tenant = p_tenant and k.memory = p_memory and is_readable(p_tenant, k.origin, p_reads);
+end;
+
 -- What belongs to a memory beside its row, as an exported line has it; empty parts are left out.
-create function export_memory_details(p_tenant int, p_memory uuid) returns jsonb
+create function export_memory_details(p_tenant int, p_memory uuid, p_reads text[]) returns jsonb
 language sql stable
 begin atomic
   select jsonb_strip_nulls(jsonb_build_object(
@@ -35,8 +66,7 @@ begin atomic
                from memory_use u where u.tenant = p_tenant and u.memory = p_memory),
       'task', (select to_jsonb(t) - '{tenant,memory}'::text[]
                from task t where t.tenant = p_tenant and t.memory = p_memory),
-      'stale', (select jsonb_agg(to_jsonb(k) - '{tenant,memory}'::text[] order by k.commit, k.path)
-                from stale_mark k where k.tenant = p_tenant and k.memory = p_memory)))
+      'stale', export_stale_marks(p_tenant, p_memory, p_reads)))
     || jsonb_build_object(
       'tags', array(select t.tag from memory_tag t
                     where t.tenant = p_tenant and t.memory = p_memory order by t.tag),
@@ -63,7 +93,7 @@ language sql stable
 return to_jsonb(p_memory)
   - array['tenant', 'id', 'doc', 'words', 'words_xid', 'terms', 'hash', 'short', 'version',
           'enriched_version', 'imported_version', 'updated', 'known_from']
-  || export_memory_details(p_tenant, p_memory.id) - 'usage';
+  || export_memory_details(p_tenant, p_memory.id, '{*}') - 'usage';
 
 -- Inserts what belongs to a memory. With p_only, whatever the line has of a part replaces the
 -- existing part.
@@ -135,26 +165,34 @@ begin
 end $$;
 
 -- Handles a memory that says the same as an existing one: both are combined, and the greater
--- confidence wins.
+-- confidence wins. What a reader can see of that makes a new version.
 create function import_duplicate(
   p_tenant int, p_old memory, p_row jsonb, p_strategy text, p_actor text
 ) returns text
 language plpgsql as $$
 declare
   v_before jsonb := comparable_memory_state(p_tenant, p_old);
+  v_new memory := p_old;
   v_now memory;
 begin
   if p_strategy = 'skip' then return 'skipped'; end if;
   if p_strategy = 'replace' then
     perform import_new_version(p_tenant, p_old, p_row, p_actor);
   else
-    update memory m
-    set confidence = greatest(m.confidence, least(1, (p_row ->> 'confidence')::real + 0.05)),
-        pinned = m.pinned or (p_row ->> 'pinned')::boolean,
-        summary = coalesce(m.summary, p_row ->> 'summary'),
-        git = coalesce(m.git, nullif(p_row -> 'git', 'null')),
-        metadata = coalesce(nullif(p_row -> 'metadata', 'null'), '{}') || m.metadata
-    where m.tenant = p_tenant and m.id = p_old.id;
+    v_new.confidence := greatest(p_old.confidence, least(1, (p_row ->> 'confidence')::real + 0.05));
+    v_new.pinned := p_old.pinned or coalesce((p_row ->> 'pinned')::boolean, false);
+    v_new.summary := coalesce(p_old.summary, p_row ->> 'summary');
+    v_new.git := coalesce(p_old.git, nullif(p_row -> 'git', 'null'));
+    v_new.metadata := coalesce(nullif(p_row -> 'metadata', 'null'), '{}') || p_old.metadata;
+    if v_new is distinct from p_old or has_new_tags(p_tenant, p_old.id, p_row) then
+      perform save_version(p_tenant, p_old, p_actor, 'imported');
+      update memory m
+      set confidence = v_new.confidence, pinned = v_new.pinned, summary = v_new.summary,
+          git = v_new.git, metadata = v_new.metadata, version = m.version + 1,
+          enriched_version = m.enriched_version + (m.enriched_version = m.version)::int,
+          imported_version = m.imported_version + (m.imported_version = m.version)::int
+      where m.tenant = p_tenant and m.id = p_old.id;
+    end if;
     perform import_memory_details(p_tenant, p_old.id, p_row, false);
   end if;
   select m.* into v_now from memory m where m.tenant = p_tenant and m.id = p_old.id;
@@ -184,13 +222,13 @@ begin
 end $$;
 
 -- Imports one memory. Returns {outcome: created|updated|skipped|refused, id?, reason?}; `id` is the
--- memory that it became.
+-- memory that it became. The key of an agent (p_agent) names no other author.
 create function import_memory(
-  p_tenant int, p_row jsonb, p_strategy text, p_actor text, p_writes text[]
+  p_tenant int, p_row jsonb, p_strategy text, p_actor text, p_agent text, p_writes text[]
 ) returns jsonb
 language plpgsql as $$
 declare
-  v_row jsonb := p_row;
+  v_row jsonb := case when p_agent is null then p_row else p_row - array['agent', 'actor'] end;
   v_id uuid := p_row ->> 'id';
   v_old memory;
   v_twin memory;
@@ -228,7 +266,8 @@ begin
         import_existing_memory(p_tenant, v_old, v_row, p_strategy, p_actor));
     end if;
   end if;
-  if not import_row('memory', v_row) then
+  if not import_row('memory', v_row || case when p_agent is null then '{}'
+      else jsonb_build_object('agent', p_agent, 'actor', p_actor) end) then
     return jsonb_build_object('outcome', 'refused', 'reason', 'many writers change it at once');
   end if;
   select m.* into v_old from memory m where m.tenant = p_tenant and m.id = v_id;
@@ -239,8 +278,8 @@ end $$;
 
 -- Imports memories one by one; new and changed ones are enriched unless the file has all of it.
 create function import_memories(
-  p_tenant int, p_tenant_name text, p_rows jsonb, p_strategy text, p_actor text, p_writes text[],
-  p_headers jsonb
+  p_tenant int, p_tenant_name text, p_rows jsonb, p_strategy text, p_actor text, p_agent text,
+  p_writes text[], p_headers jsonb
 ) returns setof jsonb
 language plpgsql as $$
 declare
@@ -251,7 +290,7 @@ begin
   perform set_config('timezone', 'UTC', true);  -- times are compared as text with the file's
   perform lock_identities(p_tenant, p_rows);
   for v_row in select prepare_imported_memory(p_tenant, r) from jsonb_array_elements(p_rows) r loop
-    v_result := import_memory(p_tenant, v_row, p_strategy, p_actor, p_writes);
+    v_result := import_memory(p_tenant, v_row, p_strategy, p_actor, p_agent, p_writes);
     if v_result ->> 'outcome' in ('created', 'updated') and not v_row ? 'enriched_version' then
       perform enqueue_event(p_tenant, gen_random_uuid(), 'memory.' || p_tenant_name || '.remembered',
         (select jsonb_build_object('id', m.id, 'version', m.version) from memory m

@@ -59,24 +59,32 @@ begin
 end $$;
 
 -- Imports versions and file paths: rows that belong to a memory, and are refused where it is
--- missing.
+-- missing. A version that is not before the memory's own is left out: it would stand in the way of
+-- the next edit. The path of a file belongs to the project of its node.
 create function import_dependent_rows(p_tenant int, p_table text, p_rows jsonb, p_writes text[])
 returns setof jsonb
 language plpgsql as $$
 declare
   v_row jsonb;
-  v_owner uuid;
+  v_owner memory;
 begin
   perform set_tenant(p_tenant);
   if p_table not in ('memory_version', 'anchor') then
     raise exception 'no belongings: %', p_table;
   end if;
   for v_row in select * from jsonb_array_elements(p_rows) loop
-    v_owner := coalesce(v_row ->> 'memory', v_row ->> 'node');
-    perform from memory m where m.tenant = p_tenant and m.id = v_owner and m.status <> 'deleted'
-      and scope_matches(p_writes, m.scope);
+    select m.* into v_owner from memory m
+    where m.tenant = p_tenant and m.id = coalesce(v_row ->> 'memory', v_row ->> 'node')::uuid
+      and m.status <> 'deleted' and scope_matches(p_writes, m.scope);
     if not found then
-      return next jsonb_build_object('outcome', 'refused', 'reason', 'no memory ' || v_owner);
+      return next jsonb_build_object('outcome', 'refused', 'reason',
+        'no memory ' || coalesce(v_row ->> 'memory', v_row ->> 'node') || ' that this key may write');
+    elsif p_table = 'anchor' and (v_owner.kind <> 'file'
+          or v_owner.scope <> 'project/' || (v_row ->> 'project')) then
+      return next jsonb_build_object('outcome', 'refused', 'reason',
+        'project: the memory ' || v_owner.id || ' is no file of this project');
+    elsif (v_row ->> 'version')::int >= v_owner.version then
+      return next jsonb_build_object('outcome', 'skipped');
     elsif import_row(p_table::regclass, v_row || jsonb_build_object(
         'tenant', p_tenant, 'words', to_tsvector('english', v_row ->> 'text')::text)) then
       return next jsonb_build_object('outcome', 'created');
@@ -162,11 +170,25 @@ begin
     return next jsonb_build_object('outcome', 'created');
   end loop;
   update session s
-  set turns = n.turns, pending = n.pending, pending_chars = n.chars
+  set turns = n.turns, pending = n.pending, pending_segments = n.segments, pending_chars = n.chars
   from (select t.session, max(t.ordinal) + 1 as turns, count(*) filter (where t.run is null) as pending,
+               count(*) filter (where t.run is null and t.role = 'user') as segments,
                coalesce(sum(length(t.content)) filter (where t.run is null), 0) as chars
         from turn t where t.tenant = p_tenant
           and t.session in (select (r ->> 'session')::uuid from jsonb_array_elements(p_rows) r)
         group by t.session) n
   where s.tenant = p_tenant and s.id = n.session;
 end $$;
+
+-- Limits what imported sessions say is new to the turns that came with them.
+create function import_limit_new_turns(p_tenant int) returns void
+language sql volatile
+begin atomic
+  update session s
+  set new_turns = least(s.new_turns, s.pending), new_segments = least(s.new_segments, s.pending_segments),
+      new_chars = least(s.new_chars, s.pending_chars),
+      new_since = case when s.pending > 0 and s.new_turns > 0 then s.new_since end
+  where s.tenant = p_tenant
+    and (s.new_turns > s.pending or s.new_segments > s.pending_segments
+         or s.new_chars > s.pending_chars);
+end;

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import asyncpg
@@ -25,7 +25,8 @@ class RecallTraceRecord:
     """A trace of one recall. `trace`: that of the request, which may contain several recalls.
 
     `agent`: the agent whose turns were searched, None for all. `asked`: the parsed question and the
-    other parameters. `told`: how the result was computed, ids and numbers, no texts; not in pages.
+    other parameters. `details`: how the result was computed, in ids and numbers, without texts;
+    pages of traces omit it.
     """
 
     id: UUID
@@ -38,10 +39,12 @@ class RecallTraceRecord:
     query: str
     asked: Mapping[str, Any]
     details: Mapping[str, Any]
+    delivered_at: datetime | None = None
+    """When a hook confirmed that it wrote out what preflow gave."""
 
 
 class RecallTraceStore:
-    """Written many at a time; read by whoever may read all that a recall looked through."""
+    """The traces of all tenants; a key reads those whose scopes it may all read."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -75,6 +78,19 @@ class RecallTraceStore:
                 "trace_list", list(principal.reads), principal.agent, below, session, limit
             )
         return [_parse_trace(row) for row in found]
+
+    async def confirm(self, principal: Principal, trace_id: UUID) -> datetime:
+        """Records that what a preflow gave was written out; returns when it was first confirmed.
+
+        Raises `NotFound` if the caller sees no preflow of this id.
+        """
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            delivered_at = await connection.fetch_value(
+                "trace_confirm", trace_id, list(principal.reads), principal.agent
+            )
+        if delivered_at is None:
+            raise NotFound("trace", str(trace_id))
+        return cast("datetime", delivered_at)
 
     async def sweep(self, seconds: float) -> int:
         """Deletes older traces, of all tenants; returns the count."""

@@ -55,7 +55,7 @@ class SearchFilter:
 
     @property
     def extra_conditions(self) -> dict[str, Any] | None:
-        """Conditions for the SQL function `wanted`; None if there are none."""
+        """Conditions for the SQL function `matches_filter`; None if there are none."""
         lists = {"tiers": self.tiers, "tags": self.tags, "files": self.files}
         times = {"since": self.since, "until": self.until, "valid_at": self.valid_at}
         conditions: dict[str, Any] = {

@@ -183,7 +183,15 @@ where me.session is not null;
 -- Memories are looked up one by one: other plans depend on statistics. Those of $7 are returned only if they
 -- may contain one of the names $8. The caller must add the lower case of letters beyond ASCII.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
-       m.created, m.confirmed, m.valid_from, m.superseded_by,
+       m.created, m.confirmed, m.valid_from,
+       case when m.superseded_by is not null then m.superseded_by
+            -- Most memories have no such edge, and two look-ups are cheaper than the function.
+            when exists (select from edge e where e.tenant = $1 and e.dst = m.id
+                           and e.kind = 'contradicts' and e.known_to is null)
+              or exists (select from edge e where e.tenant = $1 and e.src = m.id
+                           and e.kind = 'contradicts' and e.known_to is null)
+            then contradicted_by($1, m.id, m.scope, coalesce(m.confirmed, m.created))
+       end as superseded_by,
        -- Checked only if it matters: a young memory does not count as an orphan.
        m.created > now() - interval '30 days' or coalesce(
          (select true from edge e where e.tenant = $1 and e.src = m.id

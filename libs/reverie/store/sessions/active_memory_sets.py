@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 import asyncpg
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.context.active_set import ActiveMemorySet, DeliveredEntry
+from reverie.domain.context.active_set import ActiveMemorySet, ActiveSetEntry, DeliveredEntry
 from reverie.store.db.database import Database
 
 CACHE_SIZE = 1024
 RETENTION_DAYS = 30
+MAX_RECORD_ATTEMPTS = 5
 
 
 class ActiveMemorySetStore:
@@ -59,6 +61,24 @@ class ActiveMemorySetStore:
         if version:
             self._put_in_cache(principal, session, replace(new, version=version))
         return version is not None
+
+    async def record(
+        self,
+        principal: Principal,
+        session: UUID,
+        entries: Sequence[ActiveSetEntry],
+        compacted: bool = False,
+    ) -> None:
+        """Adds entries that the session was given between two turns.
+
+        `compacted` drops what it was given before. If other writers are faster each time, nothing
+        is recorded, and the entries may be given again.
+        """
+        for _ in range(MAX_RECORD_ATTEMPTS):
+            active_set = await self.get(principal, session)
+            base = active_set.after_compaction() if compacted else active_set
+            if await self.put(principal, session, base.with_entries(entries, begins_turn=False)):
+                return
 
     def _put_in_cache(
         self, principal: Principal, session: UUID, active_set: ActiveMemorySet

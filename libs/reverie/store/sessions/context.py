@@ -121,7 +121,7 @@ class ContextStore:
     ) -> ContextBudgets:
         """Changes some of the budgets of a project; None resets all to the default.
 
-        Raises `Invalid` naming the invalid field.
+        Raises `InvalidInput` naming the field.
         """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             values = await update_setting(connection, project, _SETTING, changes)

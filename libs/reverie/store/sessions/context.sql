@@ -1,6 +1,7 @@
 -- name: context_memories
 -- Pinned memories, those of the kinds $3 that are shown at session start, commands (by a tag of $6)
--- and the $5 that the graph leans on most; $4 of each at most, the newest.
+-- and the $5 that the graph leans on most; $4 of each at most, the newest. What a later one contradicts is left
+-- out, unless it is pinned.
 with leaned as materialized (
   select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory
   where r.tenant = $1 and scope_matches($2, r.scope) and scope_matches($2, t.scope) and t.status = 'active'
@@ -26,6 +27,7 @@ where s.id = any(array(
   (select g.memory from memory_tag g join memory c on c.tenant = $1 and c.id = g.memory
    where g.tenant = $1 and g.tag = any($6::text[]) and c.status = 'active' and scope_matches($2, c.scope)
    order by g.memory desc limit $4)))
+  and (s.pinned or contradicted_by($1, s.id, s.scope, coalesce(s.confirmed, s.created)) is null)
 order by pinned desc, coalesce(valid_from, created) desc, id desc;
 
 -- name: context_stale_memories

@@ -18,7 +18,7 @@ ALL_PROJECTS = "*"
 
 @dataclass(frozen=True)
 class DreamRunRecord:
-    """The record of one dream. `list_pending`: the turns it had to digest; `seconds`: by stage."""
+    """The record of one dream. `waiting`: the turns it had to digest; `seconds`: by stage."""
 
     id: UUID
     scope: str
@@ -45,7 +45,7 @@ class DreamRunRecord:
 
 @dataclass(frozen=True)
 class DigestedSession:
-    """The part of a session that a run digested: ordinals from `first` to `last`."""
+    """The part of a session that a run digested: from `first_ordinal` to `last_ordinal`."""
 
     session: UUID
     turns: int
@@ -73,8 +73,8 @@ class DreamDecisionRecord:
 class PendingScope:
     """The undigested part of a scope, and its job: waiting (none), queued, running or parked.
 
-    `new_turns` were added since a worker last looked; `done` of the `list_pending` ones of `get`
-    are dreamt.
+    `new_turns` were added since a worker last looked. While a `run` is at work, it has digested
+    `digested` of its `waiting` turns.
     """
 
     scope: str
@@ -171,7 +171,7 @@ class DreamLimitStore:
     async def update(
         self, tenant: int, project: str, changes: Mapping[str, float] | None, base: DreamThresholds
     ) -> dict[str, float]:
-        """Updates some settings; None resets all. Raises `Invalid` naming the invalid field."""
+        """Updates some settings; None resets all. Raises `InvalidInput` naming the field."""
         async with self._db.tenant_transaction(tenant) as connection:
             values = await update_setting(connection, project, "dream", changes)
             base.with_changes(values)

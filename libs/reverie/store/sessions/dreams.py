@@ -159,17 +159,17 @@ class DreamStore:
             await self._db.call("dream_start", lease.tenant, lease.scope, lease.epoch, run, worker)
         )
 
-    async def list_sessions(
+    async def take_sessions(
         self,
         lease: DreamLease,
         above: UUID,
         limits: DreamThresholds = DEFAULT_THRESHOLDS,
         limit: int = 100,
     ) -> list[DreamSession]:
-        """Lists sessions of the scope with undigested turns, by id above `above`.
+        """Returns sessions of the scope with undigested turns, by id above `above`.
 
-        Their turns no longer count as new. A session is settled if it ended, was silent for the
-        time in the limits, or was requested.
+        Their turns are marked as seen: they no longer count as new. A session is settled if it
+        ended, was silent for the time in the limits, or was requested.
         """
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows(

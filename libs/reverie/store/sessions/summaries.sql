@@ -1,6 +1,6 @@
 -- name: summary_outdated_lines
 -- Outdated lines of summaries, by their sources. For imported summaries without known sources: the memories
--- that were deleted, replaced or archived after they were written.
+-- that were deleted, replaced, archived or edited after they were written.
 select l.scope, l.content from summary_lines($1, $2, null) l where not l.is_current
 union all
 select s.scope, m.content
@@ -8,7 +8,9 @@ from summary s cross join lateral (
   select k.content from memory k
   where k.tenant = $1 and k.scope = s.scope and k.status in ('superseded', 'archived', 'deleted')
     and k.updated >= s.updated
-  order by k.updated desc limit 200) m
+  union all
+  select v.content from memory_version v join memory k on k.tenant = $1 and k.id = v.memory
+  where v.tenant = $1 and k.scope = s.scope and v.known_to >= s.updated and v.content <> k.content) m
 where s.tenant = $1 and scope_matches($2, s.scope) and not exists (
   select from summary_version v where v.tenant = $1 and v.scope = s.scope and v.version = s.version);
 
@@ -18,6 +20,7 @@ select * from memory_view($1)
 where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and b.scope = $2 and b.status = 'active' and b.kind not in ('file', 'entity')
+    and contradicted_by($1, b.id, b.scope, coalesce(b.confirmed, b.created)) is null
   order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $3))
 order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 
@@ -47,6 +50,7 @@ where id = any(array(
   select d.memory from dream_decision d join memory e on e.tenant = $1 and e.id = d.memory
   where d.tenant = $1 and d.run = $5 and e.scope = $2 and e.status = 'active'
     and e.kind not in ('file', 'entity')))
+  and contradicted_by($1, id, scope, coalesce(confirmed, created)) is null
 order by id;
 
 -- name: summary_list

@@ -86,6 +86,17 @@ class GitChangeStore:
             row["id"], row["project"], row["branch"], body, row["processed"], row["fingerprint"]
         )
 
+    async def load_commit_memories(
+        self, tenant: int, scope: str, keys: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The git data of all memories that were ever written under keys, oldest first."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            rows = await connection.fetch_rows("commit_memories", scope, list(keys))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            found.setdefault(row["key"], []).append(row["git"] or {})
+        return found
+
     async def list_unprocessed(
         self, age_seconds: float, limit: int = 100
     ) -> list[tuple[int, str, UUID]]:

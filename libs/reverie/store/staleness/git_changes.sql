@@ -2,6 +2,11 @@
 -- A stored change; `told` distinguishes its current body from later ones.
 select id, project, branch, body, processed, md5(body::text) as fingerprint from git_event where tenant = $1 and id = $2;
 
+-- name: commit_memories
+-- What was ever written under the keys of commits in a scope, the newest last.
+select key, git from memory
+where tenant = $1 and scope = $2 and key = any($3::text[]) order by id;
+
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.
 select m.*, mark_evidence($1, m.id, $5) as evidence from memory_view($1) m

@@ -57,7 +57,10 @@ class ReviewVerdict:
 
 @dataclass(frozen=True)
 class MemoryReview:
-    """The review of a memory at a version. `told`: its current text, at version `standing`."""
+    """The review of a memory at a version.
+
+    `current_content`: the text of the memory now, at the version `standing`.
+    """
 
     id: UUID
     memory: UUID

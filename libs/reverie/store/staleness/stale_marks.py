@@ -16,6 +16,7 @@ from reverie.contracts.events import (
     dream_subject,
     memory_subject,
 )
+from reverie.contracts.system_metadata import PromotionDetails, parse_promotion
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Forbidden, InvalidInput, NotFound
 from reverie.domain.core.ids import new_id
@@ -37,10 +38,11 @@ class TouchingMemory:
     scope: str
     meta: dict[str, Any]
     git: dict[str, Any] | None
-    promoted: dict[str, Any] | None
+    promoted: PromotionDetails | None
     content: str
     known_at: datetime
     checked: datetime | None
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,10 @@ class LockedProject:
             "anchored_memories", list(nodes), self._project, memory
         )
         return [
-            TouchingMemory(**{name: row[name] for name in TouchingMemory.__annotations__})
+            TouchingMemory(
+                **{name: row[name] for name in TouchingMemory.__annotations__}
+                | {"promoted": parse_promotion(row["promoted"])}
+            )
             for row in found
         ]
 

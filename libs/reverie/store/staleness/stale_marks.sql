@@ -26,7 +26,7 @@ order by a.path, a.node;
 
 -- name: anchored_memories
 -- Memories that touch the anchors $2 (or of them the one $4), with their file data and its time.
-select m.id as memory, e.dst as node, m.scope, m.kind, e.meta, m.git, m.metadata -> 'promoted' as promoted,
+select m.id as memory, e.dst as node, m.scope, m.kind, m.key, e.meta, m.git, m.metadata -> 'promoted' as promoted,
        left(m.content, 4000) as content, coalesce(c.at, m.valid_from, m.created) as known_at, m.checked
 from edge e join memory m on m.tenant = $1 and m.id = e.src
 left join git_commit c on c.tenant = $1 and c.project = $3 and c.sha = m.git ->> 'commit'

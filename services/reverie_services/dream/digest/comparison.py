@@ -7,6 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from reverie.domain.core.memory import NewMemory
+from reverie.domain.extraction.amendments import find_amendment
 from reverie.domain.graph.duplicate_detection import (
     ComparedMemory,
     DuplicateVerdict,
@@ -17,7 +18,8 @@ from reverie_services.dream.dependencies import DigestDependencies
 
 MAX_CANDIDATES = 12
 _MIN_ID = UUID(int=0)
-_VERDICT_NAMES: dict[DuplicateVerdict, Literal["same", "refined", "contradicting"]] = {
+Verdict = Literal["same", "refined", "contradicting"]
+_VERDICT_NAMES: dict[DuplicateVerdict, Verdict] = {
     DuplicateVerdict.DUPLICATE: "same",
     DuplicateVerdict.REFINED: "refined",
     DuplicateVerdict.CONTRADICTING: "contradicting",
@@ -57,6 +59,12 @@ async def _find_match(
         valid_from=item.valid_from,
     )
     existing = await deps.dreams.find_similar(lease, item.words, MAX_CANDIDATES)
+    if record := item.metadata.get("record"):
+        for id, version, other in existing:
+            amendment = find_amendment(record, other.content)
+            if amendment and id not in matched_ids and _is_later(item, other):
+                relation: Verdict = "refined" if amendment.is_whole else "contradicting"
+                return ExistingMatch(id, version, relation, amendment.reason)
     judged = [
         (id, version, compare_memories(other, compared))
         for id, version, other in existing
@@ -69,5 +77,12 @@ async def _find_match(
     for verdict, name in _VERDICT_NAMES.items():
         for id, version, comparison in judged:
             if comparison.verdict is verdict:
-                return ExistingMatch(id, version, name, comparison.reason)
+                # What the new one replaces is superseded, as what it refines.
+                return ExistingMatch(
+                    id, version, "refined" if comparison.replaces else name, comparison.reason
+                )
     return None
+
+
+def _is_later(item: NewMemory, other: ComparedMemory) -> bool:
+    return not (item.valid_from and other.valid_from) or item.valid_from > other.valid_from

@@ -11,8 +11,8 @@ import structlog
 from pydantic import BaseModel, Field
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.candidates import MAX_CONTENT
 from reverie.domain.extraction.content_checks import contains_instructions, is_grounded
+from reverie.domain.extraction.decision_records import MAX_RECORD_CHARS as MAX_CONTENT
 from reverie.domain.extraction.rule_extractor import MAX_TAGS, ExtractedMemory
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import MAX_FILES, collect_work_log, find_last_writes
@@ -21,7 +21,7 @@ from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
-from reverie_services.dream.extraction import Extraction, ExtractionContext, Extractor
+from reverie_services.dream.extractor import Extraction, ExtractionContext, Extractor
 
 log = structlog.get_logger("reverie.dream")
 
@@ -73,7 +73,8 @@ class LlmExtractor:
         if sum(len(turn.content) for turn in part.turns) < MIN_CHARS:
             return await self._rules.extract(part, context)
         tally = UsageTally()
-        redactor = await self._load_redactor(context.lease.tenant)
+        lease = context.lease
+        redactor = (await self._load_redactor(lease.tenant)).within(lease.scope)
         text = await asyncio.to_thread(_render_turns, part.turns, redactor)
         task = get_prompt("distil")
         try:

@@ -26,12 +26,12 @@ from reverie.domain.extraction.topic_segmentation import TopicSegment, build_win
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.turns import TurnText
-from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatch
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
 from reverie_services.dream.digest.leases import LeaseLost
-from reverie_services.dream.extraction import RULES, Extraction, ExtractionContext, drop_uncited
+from reverie_services.dream.extractor import RULES, Extraction, ExtractionContext, drop_uncited
 
 log = structlog.get_logger("reverie.dream")
 
@@ -165,7 +165,7 @@ async def _commit_memories(
     record: DreamRunLog,
 ) -> None:
     """Writes what was found, with what was noted on the way."""
-    headers, flushed_record = inject_headers(), record.flush()
+    headers, flushed_record = trace_headers(), record.flush()
     with timed_stage(record, "write"):
         results = await deps.dreams.commit(
             lease, run, session.id, items, turns, headers, flushed_record, matches
@@ -226,6 +226,7 @@ def _build_memory(
         "branch": session.branch,
         "modified_at": written_at,
     }
+    metadata = {"generated_by": extracted.produced_by, "record": extracted.record}
     return NewMemory(
         id=new_id(),
         scope=scope,
@@ -243,6 +244,6 @@ def _build_memory(
         source="dream",
         turns=extracted.turns,
         git={name: value for name, value in git_fields.items() if value} or None,
-        metadata={"generated_by": extracted.produced_by} if extracted.produced_by else {},
+        metadata={name: value for name, value in metadata.items() if value},
         valid_from=extracted.at,
     )

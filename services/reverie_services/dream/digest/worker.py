@@ -12,7 +12,7 @@ from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.domain.core.errors import ReverieError
 from reverie.store.sessions.dreams import DreamLease
 from reverie_services.dream.dependencies import DigestDependencies
-from reverie_services.dream.digest.scope_digest import PARKED_HEADER, run_dream
+from reverie_services.dream.digest.run_dream import PARKED_HEADER, run_dream
 
 log = structlog.get_logger("reverie.dream")
 
@@ -35,7 +35,7 @@ class DreamWorker:
                 await self._run_leased_dream(lease)
 
     async def run_polling_loop(self) -> None:
-        """Looks for ever. Cancel it to stop."""
+        """Looks for jobs until it is cancelled."""
         while True:
             await asyncio.sleep(self.deps.settings.poll_interval * random.uniform(0.8, 1.2))  # noqa: S311
             try:

@@ -92,7 +92,7 @@ async def _derive_insights(
     inputs: Sequence[ReflectionInput],
 ) -> None:
     task, tally = get_prompt("reflect"), UsageTally()
-    redactor = await deps.load_redactor(progress.scope.tenant)
+    redactor = (await deps.load_redactor(progress.scope.tenant)).within(scope)
     text = await asyncio.to_thread(
         lambda: fence_items(
             [(item.kind, redactor.redact(item.content[:2_000]).text) for item in inputs]

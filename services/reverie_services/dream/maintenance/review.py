@@ -17,7 +17,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.staleness.reviews import ReviewCandidate, ReviewVerdict, StalenessReason
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
@@ -62,7 +62,7 @@ async def review_stale_memories(
                 reviewer = Principal(
                     scope.tenant, scope.tenant_name, "review", KeyRole.ADMIN, patterns, patterns
                 )
-                _, events = await deps.reviews.accept(reviewer, review_id, inject_headers())
+                _, events = await deps.reviews.accept(reviewer, review_id, trace_headers())
                 await deps.publisher.publish(scope.tenant, events)
     return MaintenancePage(len(due), due[-1].id if len(due) == PAGE_SIZE else None)
 

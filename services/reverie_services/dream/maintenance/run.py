@@ -39,7 +39,7 @@ class MaintenanceAttemptsExhausted(Exception):
 
 
 async def run_maintenance_loop(deps: MaintenanceDependencies) -> None:
-    """Tends one due tenant after another for ever. Cancel it to stop."""
+    """Runs the maintenance of one due tenant after another until it is cancelled."""
     pause = min(POLL_PAUSE, deps.settings.maintenance_interval)
     while True:
         try:

@@ -12,7 +12,7 @@ from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
 from reverie.domain.graph.clustering import cluster_topics
 from reverie.domain.graph.pagerank import rank_nodes
 from reverie.domain.graph.promotion import build_convention
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.duplicates import deduplicate
 from reverie.store.memories.maintenance import START_ID, MaintenanceScope
 from reverie_services.dream.dependencies import MaintenanceDependencies
@@ -94,7 +94,7 @@ async def merge_duplicates(
     ids = await deps.maintenance.list_memories(scope, after_id, SMALL_PAGE_SIZE)
     for memory_id in ids:
         outcomes = await deduplicate(
-            deps.duplicates, (scope.tenant, scope.tenant_name), memory_id, inject_headers()
+            deps.duplicates, (scope.tenant, scope.tenant_name), memory_id, trace_headers()
         )
         for outcome in outcomes:
             progress.record_decision(outcome.kind, outcome.outcome.id, outcome.reason)
@@ -130,7 +130,8 @@ async def update_ranks(
     if graph.changes:
         ranks = await asyncio.to_thread(rank_nodes, graph.edges)
         await deps.ranks.put(progress.scope.tenant, ranks, graph.changes)
-        progress.counts["ranked"] = len(ranks.nodes)
+        # The ranks are of the whole tenant: their number is not for a key of some scopes.
+        progress.counts["ranked"] = len(ranks.nodes) if progress.scope.is_whole_tenant else 0
     return MaintenancePage(0, None)
 
 

@@ -31,7 +31,7 @@ from reverie.runtime.http.pagination import (
 )
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.sessions.dream_runs import DreamRunRecord
 from reverie.store.sessions.dreams import REASON_REQUESTED
@@ -111,7 +111,7 @@ class DreamHandlers:
             )
         principal.check_write(scope)
         status, ticket = await deps.dreams.request(
-            principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, inject_headers()
+            principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, trace_headers()
         )
         deps.publisher.publish_after_reply(call, principal.tenant, [ticket])
         return DreamRequestStatus(scope=scope, status=status)
@@ -178,7 +178,9 @@ def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
         principal = call.principal
         if not principal.writable_patterns:
             raise Forbidden("run maintenance", principal.default_scope())
-        record_scope = "*" if "*" in principal.writable_patterns else principal.default_scope()
+        # Its readers must be able to read all that the run names.
+        patterns = principal.writable_patterns
+        record_scope = patterns[0] if len(patterns) == 1 else "*"
         query = call.query
         scope = MaintenanceScope(
             principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from reverie.store.memories.enrichment import (
     Vector,
 )
 from reverie_services.ingest.dependencies import DerivationDependencies, EnrichmentDependencies
+from reverie_services.ingest.enrich.derivation_limit import derive_in_thread
 from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfound_causes
 
 MAX_ANCHORS = 50
@@ -116,7 +118,7 @@ async def chunk_memories(
         embedder = await deps.model_manager.get_embedder(model.name, model.probe)
     except Unavailable:
         return None
-    split = [_split_content(deps, memory.content) for memory in memories]
+    split = [await asyncio.to_thread(_split_content, deps, memory.content) for memory in memories]
     hashes = list(dict.fromkeys(digest for _, texts in split for digest in texts))
     embeddings = (
         {}
@@ -219,7 +221,7 @@ async def _write_group(
     cause_candidates = await _load_cause_candidates(deps, tenant_id, memories, touches)
     derived = []
     for item, memory, nodes, others in zip(group, memories, touches, cause_candidates, strict=True):
-        causes = infer_causes(_build_cause_candidate(memory), others)
+        causes = await _infer_causes(memory, others)
         llm_causes = await _find_llm_causes(deps, tenant_id, memory, others, causes)
         all_causes = [*causes, *(llm_causes or [])]
         derived.append(
@@ -240,7 +242,14 @@ async def find_touched_nodes(
 ) -> list[dict[UUID, dict[str, Any]]]:
     """Finds or creates the nodes that each memory mentions; returns them with the edge metadata."""
     mentions = [
-        MemoryMentions(memory, (), ()) if memory.carried else _extract_mentions(memory)
+        MemoryMentions(memory, (), ())
+        if memory.carried
+        else await derive_in_thread(
+            memory,
+            "mentions",
+            partial(_extract_mentions, memory),
+            MemoryMentions(memory, (), ()),
+        )
         for memory in memories
     ]
     nodes_by_memory = await deps.enrichment.ensure_nodes(tenant, mentions)
@@ -278,9 +287,16 @@ async def infer_rule_causes(
     """Infers causes and effects of each memory from the texts, by rules."""
     candidates = await _load_cause_candidates(deps, tenant, memories, touches)
     return [
-        infer_causes(_build_cause_candidate(memory), others)
+        await _infer_causes(memory, others)
         for memory, others in zip(memories, candidates, strict=True)
     ]
+
+
+async def _infer_causes(
+    memory: EnrichableMemory, others: Sequence[CauseCandidate]
+) -> list[CausalLink]:
+    work = partial(infer_causes, _build_cause_candidate(memory), others)
+    return await derive_in_thread(memory, "causes", work, [])
 
 
 async def _load_cause_candidates(

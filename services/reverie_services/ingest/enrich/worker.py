@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.contracts.events import MemoryEvent
-from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.memories.duplicates import deduplicate_all
 from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich.enrichment import (
@@ -43,7 +43,7 @@ async def enrich_memory(
             chunks = await batches.embedding.submit(
                 tenant[0], partial(embed_chunks, deps), loaded.chunked
             )
-            ready = PreparedEnrichment(loaded, chunks, inject_headers())
+            ready = PreparedEnrichment(loaded, chunks, trace_headers())
             written = await batches.writing.submit(
                 tenant[0], partial(write_and_deduplicate, deps, tenant), ready
             )

@@ -18,13 +18,13 @@ from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_endpoint import LanguageModelError
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.dependencies import CorrectionDependencies
 from reverie_services.ingest.write.corrections import (
     CORRECTABLE_KINDS,
-    CorrectionChange,
+    MemoryCorrection,
     build_corrected_memory,
     build_search_words,
     find_changes_by_model,
@@ -67,7 +67,7 @@ class CorrectionHandlers:
         session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
         session = await deps.sessions.get(principal, session_id)
         principal.check_write(session.scope)
-        texts = _extract_user_texts(call.body, call.redactor)
+        texts = _extract_user_texts(call.body, call.redactor.within(session.scope))
         if not may_correct_memories(texts, deps.language_model):
             return CorrectSessionResponse(session=session.id, skipped="nothing")
         digest = hashlib.sha256("\n".join(texts).encode()).digest()
@@ -84,7 +84,7 @@ class CorrectionHandlers:
 
     async def _find_changes(
         self, call: Call[Any, Any], session: SessionRecord, texts: Sequence[str]
-    ) -> tuple[list[CorrectionChange], list[str]]:
+    ) -> tuple[list[MemoryCorrection], list[str]]:
         """Finds the changes to apply; uses rules if no model answers, and returns why."""
         principal, model = call.principal, self._deps.language_model
         scopes = default_read_scopes(session.scope, session.agent, session.user_name)
@@ -104,10 +104,10 @@ class CorrectionHandlers:
         return merge_changes(model_changes, find_changes_by_rules(texts, memories)), []
 
     async def _apply_change(
-        self, call: Call[Any, Any], session: SessionRecord, change: CorrectionChange, position: str
+        self, call: Call[Any, Any], session: SessionRecord, change: MemoryCorrection, position: str
     ) -> CorrectedMemory | None:
         """Writes one change; None if the memory changed concurrently or the write is refused."""
-        principal, deps, headers = call.principal, self._deps, inject_headers()
+        principal, deps, headers = call.principal, self._deps, trace_headers()
         new_memory = build_corrected_memory(change, principal, call.redactor, session)
         reason = f"corrected in a session: {new_memory.metadata['quote']}"
         if change.old is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from reverie.contracts.dreams import RestoreMemoryResponse
@@ -14,15 +14,18 @@ from reverie.contracts.edits import (
     MemoryChangeResponse,
     RollbackRequest,
 )
-from reverie.domain.core.errors import InvalidInput
+from reverie.contracts.system_metadata import replace_own_metadata
+from reverie.domain.core.errors import InvalidInput, PreconditionFailed
 from reverie.domain.core.kinds import KIND_POLICIES, parse_kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.extraction.content_checks import suggest_improvements
 from reverie.domain.redaction.redactor import Redactor
+from reverie.domain.text.index_terms import memory_index_text
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import Route
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
+from reverie.store.db.idempotency import build_busy_error
 from reverie.store.memories.edits import MemoryChange, build_content_fields
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.write.preparation import (
@@ -32,8 +35,9 @@ from reverie_services.ingest.write.preparation import (
     parse_writable_kind,
 )
 
-_VERSION_TAG = re.compile(r'(?:W/)?"(\d{1,9})"')
+_VERSION_TAG = re.compile(r'(?:W/)?"(\d{1,9})(?:-[0-9a-f]+)?"')
 _FORGOTTEN_FIELDS = {"status": MemoryStatus.DELETED.value}
+_ATTEMPTS = 8
 _RESTORED_FIELDS = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
 
 
@@ -142,19 +146,26 @@ class EditHandlers:
             )
         reason = call.redactor.redact(body.reason or body.verdict).text
         if body.verdict == "approve":
-            return await self._apply_change(call, {"confidence": 1.0}, reason, "approved")
+            fields = {"confidence": 1.0}
+            return await self._apply_change(call, fields, reason, "approved", confirms=True)
         return await self._apply_change(call, _FORGOTTEN_FIELDS, reason, "forgotten")
 
     async def roll_back_memory(self, call: Call[RollbackRequest, None]) -> Reply:
         """`POST /v1/memories/{id}/rollback`."""
-        principal, body = call.principal, call.body
-        memory = await self._load_memory(call)
-        if body.version == memory.version:
-            return await self._apply_change(call, {}, "stays as it is", "edited")
-        content, state = await self._deps.edits.version(principal, memory.id, body.version)
-        fields = _build_restored_columns(memory, content, state)
-        reason = call.redactor.redact(body.reason or f"rolled back to version {body.version}").text
-        return await self._apply_change(call, fields, reason, "edited")
+        body = call.body
+
+        async def roll_back(memory: Memory, expected_version: int) -> Reply:
+            redactor = call.redactor.within(memory.scope)
+            reason = redactor.redact(body.reason or f"rolled back to version {body.version}").text
+            fields: dict[str, Any] = {}
+            if body.version != memory.version:
+                content, state = await self._deps.edits.version(
+                    call.principal, memory.id, body.version
+                )
+                fields = _build_restored_columns(memory, content, state)
+            return await self._apply_change(call, fields, reason, "edited", expected_version)
+
+        return await self._change_as_read(call, roll_back)
 
     async def restore_memory(self, call: Call[None, None]) -> Reply:
         """`POST /v1/memories/{id}/restore`."""
@@ -170,27 +181,51 @@ class EditHandlers:
         principal, deps = call.principal, self._deps
         memory_id = await deps.memories.resolve(principal, call.path["id"])
         version, cleared, events = await deps.stale_marks.confirm(
-            principal, memory_id, inject_headers()
+            principal, memory_id, trace_headers()
         )
         deps.publisher.publish_after_reply(call, principal.tenant, events)
         return ConfirmMemoryResponse(id=memory_id, version=version, cleared=cleared)
 
-    async def _load_memory(self, call: Call[Any, None]) -> Memory:
-        memories = self._deps.memories
-        memory_id = await memories.resolve(call.principal, call.path["id"])
-        return await memories.get(call.principal, memory_id)
+    async def _change_as_read(
+        self, call: Call[Any, None], change: Callable[[Memory, int], Awaitable[Reply]]
+    ) -> Reply:
+        """Makes a change that follows from the memory as it was read: it is read again where
+        somebody changed it in between, so that nothing read before is written back.
+
+        Raises `PreconditionFailed` where the caller named the version, `Unavailable` where others
+        changed it at every attempt.
+        """
+        deps, principal = self._deps, call.principal
+        expected_version = _parse_if_match(call.headers)
+        for _ in range(_ATTEMPTS):
+            memory_id = await deps.memories.resolve(principal, call.path["id"])
+            memory = await deps.memories.get(principal, memory_id)
+            try:
+                return await change(memory, expected_version or memory.version)
+            except PreconditionFailed:
+                if expected_version is not None:
+                    raise
+        raise build_busy_error("the memory")
 
     async def _apply_edit(self, call: Call[Any, None], body: EditMemoryRequest) -> Reply:
-        memory = await self._load_memory(call)
-        redacted, redactions = self._redact_edit(body, call.redactor)
-        fields = _build_changed_columns(redacted, memory)
-        check_validity(
-            redacted.valid_from or memory.valid_from, redacted.valid_to or memory.valid_to
-        )
-        reason = redacted.reason or "edited"
-        kind = parse_kind(redacted.kind) if redacted.kind else memory.kind
-        hints = suggest_improvements(redacted.content, kind) if redacted.content else ()
-        return await self._apply_change(call, fields, reason, "edited", redactions, hints)
+
+        async def edit(memory: Memory, expected_version: int) -> Reply:
+            redacted, redactions = self._redact_edit(body, call.redactor.within(memory.scope))
+            reason = redacted.reason or "edited"
+            fields = _build_changed_columns(redacted, memory)
+            validity = (
+                getattr(redacted if name in redacted.model_fields_set else memory, name)
+                for name in ("valid_from", "valid_to")
+            )
+            check_validity(*validity)
+            kind = parse_kind(redacted.kind) if redacted.kind else memory.kind
+            hints = suggest_improvements(redacted.content, kind) if redacted.content else ()
+            is_new_text = redacted.content not in {None, memory.content}
+            return await self._apply_change(
+                call, fields, reason, "edited", expected_version, redactions, hints, is_new_text
+            )
+
+        return await self._change_as_read(call, edit)
 
     def _redact_edit(
         self, body: EditMemoryRequest, redactor: Redactor
@@ -219,22 +254,21 @@ class EditHandlers:
         fields: Mapping[str, Any],
         reason: str,
         event: str,
+        expected_version: int | None = None,
         redactions: int = 0,
         hints: tuple[str, ...] = (),
+        confirms: bool = False,
     ) -> Reply:
         principal, deps = call.principal, self._deps
         memory_id = await deps.memories.resolve(principal, call.path["id"])
-        change = MemoryChange(fields, reason, event, _parse_if_match(call.headers))
-        changed = await deps.edits.change(principal, memory_id, change, inject_headers())
-        events = changed.events
-        if event == "approved" or "content" in fields:
-            _, _, cleared = await deps.stale_marks.confirm(principal, memory_id, inject_headers())
-            events = [*events, *cleared]
-        deps.publisher.publish_after_reply(call, principal.tenant, events)
+        expected_version = expected_version or _parse_if_match(call.headers)
+        change = MemoryChange(fields, reason, event, expected_version, confirms)
+        changed = await deps.edits.change(principal, memory_id, change, trace_headers())
+        deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
         body = MemoryChangeResponse(
             id=memory_id,
             version=changed.version,
-            changed=bool(changed.events),
+            changed=changed.changed,
             redactions=redactions,
             hints=list(hints),
         )
@@ -242,7 +276,7 @@ class EditHandlers:
 
 
 def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str, Any]:
-    """The columns that an edit changes; its words follow content and tags."""
+    """The columns that an edit names; the words of the memory follow content and tags."""
     given_fields = body.model_fields_set - {"reason", "kind", "content"}
     fields: dict[str, Any] = {
         name: value
@@ -251,6 +285,8 @@ def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str,
     }
     if fields.get("summary") == "":
         fields["summary"] = None
+    if body.metadata is not None:
+        fields["metadata"] = replace_own_metadata(memory.metadata, body.metadata)
     if body.tags is not None:
         fields["tags"] = list(dict.fromkeys(body.tags))
     if body.kind is not None:
@@ -258,7 +294,14 @@ def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str,
         fields |= {"kind": kind.value, "tier": KIND_POLICIES[kind].tier.value}
     if body.content is not None or body.tags is not None:
         tags = fields.get("tags", memory.tags)
-        fields |= build_content_fields(body.content or memory.content, memory.key, tags)
+        content = memory.content if body.content is None else body.content
+        fields["index_text"] = memory_index_text(memory.key, content, tags)
+    if body.content is not None:
+        fields |= build_content_fields(body.content, memory.key, tags)
+        # The parts of a decision record describe the text that they were taken from.
+        metadata = fields.get("metadata", memory.metadata)
+        if "record" in metadata:
+            fields["metadata"] = {name: v for name, v in metadata.items() if name != "record"}
     return fields
 
 

@@ -25,7 +25,12 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.streaming import StreamingReply, iterate_with_ticks
 from reverie.runtime.http.validation import QueryParams
-from reverie.store.platform.event_visibility import MAX_CURSOR_LENGTH, CursorCipher, VisibleMemory
+from reverie.store.platform.event_visibility import (
+    MAX_CURSOR_LENGTH,
+    CursorCipher,
+    VisibleMemory,
+    has_token_expired,
+)
 from reverie_services.ingest.dependencies import EventDependencies
 
 HEARTBEAT_SECONDS = 15.0
@@ -187,6 +192,8 @@ class EventHandlers:
                 aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS / 3)) as ticks,
             ):
                 async for message in ticks:
+                    if has_token_expired(principal):
+                        return
                     if message:
                         position = message.seq
                         event = await self._describe_event(principal, event_filter, message)

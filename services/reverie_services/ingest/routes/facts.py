@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from reverie.contracts.base import Name
 from reverie.contracts.memories import RememberRequest, build_memory_body
+from reverie.contracts.system_metadata import parse_fact
 from reverie.contracts.typed_memories import (
     AddFactRequest,
     AddFactResponse,
@@ -24,8 +25,9 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
+from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.dependencies import FactDependencies
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory
 
@@ -70,12 +72,10 @@ class FactHandlers:
     async def add_fact(self, call: Call[AddFactRequest, None]) -> AddFactResponse:
         """`POST /v1/facts`."""
         principal, deps, body = call.principal, self._deps, call.body
-        session_agent = (
-            (await deps.sessions.get(principal, body.session)).agent if body.session else None
-        )
+        session = await deps.sessions.get(principal, body.session) if body.session else None
         tag, secret_count = _build_fact(body, call.redactor, datetime.now(UTC).date())
-        prepared = self._prepare_fact(call, tag, session_agent)
-        written = await deps.facts.learn(principal, prepared.memory, headers := inject_headers())
+        prepared = self._prepare_fact(call, tag, session)
+        written = await deps.facts.learn(principal, prepared.memory, headers := trace_headers())
         deps.publisher.publish_after_reply(
             call, principal.tenant, build_events(principal, written, headers)
         )
@@ -89,7 +89,7 @@ class FactHandlers:
         )
 
     def _prepare_fact(
-        self, call: Call[AddFactRequest, None], tag: LearnedFact, session_agent: str | None
+        self, call: Call[AddFactRequest, None], tag: LearnedFact, session: SessionRecord | None
     ) -> PreparedMemory:
         body = call.body
         memory = RememberRequest(
@@ -104,7 +104,12 @@ class FactHandlers:
             metadata={"fact": tag.metadata},
         )
         return prepare_memory(
-            memory, call.principal, call.redactor, self._deps.settings, session_agent
+            memory,
+            call.principal,
+            call.redactor,
+            self._deps.settings,
+            session,
+            by_system=True,
         )
 
     async def list_facts(self, call: Call[None, FactQuery]) -> FactPage:
@@ -120,10 +125,10 @@ class FactHandlers:
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
         bodies = [
             FactBody(
-                **build_memory_body(item, self._deps.settings.half_lives).model_dump(),
-                fact=FactDetails.model_validate(item.metadata["fact"]),
+                **build_memory_body(item, self._deps.settings.half_lives).model_dump(), fact=fact
             )
             for item in items
+            if (fact := parse_fact(item.metadata.get("fact")))
         ]
         return FactPage(items=bodies, next=next_cursor)
 

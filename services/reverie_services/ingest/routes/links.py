@@ -6,7 +6,7 @@ from reverie.contracts.graph import CreateLinkRequest, CreateLinkResponse, Delet
 from reverie.domain.core.kinds import parse_edge_kind
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.links import LinkRequest
 from reverie_services.ingest.dependencies import LinkDependencies
 
@@ -47,14 +47,14 @@ class LinkHandlers:
         link = LinkRequest(
             body.source, body.target, parse_edge_kind(body.type), body.weight, redacted.value
         )
-        edge_id, event = await self._deps.links.put(call.principal, link, inject_headers())
-        if event:
-            self._deps.publisher.publish_after_reply(call, call.principal.tenant, [event])
-        return CreateLinkResponse(id=edge_id, created=event is not None, redactions=redacted.count)
+        stored = await self._deps.links.put(call.principal, link, trace_headers())
+        if stored.event:
+            self._deps.publisher.publish_after_reply(call, call.principal.tenant, [stored.event])
+        return CreateLinkResponse(id=stored.id, created=stored.created, redactions=redacted.count)
 
     async def delete_link(self, call: Call[None, None]) -> DeleteLinkResponse:
         """`DELETE /v1/links/{id}`."""
         edge_id = await self._deps.short_ids.resolve(call.principal, "link", call.path["id"])
-        event = await self._deps.links.close(call.principal, edge_id, inject_headers())
+        event = await self._deps.links.close(call.principal, edge_id, trace_headers())
         self._deps.publisher.publish_after_reply(call, call.principal.tenant, [event])
         return DeleteLinkResponse(id=edge_id)

@@ -6,7 +6,7 @@ from reverie.contracts.git import ReviewBody, ReviewDecisionResponse, ReviewPage
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie_services.ingest.dependencies import ReviewDependencies
 
 
@@ -31,7 +31,7 @@ def build_review_routes(deps: ReviewDependencies) -> list[Route]:
     async def accept(call: Call[None, None]) -> ReviewDecisionResponse:
         principal = call.principal
         review_id = await deps.short_ids.resolve(principal, "review", call.path["id"])
-        memory_id, events = await deps.reviews.accept(principal, review_id, inject_headers())
+        memory_id, events = await deps.reviews.accept(principal, review_id, trace_headers())
         deps.publisher.publish_after_reply(call, principal.tenant, events)
         return ReviewDecisionResponse(id=review_id, memory=memory_id, state="accepted")
 

@@ -17,8 +17,8 @@ from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
-from reverie.runtime.observability.tracing import inject_headers
-from reverie.store.memories.tasks import TaskMove
+from reverie.runtime.observability.tracing import trace_headers
+from reverie.store.memories.tasks import TaskChange
 from reverie_services.ingest.dependencies import TaskDependencies
 
 
@@ -98,27 +98,27 @@ class TaskHandlers:
     async def update_task(self, call: Call[MoveTaskRequest, None]) -> TaskChangeResponse:
         """`PATCH /v1/tasks/{id}`."""
         agent = _resolve_agent(call, call.body.agent)
-        return await self._apply_move(call, TaskMove(agent, state=call.body.state))
+        return await self._apply_change(call, TaskChange(agent, state=call.body.state))
 
     async def claim_task(self, call: Call[ClaimTaskRequest, None]) -> TaskChangeResponse:
         """`POST /v1/tasks/{id}/claim`."""
         agent = _resolve_agent(call, call.body.agent)
-        return await self._apply_move(call, TaskMove(agent, claim_seconds=call.body.seconds))
+        return await self._apply_change(call, TaskChange(agent, claim_seconds=call.body.seconds))
 
     async def release_task(self, call: Call[ReleaseTaskRequest, None]) -> TaskChangeResponse:
         """`POST /v1/tasks/{id}/release`."""
-        return await self._apply_move(call, TaskMove(_resolve_agent(call, call.body.agent)))
+        return await self._apply_change(call, TaskChange(_resolve_agent(call, call.body.agent)))
 
-    async def _apply_move(self, call: Call[Any, None], move: TaskMove) -> TaskChangeResponse:
+    async def _apply_change(self, call: Call[Any, None], change: TaskChange) -> TaskChangeResponse:
         principal, deps = call.principal, self._deps
         memory_id = await deps.memories.resolve(principal, call.path["id"])
-        moved = await deps.tasks.move(principal, memory_id, move, inject_headers())
-        deps.publisher.publish_after_reply(call, principal.tenant, moved.events)
+        changed = await deps.tasks.apply_change(principal, memory_id, change, trace_headers())
+        deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
         status = await deps.tasks.get_status(principal, memory_id)
         if status is None:
             raise NotFound("task", str(memory_id))
         task = TaskStateBody.model_validate(status, from_attributes=True)
-        return TaskChangeResponse(id=memory_id, version=moved.version, task=task)
+        return TaskChangeResponse(id=memory_id, version=changed.version, task=task)
 
 
 def _resolve_agent(call: Call[Any, None], requested: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -25,7 +25,7 @@ from reverie.domain.access.scopes import parse_display_names, parse_scope
 from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.domain.core.memory import USE_VAULT_HINT
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
-from reverie.domain.redaction.vault_secrets import MIN_SECRET_LENGTH, is_too_short_to_redact
+from reverie.domain.redaction.vault_secrets import MIN_SECRET_LENGTH, count_unredactable
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import (
     CursorPosition,
@@ -51,9 +51,11 @@ _BACKFILL_HINT = (
     "texts stored earlier are searched for it and redacted;"
     " GET /v1/vault/redaction-status shows the progress"
 )
-_TOO_SHORT_HINT = (
-    f"sealed, but too short to be taken out of texts: that needs {MIN_SECRET_LENGTH} characters"
+_WEAK_HINT = (
+    "sealed, but not redacted in texts: it is too weak. A value is redacted that has at least"
+    f" {MIN_SECRET_LENGTH} characters and is more than words, names, dates and short numbers"
 )
+_RESTORED_HINT = "its values are being put back in the texts that they were redacted from"
 _UNENCRYPTED_MESSAGE = "holds a credential: send secret: true, and it is sealed"
 
 
@@ -61,6 +63,12 @@ class VaultQuery(QueryParams):
     """The scope; unset: the key's project, else global."""
 
     scope: NonBlankStr | None = None
+
+
+class VaultDeleteQuery(VaultQuery):
+    """`restore`: put the values of the entry back in the texts that they were redacted from."""
+
+    restore: bool = False
 
 
 class VaultCursor(CursorPosition):
@@ -128,7 +136,7 @@ def build_vault_routes(deps: VaultDependencies) -> list[Route]:
             "DELETE",
             path,
             handlers.delete_value,
-            query=VaultQuery,
+            query=VaultDeleteQuery,
             response=VaultWriteResponse,
             summary="Delete an entry of the vault",
         ),
@@ -154,11 +162,7 @@ class VaultHandlers:
         version = await self._deps.vault.put(
             principal, scope, key, body.value, secret, body.version
         )
-        hints = (
-            [_TOO_SHORT_HINT if is_too_short_to_redact(body.value) else _BACKFILL_HINT]
-            if secret
-            else []
-        )
+        hints = _describe_redaction(body.value) if secret else []
         return VaultWriteResponse(scope=scope, key=key, secret=secret, version=version, hints=hints)
 
     async def _check_secret(
@@ -174,7 +178,7 @@ class VaultHandlers:
             secret = existing is not None and existing.secret
         if secret and not self._deps.vault.can_encrypt:
             raise InvalidInput("secret", _NO_MASTER_KEY_MESSAGE)
-        if not secret and call.redactor.redact_value({key: body.value}).count:
+        if not secret and call.redactor.within(scope).redact_value({key: body.value}).count:
             raise InvalidInput("value", _UNENCRYPTED_MESSAGE)
         if body.value is None:
             raise InvalidInput("value", "is null: DELETE removes an entry")
@@ -201,15 +205,19 @@ class VaultHandlers:
         )
         return VaultPage(items=[_build_item_body(item) for item in items], next=next_cursor)
 
-    async def delete_value(self, call: Call[None, VaultQuery]) -> VaultWriteResponse:
+    async def delete_value(self, call: Call[None, VaultDeleteQuery]) -> VaultWriteResponse:
         """`DELETE /v1/vault/{key}`."""
-        principal, key = call.principal, call.path["key"]
+        principal, key, restore = call.principal, call.path["key"], call.query.restore
         scope = _resolve_scope(principal, call.query.scope)
         if not principal.may_read(scope) and not principal.may_write(scope):
             raise NotFound("vault entry", key)
         principal.check_write(scope)
-        version = await self._deps.vault.delete(principal, scope, key)
-        return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True)
+        if restore:
+            # The values become readable wherever they were redacted.
+            principal.check_admin("*")
+        version = await self._deps.vault.delete(principal, scope, key, restore)
+        hints = [_RESTORED_HINT] if restore else []
+        return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True, hints=hints)
 
     async def list_advice(self, call: Call[None, PageQuery]) -> VaultSuggestionPage:
         """`GET /v1/vault/suggestions`."""
@@ -240,8 +248,9 @@ class VaultHandlers:
             requested_at=run.requested_at,
             finished_at=run.finished,
             passes=run.passes,
-            examined=run.examined,
-            redacted=run.redacted,
+            # Of scopes that the key may not read, counts would tell whether a guess is right.
+            examined=run.examined if call.principal.may_read("*") else None,
+            redacted=run.redacted if call.principal.may_read("*") else None,
         )
 
 
@@ -257,6 +266,15 @@ async def _list_frequent_keys(
         return [], None
     last = keys[-1]
     return keys, VaultAdviceCursor(versions=last.versions, scope=last.scope, key=last.key or "")
+
+
+def _describe_redaction(value: Any) -> list[str]:
+    weak, total = count_unredactable(value)
+    if weak == total:
+        return [_WEAK_HINT]
+    if weak:
+        return [_BACKFILL_HINT, f"{weak} of its {total} texts are {_WEAK_HINT}"]
+    return [_BACKFILL_HINT]
 
 
 def _check_key(text: str, redactor: Redactor) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,6 +39,7 @@ from reverie.domain.access.scopes import (
     scope_matches,
     slugify,
 )
+from reverie.domain.context.active_set_entries import build_printed_entries
 from reverie.domain.context.context_block import render_context_block
 from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.core.errors import NotFound, ReverieError, prefix_field
@@ -49,8 +51,9 @@ from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import parse_value
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
+from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.dependencies import WriteDependencies
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory, prepare_turn
@@ -125,10 +128,7 @@ class WriteHandlers:
         """`POST /v1/remember`."""
         principal, session_id = call.principal, call.body.session
         session = await self._deps.sessions.get(principal, session_id) if session_id else None
-        session_agent = session.agent if session else None
-        prepared = prepare_memory(
-            call.body, principal, call.redactor, self._deps.settings, session_agent
-        )
+        prepared = prepare_memory(call.body, principal, call.redactor, self._deps.settings, session)
         [result], vault_hints = await self._store(call, [prepared])
         if isinstance(result, ReverieError):
             raise result
@@ -139,12 +139,12 @@ class WriteHandlers:
         principal = call.principal
         parsed = [_parse_item(f"items.{n}", item) for n, item in enumerate(call.body.items)]
         bodies = [body for body in parsed if isinstance(body, RememberRequest)]
-        session_agents = await self._load_session_agents(principal, bodies)
+        sessions = await self._load_sessions(principal, bodies)
         prepared = [
             body
             if isinstance(body, ReverieError)
             else _prepare_item(
-                body, call, self._deps.settings, session_agents.get(body.session), f"items.{n}"
+                body, call, self._deps.settings, sessions.get(body.session), f"items.{n}"
             )
             for n, body in enumerate(parsed)
         ]
@@ -163,7 +163,7 @@ class WriteHandlers:
         """Stores the memories; returns their outcomes, and advice to use the vault for frequent
         keys.
         """
-        principal, headers = call.principal, inject_headers()
+        principal, headers = call.principal, trace_headers()
         results = await self._deps.memories.remember(
             principal,
             [item.memory for item in prepared],
@@ -189,18 +189,18 @@ class WriteHandlers:
             for key in frequent_keys
         }
 
-    async def _load_session_agents(
+    async def _load_sessions(
         self, principal: Principal, bodies: Sequence[RememberRequest]
-    ) -> dict[UUID | None, str | ReverieError]:
-        """The agent of each session named, or why the key may not name it."""
+    ) -> dict[UUID | None, SessionRecord | ReverieError]:
+        """Each session named, or why the key may not name it."""
         session_ids = dict.fromkeys(body.session for body in bodies if body.session)
-        agents: dict[UUID | None, str | ReverieError] = {}
+        sessions: dict[UUID | None, SessionRecord | ReverieError] = {}
         for session_id in session_ids:
             try:
-                agents[session_id] = (await self._deps.sessions.get(principal, session_id)).agent
+                sessions[session_id] = await self._deps.sessions.get(principal, session_id)
             except NotFound as error:
-                agents[session_id] = error
-        return agents
+                sessions[session_id] = error
+        return sessions
 
     async def start_session(self, call: Call[StartSessionRequest, None]) -> StartSessionResponse:
         """`POST /v1/sessions/start`."""
@@ -225,6 +225,12 @@ class WriteHandlers:
             **display_names_at(agent_levels(written_agent)),
             **user_names,
         }
+        if not body.include_context:
+            await self._deps.scope_names.save(principal, names)
+            session, session_scope = await self._deps.sessions.start(
+                principal, new_id(), scope, fields, body.at
+            )
+            return StartSessionResponse(session=session, scope=session_scope, context="")
         load_briefing = partial(
             self._load_briefing, replace(principal, agent=agent), fields["user"]
         )
@@ -242,6 +248,13 @@ class WriteHandlers:
             briefing_task.cancel()
         budgets = briefing.budgets.without_files()
         block = render_context_block(briefing, budgets, self._deps.model_manager.counter.count)
+        if body.context_shown:
+            printed = build_printed_entries((entry.memory, entry.text) for entry in block.entries)
+            # Without this record, the next turns give some memories a second time: no failure.
+            with suppress(ReverieError):
+                await self._deps.active_memory_sets.record(
+                    principal, session, printed, body.compacted
+                )
         return StartSessionResponse(session=session, scope=session_scope, context=block.markdown)
 
     async def _load_briefing(
@@ -259,7 +272,8 @@ class WriteHandlers:
         session_id = await self._deps.short_ids.resolve(principal, "session", call.path["id"])
         session = await self._deps.sessions.get(principal, session_id)
         principal.check_write(session.scope)
-        summary = call.redactor.redact(strip_fenced(call.body.summary or "").strip()).text or None
+        redactor = call.redactor.within(session.scope)
+        summary = redactor.redact(strip_fenced(call.body.summary or "").strip()).text or None
         scope, pending = await self._deps.sessions.end(principal, session.id, summary, call.body.at)
         if not pending:
             return EndSessionResponse(session=session.id, dream=None)
@@ -272,8 +286,9 @@ class WriteHandlers:
         principal, settings = call.principal, self._deps.settings
         session = await self._deps.sessions.get(principal, call.body.session)
         principal.check_write(session.scope)
+        redactor = call.redactor.within(session.scope)
         prepared = [
-            prepare_turn(n, turn, call.redactor, settings, call.idempotency_key)
+            prepare_turn(n, turn, redactor, settings, call.idempotency_key)
             for n, turn in enumerate(call.body.turns)
         ]
         appended = await self._deps.sessions.append(
@@ -292,7 +307,7 @@ class WriteHandlers:
     ) -> DreamRequestStatus:
         principal = call.principal
         status, ticket = await self._deps.dreams.request(
-            principal.tenant, principal.tenant_name, scope, reason, inject_headers()
+            principal.tenant, principal.tenant_name, scope, reason, trace_headers()
         )
         self._deps.publisher.publish_after_reply(call, principal.tenant, [ticket])
         return DreamRequestStatus(scope=scope, status=status)
@@ -326,14 +341,14 @@ def _prepare_item(
     body: RememberRequest,
     call: Call[Any, Any],
     settings: IngestSettings,
-    session_agent: str | ReverieError | None,
+    session: SessionRecord | ReverieError | None,
     field_path: str,
 ) -> PreparedMemory | ReverieError:
     """Returns the memory to be written, or its problem, named below `field_path`."""
-    if isinstance(session_agent, ReverieError):
-        return session_agent
+    if isinstance(session, ReverieError):
+        return session
     try:
-        return prepare_memory(body, call.principal, call.redactor, settings, session_agent)
+        return prepare_memory(body, call.principal, call.redactor, settings, session)
     except ReverieError as error:
         return prefix_field(field_path, error)
 

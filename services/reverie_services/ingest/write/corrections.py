@@ -43,7 +43,7 @@ MIN_CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True)
-class CorrectionChange:
+class MemoryCorrection:
     """A memory that replaces `old` or is new, the user's statement, and the rule or model that
     found it.
     """
@@ -86,23 +86,23 @@ def build_search_words(texts: Sequence[str], model: LanguageModel | None) -> str
 
 def find_changes_by_rules(
     texts: Sequence[str], memories: Sequence[Memory]
-) -> list[CorrectionChange]:
+) -> list[MemoryCorrection]:
     """Finds changes by rules.
 
     A correction that matches no memory becomes a new preference only if it is meant to last.
     """
-    changes: list[CorrectionChange] = []
+    changes: list[MemoryCorrection] = []
     for correction in [item for text in texts for item in find_corrections(text)]:
         matches = [memory for memory in memories if correction_applies(correction, memory.content)]
         if 0 < len(matches) <= MAX_CORRECTED:
             changes += [
-                CorrectionChange(
+                MemoryCorrection(
                     memory, apply_correction(correction, memory.content), correction.sentence
                 )
                 for memory in matches
             ]
         elif not matches and correction.is_lasting:
-            changes.append(CorrectionChange(None, correction.sentence, correction.sentence))
+            changes.append(MemoryCorrection(None, correction.sentence, correction.sentence))
     return _dedupe_changes(changes)
 
 
@@ -112,7 +112,7 @@ async def find_changes_by_model(
     redactor: Redactor,
     texts: Sequence[str],
     memories: Sequence[Memory],
-) -> list[CorrectionChange]:
+) -> list[MemoryCorrection]:
     """Finds changes with the model and checks them against the text.
 
     Raises `LanguageModelError`.
@@ -135,7 +135,7 @@ async def find_changes_by_model(
 
 def _build_change(
     answer: _CorrectionAnswer, texts: Sequence[str], candidates: Sequence[Memory], produced_by: str
-) -> CorrectionChange | None:
+) -> MemoryCorrection | None:
     """Builds the change, if the text contains its sentence and it names what it revokes."""
     index = (answer.memory or 0) - len(texts) - 1
     if not 1 <= answer.said <= len(texts) or (
@@ -154,20 +154,20 @@ def _build_change(
         or new_name not in sentence.lower()
     ):
         return None
-    return CorrectionChange(old, content, sentence[:400], produced_by)
+    return MemoryCorrection(old, content, sentence[:400], produced_by)
 
 
-def _dedupe_changes(changes: Sequence[CorrectionChange]) -> list[CorrectionChange]:
+def _dedupe_changes(changes: Sequence[MemoryCorrection]) -> list[MemoryCorrection]:
     """Each memory corrected once, the first time."""
-    by_target: dict[UUID | str, CorrectionChange] = {}
+    by_target: dict[UUID | str, MemoryCorrection] = {}
     for change in changes:
         by_target.setdefault(change.old.id if change.old else change.content, change)
     return list(by_target.values())
 
 
 def merge_changes(
-    model_changes: Sequence[CorrectionChange], rule_changes: Sequence[CorrectionChange]
-) -> list[CorrectionChange]:
+    model_changes: Sequence[MemoryCorrection], rule_changes: Sequence[MemoryCorrection]
+) -> list[MemoryCorrection]:
     """Merges the changes; the rules add those of other memories.
 
     New preferences of the rules count only if the model found nothing.
@@ -178,10 +178,12 @@ def merge_changes(
 
 
 def build_corrected_memory(
-    change: CorrectionChange, principal: Principal, redactor: Redactor, session: SessionRecord
+    change: MemoryCorrection, principal: Principal, redactor: Redactor, session: SessionRecord
 ) -> NewMemory:
     """The memory that takes the place of the old one: in its scope, as pinned, and sure."""
     old = change.old
+    scope = old.scope if old else session.scope
+    redactor = redactor.within(scope)
     content = redactor.redact(change.content).text
     statement = redactor.redact(change.statement).text
     kind = old.kind if old else Kind.PREFERENCE
@@ -189,7 +191,7 @@ def build_corrected_memory(
     provenance = {"generated_by": change.produced_by} if change.produced_by else {}
     return NewMemory(
         id=new_id(),
-        scope=old.scope if old else session.scope,
+        scope=scope,
         kind=kind,
         content=content,
         content_hash=hash_content(content),

@@ -1,28 +1,47 @@
-"""Imports a JSON lines file in batches and counts the outcome of each line."""
+"""Checks a JSON lines file, imports it in batches, and counts the outcome of each line.
+
+Lines are parsed in threads, so that other requests are answered meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import groupby, islice
-from typing import BinaryIO
+import asyncio
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import BinaryIO, Protocol
 
 from reverie.contracts.export_import import ImportResponse, RejectedLine
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.redaction.redactor import RedactorLoader
+from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.runtime.http.calls import unlimited
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.export_import import PAGE_SIZE, ImportOutcome, ImportSession
 from reverie_services.ingest.settings import IngestSettings
+from reverie_services.ingest.write.import_problems import ImportProblems
 from reverie_services.ingest.write.jsonl_records import ImportRecord, check_header, parse_record
 
 MAX_REPORTED_REFUSALS = 100
 """Refused lines that are named; all are counted."""
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Bytes of a line."""
+MAX_CHECKED_LINE_BYTES = 8 * MAX_LINE_BYTES
+"""Bytes of a line with its derived columns."""
 
+NumberedLine = tuple[int, bytes]
 NumberedRecord = tuple[int, ImportRecord]
+
+
+class BatchParser(Protocol):
+    """Parses lines for one principal."""
+
+    def __call__(
+        self, batch: Iterable[NumberedLine], *, redactor: Redactor
+    ) -> tuple[list[NumberedRecord], list[tuple[int, ReverieError]]]: ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +64,7 @@ class ImportTally:
     skipped_ids: set[str] = field(default_factory=set)
 
     def add_refusal(self, line: int, reason: str, file: str | None = None) -> None:
-        """Counts a refused line and names it, unless very many are named already."""
+        """Counts a line that the store refused, and names it unless very many are named."""
         self.result.rejected += 1
         if len(self.result.rejected_lines) < MAX_REPORTED_REFUSALS:
             self.result.rejected_lines.append(RejectedLine(line=line, reason=reason, file=file))
@@ -84,36 +103,116 @@ class ImportTally:
 
 
 async def import_lines(file: BinaryIO, principal: Principal, context: ImportContext) -> None:
-    """Imports the whole file. Raises `MalformedInput` if the header is unknown.
+    """Checks the whole file, and imports it if each of its lines is sound.
 
-    A secret that is added to the vault during the import applies from the next batch.
+    Raises `MalformedInput` if the header is unknown, and `RefusedImport` if a line is not sound. A
+    secret that is added to the vault during the import applies from the next batch.
     """
-    lines = read_numbered_lines(file)
-    _, header_line = next(lines, (1, b""))
+    parse = partial(_parse_batch, principal=principal, settings=context.settings)
+    with tempfile.TemporaryFile() as checked:
+        checked_with, memories = await _check_lines(file, checked, principal.tenant, context, parse)
+        await context.charge_quota(memories)
+        lines = read_numbered_lines(checked, MAX_CHECKED_LINE_BYTES)
+        async with context.session:
+            while batch := await asyncio.to_thread(_read_batch, lines):
+                redactor = await context.load_redactor(principal.tenant)
+                rows = await asyncio.to_thread(_load_records, batch)
+                if redactor.secrets.epoch != checked_with.secrets.epoch:
+                    rows = await asyncio.to_thread(_redact_again, rows, parse, redactor)
+                context.tally.result.redactions += sum(row.redactions for _, row in rows)
+                for _, group in groupby(rows, key=lambda numbered_row: numbered_row[1].kind):
+                    await _write_records(list(group), context)
+            await context.session.finish(context.tally.replaced_ids)
+
+
+async def _check_lines(
+    file: BinaryIO, checked: BinaryIO, tenant: int, context: ImportContext, parse: BatchParser
+) -> tuple[Redactor, int]:
+    """Writes the records of a sound file to `checked`.
+
+    Returns the redactor that was used, and the number of memories.
+    """
+    redactor = await context.load_redactor(tenant)
+    lines = read_numbered_lines(file, MAX_LINE_BYTES)
+    _, header_line = await asyncio.to_thread(next, lines, (1, b""))
     check_header(header_line)
-    while batch := list(islice(lines, PAGE_SIZE)):
-        redactor = await context.load_redactor(principal.tenant)
-        rows: list[NumberedRecord] = []
-        for number, text in batch:
-            if text.strip():
-                try:
-                    row = parse_record(text, principal, redactor, context.settings)
-                    rows.append((number, row))
-                except ReverieError as error:
-                    context.tally.add_refusal(number, str(error))
-        for _, group in groupby(rows, key=lambda numbered_row: numbered_row[1].kind):
-            await _write_records(list(group), context)
-    await context.session.remap_successors(context.tally.replaced_ids)
+    problems, memories = ImportProblems(), 0
+    while batch := await asyncio.to_thread(_read_batch, lines):
+        rows, found = await asyncio.to_thread(parse, batch, redactor=redactor)
+        for line, error in found:
+            problems.add(line, error)
+        memories += sum(row.kind == "memory" for _, row in rows)
+        await asyncio.to_thread(checked.writelines, map(_dump_record, rows))
+    problems.raise_if_any()
+    checked.seek(0)
+    return redactor, memories
 
 
-def read_numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _parse_batch(
+    batch: Iterable[NumberedLine],
+    principal: Principal,
+    settings: IngestSettings,
+    redactor: Redactor,
+) -> tuple[list[NumberedRecord], list[tuple[int, ReverieError]]]:
+    """The records of a batch, and what is wrong with the other lines."""
+    rows: list[NumberedRecord] = []
+    problems: list[tuple[int, ReverieError]] = []
+    for number, text in batch:
+        if text.strip():
+            try:
+                rows.append((number, parse_record(text, principal, redactor, settings)))
+            except ReverieError as error:
+                problems.append((number, error))
+    return rows, problems
+
+
+def _dump_record(numbered_record: NumberedRecord) -> bytes:
+    number, row = numbered_record
+    columns = [number, row.kind, row.fields, row.redactions]
+    return json.dumps(columns, ensure_ascii=False).encode() + b"\n"
+
+
+def _load_records(batch: Iterable[NumberedLine]) -> list[NumberedRecord]:
+    loaded = [json.loads(text) for _, text in batch]
+    return [(number, ImportRecord(*columns)) for number, *columns in loaded]
+
+
+def _redact_again(
+    rows: list[NumberedRecord], parse: BatchParser, redactor: Redactor
+) -> list[NumberedRecord]:
+    """The same records without the secrets that the vault holds by now."""
+    lines = [
+        (number, json.dumps({"type": row.kind, **row.fields}).encode()) for number, row in rows
+    ]
+    again, problems = parse(lines, redactor=redactor)
+    refused = ImportProblems()
+    for line, error in problems:
+        refused.add(line, error)
+    refused.raise_if_any()
+    return [
+        (number, replace(row, redactions=row.redactions + before.redactions))
+        for (number, row), (_, before) in zip(again, rows, strict=True)
+    ]
+
+
+def read_numbered_lines(file: BinaryIO, max_bytes: int) -> Iterator[NumberedLine]:
     """The lines with their numbers from 1; one that is too long is cut, and so is no JSON."""
     number = 0
-    while text := file.readline(MAX_LINE_BYTES):
+    while text := file.readline(max_bytes):
         number += 1
         yield number, text
-        while not text.endswith(b"\n") and (text := file.readline(MAX_LINE_BYTES)):
+        while not text.endswith(b"\n") and (text := file.readline(max_bytes)):
             pass
+
+
+def _read_batch(lines: Iterator[NumberedLine]) -> list[NumberedLine]:
+    """The next lines: as many as are stored together, and no more than memory is meant for."""
+    batch: list[NumberedLine] = []
+    size = 0
+    while len(batch) < PAGE_SIZE and size < MAX_LINE_BYTES and (line := next(lines, None)):
+        batch.append(line)
+        size += len(line[1])
+    return batch
 
 
 async def _write_records(numbered_records: list[NumberedRecord], context: ImportContext) -> None:
@@ -125,10 +224,8 @@ async def _write_records(numbered_records: list[NumberedRecord], context: Import
     if not rows:
         return
     kind = rows[0][1].kind
-    if kind == "memory":
-        await context.charge_quota(len(rows))
     outcomes = await context.session.write_batch(
-        kind, [row.fields for _, row in rows], inject_headers()
+        kind, [row.fields for _, row in rows], trace_headers()
     )
     for (number, row), outcome in zip(rows, outcomes, strict=True):
         tally.add_outcome(number, row, outcome)

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from reverie.contracts.memories import RememberRequest
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import Conflict, InvalidInput, ReverieError
-from reverie.domain.core.kinds import parse_kind
+from reverie.domain.core.errors import Conflict, ReverieError
+from reverie.domain.core.kinds import KIND_POLICIES, parse_kind
 from reverie.domain.core.memory import Memory, WriteOutcome, hash_content
 from reverie.domain.formats.memory_md import (
     MemoryFile,
     MemorySegment,
     build_segment,
     most_frequent_words,
-    parse_memory_file,
 )
 from reverie.domain.redaction.redactor import Redactor
-from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text
 from reverie.runtime.http.calls import unlimited
-from reverie.runtime.http.validation import parse_value
-from reverie.runtime.observability.tracing import inject_headers
+from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.edits import MemoryChange
 from reverie_services.ingest.dependencies import ImportDependencies
+from reverie_services.ingest.write.import_problems import ImportProblems
 from reverie_services.ingest.write.jsonl_import import ImportTally
-from reverie_services.ingest.write.preparation import check_size, prepare_memory
+from reverie_services.ingest.write.markdown_files import (
+    CheckedFile,
+    MarkdownBody,
+    MarkdownRules,
+    build_request,
+    check_body,
+    is_reserved,
+    iterate_files,
+)
+from reverie_services.ingest.write.preparation import parse_writable_kind, prepare_memory
 
 TextIdentity = tuple[str, str | None]
 """The hash of a content, and its key: the same text under two keys is two memories."""
@@ -80,20 +87,41 @@ MAX_PAST_VERSIONS = 100
 
 
 @dataclass(frozen=True)
-class MarkdownImport:
-    """One file on its way in."""
+class MarkdownContext:
+    """An import of files: who imports, how, and what came of it so far.
+
+    `charge_quota` counts the memories that are made.
+    """
 
     deps: ImportDependencies
     principal: Principal
-    redactor: Redactor
-    scope: str
     strategy: str
     tally: ImportTally
-    file: str | None = None
-    written_scope: str | None = None
-    """The scope as it was written, with the names that people gave it."""
     charge_quota: Callable[[int], Awaitable[None]] = unlimited
-    """Counts the memories that are made."""
+
+
+@dataclass(frozen=True)
+class MarkdownImport:
+    """One file on its way in."""
+
+    context: MarkdownContext
+    redactor: Redactor
+    file: CheckedFile
+
+    @property
+    def deps(self) -> ImportDependencies:
+        """The stores and settings."""
+        return self.context.deps
+
+    @property
+    def principal(self) -> Principal:
+        """Who imports."""
+        return self.context.principal
+
+    @property
+    def tally(self) -> ImportTally:
+        """What came of the import so far."""
+        return self.context.tally
 
     @property
     def is_dry_run(self) -> bool:
@@ -101,18 +129,41 @@ class MarkdownImport:
         return self.tally.result.dry_run
 
 
-async def import_markdown(job: MarkdownImport, text: str) -> None:
-    """Applies a file to its scope. Raises `Forbidden` if the key may not write it."""
-    job.principal.check_write(job.scope)
-    parsed = parse_memory_file(text)
-    memories, summary = await job.deps.scope_notes.load_scope(job.principal, job.scope)
-    existing = ScopeSnapshot(memories)
+async def import_markdown_files(body: MarkdownBody, context: MarkdownContext) -> None:
+    """Checks all files, in a thread, and applies each to its scope if all are sound.
+
+    Raises `RefusedImport`, `InvalidInput` or `MalformedInput`; nothing was stored then.
+    """
+    redactor = await _load_redactor(context)
+    await asyncio.to_thread(check_body, body, _build_rules(context, redactor))
+    problems = ImportProblems()
+    files = iterate_files(body, _build_rules(context, redactor), problems)
+    while file := await asyncio.to_thread(next, files, None):
+        # A secret that came to the vault meanwhile is redacted where the memory is prepared.
+        job = MarkdownImport(context, await _load_redactor(context), file)
+        context.tally.result.redactions += file.redactions
+        await _apply_file(job)
+
+
+async def _load_redactor(context: MarkdownContext) -> Redactor:
+    redactor = await context.deps.load_redactor(context.principal.tenant)
+    return redactor.naming(context.principal.may_read)
+
+
+def _build_rules(context: MarkdownContext, redactor: Redactor) -> MarkdownRules:
+    return MarkdownRules(context.principal, redactor, context.deps.settings.content_limit)
+
+
+async def _apply_file(job: MarkdownImport) -> None:
+    parsed, scope = job.file.content, job.file.scope
+    memories, summary = await job.deps.scope_notes.load_scope(job.principal, scope)
+    existing = await asyncio.to_thread(ScopeSnapshot, memories)
     unmatched_ids = [item.id for _, item in parsed.segments if item.id and not existing.find(item)]
-    forgotten_ids = await job.deps.scope_notes.find_forgotten(
-        job.principal, job.scope, unmatched_ids
-    )
+    forgotten_ids = await job.deps.scope_notes.find_forgotten(job.principal, scope, unmatched_ids)
     matched_ids: set[UUID] = set()
     for line, segment in parsed.segments:
+        # A dry run waits for nothing else, and other requests are answered meanwhile.
+        await asyncio.sleep(0)
         memory = existing.find(segment)
         if memory is not None:
             matched_ids.add(memory.id)
@@ -120,8 +171,8 @@ async def import_markdown(job: MarkdownImport, text: str) -> None:
             outcome = await _import_segment(job, segment, memory, existing, forgotten_ids)
             job.tally.count_outcome(outcome)
         except ReverieError as error:
-            job.tally.add_refusal(line, str(error), job.file)
-    if job.strategy == "replace":
+            job.tally.add_refusal(line, str(error), job.file.name)
+    if job.context.strategy == "replace":
         for memory in memories:
             if memory.id not in matched_ids:
                 if not job.is_dry_run:
@@ -140,13 +191,6 @@ async def _import_segment(
     forgotten_ids: set[str],
 ) -> str:
     """Imports a segment and returns its outcome. Raises `ReverieError` if it is refused."""
-    if is_blank(segment.text):
-        raise InvalidInput("content", "the segment is empty")
-    check_size("content", segment.text, job.deps.settings.content_limit, "content_limit")
-    fields = {"content": segment.text, "key": segment.key, "keywords": list(segment.keywords or ())}
-    for name, value in fields.items():
-        if job.redactor.redact_value({name: value}).count:
-            raise InvalidInput(name, "holds a secret")
     if memory is not None:
         return await _update_memory(job, segment, memory, existing)
     if segment.id in forgotten_ids:
@@ -157,16 +201,7 @@ async def _import_segment(
 async def _create_memory(
     job: MarkdownImport, segment: MemorySegment, existing: ScopeSnapshot
 ) -> str:
-    fields = {
-        "content": segment.text,
-        "scope": job.written_scope or job.scope,
-        "kind": segment.kind,
-        "key": segment.key,
-        "tags": list(segment.keywords or ()),
-        "confidence": 0.8 if segment.priority is None else segment.priority,
-        "pinned": bool(segment.pinned),
-    }
-    body = parse_value(RememberRequest, fields)
+    body = build_request(segment, job.file.written_scope)
     prepared = prepare_memory(body, job.principal, job.redactor, job.deps.settings)
     if job.is_dry_run:
         text = (prepared.memory.content_hash, prepared.memory.key)
@@ -174,11 +209,11 @@ async def _create_memory(
             return "skipped"
         existing.put(prepared.memory.id, text)
         return "created"
-    await job.charge_quota(1)
+    await job.context.charge_quota(1)
     [written] = await job.deps.memories.remember(
         job.principal,
         [prepared.memory],
-        inject_headers(),
+        trace_headers(),
         secrets_epoch=job.redactor.secrets.epoch,
     )
     if isinstance(written, ReverieError):
@@ -189,7 +224,7 @@ async def _create_memory(
 async def _update_memory(
     job: MarkdownImport, segment: MemorySegment, memory: Memory, existing: ScopeSnapshot
 ) -> str:
-    if job.strategy == "skip":
+    if job.context.strategy == "skip":
         return "skipped"
     fields = _find_differences(segment, memory)
     if "tags" in fields:
@@ -230,8 +265,9 @@ def _find_differences(
     if (segment.pinned or False) != memory.pinned:
         fields["pinned"] = bool(segment.pinned)
     if segment.kind and parse_kind(segment.kind) is not memory.kind:
-        fields["kind"] = parse_kind(segment.kind).value
-    if segment.key is not None and segment.key != memory.key:
+        kind = parse_writable_kind(segment.kind)
+        fields |= {"kind": kind.value, "tier": KIND_POLICIES[kind].tier.value}
+    if segment.key not in {None, memory.key} and not is_reserved(segment.key):
         fields["key"] = segment.key
     if fields.keys() & {"content", "tags", "key"}:
         tags = fields.get("tags", memory.tags)
@@ -244,20 +280,21 @@ async def _apply_change(
     job: MarkdownImport, memory_id: UUID, fields: Mapping[str, Any], reason: str, event: str
 ) -> None:
     change = MemoryChange(fields=fields, reason=reason, event=event)
-    await job.deps.edits.change(job.principal, memory_id, change, inject_headers())
+    await job.deps.edits.change(job.principal, memory_id, change, trace_headers())
 
 
 async def _import_summary(job: MarkdownImport, parsed: MemoryFile, existing: str | None) -> None:
     """Imports the file's summary, if it differs from the stored one."""
     text = parsed.summary
-    if not text or text == (existing or "").strip() or (existing and job.strategy == "skip"):
-        return
-    if job.redactor.redact(text).count:
-        job.tally.add_refusal(1, "summary: holds a secret", job.file)
+    if (
+        not text
+        or text == (existing or "").strip()
+        or (existing and job.context.strategy == "skip")
+    ):
         return
     now = datetime.now(UTC).isoformat()
     tokens = job.deps.model_manager.counter.count(text)
-    row = {"scope": job.scope, "content": text, "tokens": tokens, "updated": now, "version": 1}
+    row = {"scope": job.file.scope, "content": text, "tokens": tokens, "updated": now, "version": 1}
     async with job.deps.export_import.open_import(
         job.principal, "replace", job.is_dry_run
     ) as session:

@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from reverie.contracts.memories import GitLocation, RememberEdge, RememberRequest, SymbolLocation
 from reverie.contracts.sessions import NewTurnBody as TurnBody
+from reverie.contracts.system_metadata import check_own_fields
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import (
     build_scope,
@@ -26,14 +27,10 @@ from reverie.domain.extraction.content_checks import classify_kind, suggest_impr
 from reverie.domain.formats.procedures import render_steps
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
-from reverie.domain.text.index_terms import (
-    GENERATED_KEY_PREFIXES,
-    memory_index_text,
-    turn_index_text,
-)
+from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
 from reverie.domain.text.turns import condense_tool_output
-from reverie.store.sessions.sessions import TurnToAppend
+from reverie.store.sessions.sessions import SessionRecord, TurnToAppend
 from reverie_services.ingest.settings import IngestSettings
 
 SOFT_CORRECTION_REASON = "minor correction"
@@ -57,24 +54,30 @@ def prepare_memory(
     principal: Principal,
     redactor: Redactor,
     settings: IngestSettings,
-    session_agent: str | None = None,
+    session: SessionRecord | None = None,
+    *,
+    by_system: bool = False,
 ) -> PreparedMemory:
     """Validates and completes a memory.
 
-    `session_agent`: the agent of the named session, to which the memory belongs if the key has
-    none. Raises `InvalidInput`, `PayloadTooLarge` or `Forbidden`, naming the field.
+    `session`: the named session. The memory belongs to its agent if the key has none, and to its
+    scope if the body names none. `by_system`: a service made the body, so it may hold reserved keys
+    and metadata.
+    Raises `InvalidInput`, `PayloadTooLarge` or `Forbidden`, naming the field.
     """
     full_content = render_steps(body.content, body.steps) if body.steps else body.content
     check_size("content", full_content, settings.content_limit, "content_limit")
     scope = (
         parse_scope(body.scope, redactor)
         if body.scope
-        else _default_scope(principal, body.git, redactor)
+        else _default_scope(principal, session, body.git, redactor)
     )
     principal.check_write(scope)
     check_validity(body.valid_from, body.valid_to)
+    if not by_system:
+        check_own_fields(body.key, body.metadata)
     _check_key(body.key, body.supersede_reason, body.soft)
-    redacted, redactions = _redact_body(_strip_recalled(body), redactor)
+    redacted, redactions = _redact_body(_strip_recalled(body), redactor.within(scope))
     if redacted.kind:
         kind = parse_writable_kind(redacted.kind)
     else:
@@ -98,7 +101,7 @@ def prepare_memory(
         tags=tuple(dict.fromkeys(redacted.tags)),
         pinned=redacted.pinned,
         session=redacted.session,
-        agent=principal.agent or session_agent,
+        agent=principal.agent or (session.agent if session else None),
         edges=tuple(_build_edge(index, edge) for index, edge in enumerate(redacted.edges)),
         git=_build_git_fields(redacted.git),
         metadata=redacted.metadata,
@@ -113,11 +116,17 @@ def prepare_memory(
     )
 
 
-def _default_scope(principal: Principal, git: GitLocation | None, redactor: Redactor) -> str:
-    """Returns the scope of a memory that names none: its branch in the key's project, if the key
-    may write there.
+def _default_scope(
+    principal: Principal,
+    session: SessionRecord | None,
+    git: GitLocation | None,
+    redactor: Redactor,
+) -> str:
+    """Returns the scope of a memory that names none: its session's, else the key's.
+
+    Where that is a project, it is the memory's branch in it, if the key may write there.
     """
-    default_scope = principal.default_scope()
+    default_scope = session.scope if session else principal.default_scope()
     if (
         git is None
         or git.branch is None
@@ -152,10 +161,6 @@ def parse_writable_kind(name: str) -> Kind:
 
 
 def _check_key(key: str | None, supersede_reason: str | None, soft: bool) -> None:
-    if key is not None and key.lower().startswith(GENERATED_KEY_PREFIXES):
-        raise InvalidInput(
-            "key", "keys beginning with file:, session:, entity: or topic: are the system's own"
-        )
     if supersede_reason is not None and key is None:
         raise InvalidInput("supersede_reason", "says why a key is replaced: give the key too")
     if soft and key is None:
@@ -205,11 +210,13 @@ def _rebuild_git(git: dict[str, Any] | None, original: GitLocation | None) -> Gi
         ]
         for path, entries in git["symbols"].items()
     }
+    modified_at = {path: datetime.fromisoformat(at) for path, at in git["modified_at"].items()}
     return GitLocation.model_construct(
         **{
             **git,
             "lines": lines,
             "symbols": symbols,
+            "modified_at": modified_at,
             "committed_at": original.committed_at,
         }
     )

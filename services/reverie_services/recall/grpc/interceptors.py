@@ -8,6 +8,7 @@ from inspect import isasyncgenfunction
 from typing import Any
 
 import grpc
+from grpc_health.v1 import health_pb2
 
 from reverie.contracts.problems import problem_from_error
 from reverie.domain.core.errors import ReverieError
@@ -32,7 +33,8 @@ class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[mis
         """The handler of the method, or one that rejects the call and reads nothing."""
         handler = await continuation(details)
         name = details.method.removeprefix(self._service)
-        if handler is None or name == details.method or name in _PUBLIC_METHODS:
+        is_public = details.method.startswith(_HEALTH_METHODS) or name in _PUBLIC_METHODS
+        if handler is None or is_public:
             return handler
         authorization = dict(details.invocation_metadata or ()).get("authorization")
         try:
@@ -46,6 +48,36 @@ class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[mis
 
 async def _reject(error: ReverieError, _: Any, context: Any) -> None:
     await abort_with_problem(context, problem_from_error(error))
+
+
+_HEALTH_METHODS = "/grpc.health.v1.Health/"
+
+
+class UnreadHealthInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Answers health checks, which need no key, without their messages.
+
+    A message may be as long as that of any other call, and gRPC would keep it in memory. So every
+    service that a check may name has the status of the gateway.
+    """
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: Any
+    ) -> Any:
+        """The handler of the method; that of a health check reads nothing."""
+        handler = await continuation(details)
+        if handler is None or not details.method.startswith(_HEALTH_METHODS):
+            return handler
+        method = handler.unary_unary or handler.unary_stream
+
+        async def answer(_: Any, context: Any) -> Any:
+            return await method(health_pb2.HealthCheckRequest(), context)
+
+        create = (
+            grpc.stream_unary_rpc_method_handler
+            if handler.unary_unary
+            else grpc.stream_stream_rpc_method_handler
+        )
+        return create(answer, handler.request_deserializer, handler.response_serializer)
 
 
 _SERVER_FAULT_CODES = frozenset(

@@ -23,7 +23,11 @@ from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.settings.settings import Settings
 from reverie_services.recall.grpc.calls import TransferServicer, create_unary_handler
 from reverie_services.recall.grpc.event_streams import EventStreamServicer
-from reverie_services.recall.grpc.interceptors import AuthenticationInterceptor, MetricsInterceptor
+from reverie_services.recall.grpc.interceptors import (
+    AuthenticationInterceptor,
+    MetricsInterceptor,
+    UnreadHealthInterceptor,
+)
 from reverie_services.recall.grpc.messages import encode_message
 from reverie_services.recall.in_process_rest import InProcessRestClient
 
@@ -77,9 +81,11 @@ def create_server_opener(settings: Settings, call_metrics: CallMetrics) -> GrpcS
         dispatcher: Dispatcher, authenticate: Authenticator
     ) -> AsyncIterator[None]:
         event_streams = EventStreamServicer(dispatcher)
+        prefix = f"/{_SERVICE.full_name}/"
         interceptors = [
+            UnreadHealthInterceptor(),
             MetricsInterceptor(call_metrics),
-            AuthenticationInterceptor(authenticate, f"/{_SERVICE.full_name}/"),
+            AuthenticationInterceptor(authenticate, prefix),
         ]
         server = _create_server(dispatcher, event_streams, settings, interceptors)
         await server.start()
@@ -104,6 +110,8 @@ def _create_server(
         interceptors=interceptors,
         options=[
             ("grpc.so_reuseport", 0),
+            # A window that grows would hold megabytes of each body that nobody reads.
+            ("grpc.http2.bdp_probe", 0),
             # Below this limit the REST call rejects what is too large, with its own message.
             ("grpc.max_receive_message_length", max(2 * settings.body_limit, settings.git_limit)),
             ("grpc.max_send_message_length", -1),

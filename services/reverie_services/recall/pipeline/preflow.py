@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.context.active_set import (
-    MAX_PER_SCOPE,
     ActiveMemorySet,
     ActiveSetEntry,
     ActiveSetLayer,
     ActiveSetSelection,
     RenderedActiveSet,
-    build_on_demand_entries,
-    build_recent_entries,
-    build_resident_entries,
     render_active_set,
     select_entries,
 )
+from reverie.domain.context.active_set_entries import (
+    MAX_PER_SCOPE,
+    WHOLE_CHARS,
+    OnDemandHit,
+    build_on_demand_entries,
+    build_recent_entries,
+    build_resident_entries,
+)
 from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.context.open_files import FileRelatedMemory
+from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 from reverie.domain.redaction.redactor import redact
 from reverie.domain.retrieval.question_parsing import (
@@ -40,16 +45,32 @@ from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
-from reverie_services.recall.pipeline.recall_trace import recall_with_trace
+from reverie_services.recall.pipeline.actions import find_about_command, find_about_file
+from reverie_services.recall.pipeline.recall_trace import (
+    Delivery,
+    RecallRecord,
+    build_trace,
+    record_recall,
+)
 from reverie_services.recall.pipeline.stages import StageOutcome, run_stage
 from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
 MAX_HITS = 2 * MAX_PER_SCOPE
+NOT_ABOUT_FILES = frozenset({Kind.SESSION, Kind.SKILL, Kind.TASK})
+"""Kinds that name a file in passing: they are no reason to warn about it."""
+MAX_OPEN_FILE = 2
 OPEN_FILE_SCORE = 0.5
 """The score of a memory that is there for an open file."""
-MIN_SCORE_SHARE = 0.25
+MIN_SCORE_SHARE = 0.6
 """Hits with less than this share of the best hit's score are left out."""
+MAX_ON_DEMAND = 3
+"""Few whole memories help more than many fragments."""
+SNIPPET_CHARS = 800
+ACTION_CHARS = 600
+"""Before an edit or a command, a memory is given whole up to this length."""
+ACTION_TIMEOUT_SECONDS = 0.1
+"""An agent waits at most 150 ms before an edit or a command, the way to here included."""
 MAX_PER_KIND = 10
 """The most recent memories of each kind that may enter the set."""
 RECALL_GRACE_SECONDS = 0.5
@@ -68,6 +89,8 @@ class PreflowTurn:
     budget_tokens: int | None = None
     compacted: bool = False
     resend_all: bool = False
+    before: Literal["edit", "command"] | None = None
+    """The query is the path of a file to be edited, or a command to be run."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +99,7 @@ class PreflowResult:
 
     rendered: RenderedActiveSet
     selection: ActiveSetSelection
+    seen_ids: Sequence[UUID]
     new_ids: frozenset[UUID]
     turn_number: int
     scopes: list[str]
@@ -88,34 +112,19 @@ class PreflowResult:
 class _PreflowInputs:
     active_set: ActiveMemorySet
     briefing: ContextInput
-    recall_result: RecallResult | None
-    open_file_memories: list[FileRelatedMemory]
+    hits: Sequence[OnDemandHit]
+    held_back: Sequence[Delivery]
     degraded: frozenset[str]
+    record: RecallRecord | None = None
 
-    def iterate_hits(self) -> Iterator[tuple[Memory, float, str]]:
-        """Hits of the question and memories for the open files, alternating, with the reasons.
 
-        For a memory that is both, the open file is the reason.
-        """
-        recall_hits = self.recall_result.hits if self.recall_result else []
-        min_score = MIN_SCORE_SHARE * max((hit.scored.score for hit in recall_hits), default=0.0)
-        open_file_reasons = {entry.memory.id: entry.why for entry in self.open_file_memories}
-        hits = [
-            (
-                hit.item,
-                hit.scored.score,
-                open_file_reasons.get(
-                    hit.item.id, f"found by {' and '.join(hit.scored.arm_ranks)}"
-                ),
-            )
-            for hit in recall_hits
-            if isinstance(hit.item, Memory) and hit.scored.score >= min_score
-        ]
-        open_file_hits = [
-            (entry.memory, OPEN_FILE_SCORE, entry.why) for entry in self.open_file_memories
-        ]
-        pairs = zip_longest(hits, open_file_hits)
-        return (entry for pair in pairs for entry in pair if entry is not None)
+@dataclass(frozen=True)
+class _Choice:
+    """What a turn may receive by layer, and what is relevant but was given before."""
+
+    candidates: dict[ActiveSetLayer, list[ActiveSetEntry]]
+    seen: list[ActiveSetEntry]
+    held_back: list[Delivery]
 
 
 async def run_preflow(
@@ -125,21 +134,27 @@ async def run_preflow(
     now, text = datetime.now(UTC), redact(extract_query(turn.query)).text
     parsed_question = parse_question(text, now)
     scopes = resolve_scopes(principal, None, turn.session)
-    inputs = await _load_inputs(deps, principal, turn, text, scopes)
+    load = _load_inputs if turn.before is None else _load_action_inputs
+    inputs = await load(deps, principal, turn, text, scopes)
     default_budgets = deps.pipeline.settings.active_set_budgets
     budgets = (
         default_budgets.scale_to(turn.budget_tokens) if turn.budget_tokens else default_budgets
     )
     query_keywords = extract_keywords(text, parsed_question)
     count_tokens = deps.pipeline.model_manager.counter.count
-    selection = select_entries(
-        _build_candidates(inputs, turn.session, now, query_keywords), budgets, count_tokens
-    )
-    stored = await _store_selection(deps, principal, turn, inputs, selection)
+    choice = _choose_candidates(inputs, turn, now, query_keywords)
+    selection = select_entries(choice.candidates, budgets, count_tokens)
+    stored = await _store_selection(deps, principal, turn, inputs, selection, choice.seen)
     shown_entries = selection.entries if turn.resend_all else stored.new_entries
+    rendered = render_active_set(shown_entries, count_tokens)
+    if inputs.record is not None:
+        deliveries = _list_deliveries(rendered, choice, inputs.held_back)
+        record = replace(inputs.record, deliveries=deliveries)
+        deps.pipeline.trace_writer.add(principal.tenant, partial(build_trace, record))
     return PreflowResult(
-        rendered=render_active_set(shown_entries, count_tokens),
+        rendered=rendered,
         selection=selection,
+        seen_ids=[entry.id for entry in choice.seen],
         new_ids=frozenset(entry.id for entry in stored.new_entries),
         turn_number=stored.turn_number,
         scopes=scopes,
@@ -159,6 +174,7 @@ def build_empty_preflow(
     return PreflowResult(
         rendered=RenderedActiveSet("", 0, ()),
         selection=ActiveSetSelection((), dict.fromkeys(ActiveSetLayer, 0), budgets, 0),
+        seen_ids=(),
         new_ids=frozenset(),
         turn_number=0,
         scopes=[],
@@ -183,15 +199,15 @@ async def _load_inputs(
         include_turns=False,
         agent=session.agent,
     )
-    recalling = recall_with_trace(deps.pipeline, principal, question, session.id) if text else None
+    recalling = record_recall(deps.pipeline, principal, question, session.id) if text else None
     file_search = (
         deps.contexts.find_file_memories(principal, scopes, session.project, turn.files)
         if turn.files
         else None
     )
-    no_result: RecallResult | None = None
+    no_record: RecallRecord | None = None
     no_memories: list[FileRelatedMemory] = []
-    active_set, briefing, result, file_memories = await asyncio.gather(
+    active_set, briefing, recalled, file_memories = await asyncio.gather(
         run_stage(
             "set", timeout, deps.active_memory_sets.get(principal, session.id), ActiveMemorySet()
         ),
@@ -201,38 +217,127 @@ async def _load_inputs(
             deps.contexts.load(principal, scopes, per_kind=MAX_PER_KIND),
             ContextInput(),
         ),
-        run_stage("recall", settings.timeout + RECALL_GRACE_SECONDS, recalling, no_result),
+        run_stage("recall", settings.timeout + RECALL_GRACE_SECONDS, recalling, no_record),
         run_stage("files", timeout, file_search, no_memories),
     )
-    outcomes: tuple[StageOutcome[Any], ...] = (active_set, briefing, result, file_memories)
+    outcomes: tuple[StageOutcome[Any], ...] = (active_set, briefing, recalled, file_memories)
     failed = {outcome.name for outcome in outcomes if outcome.failed}
+    result = recalled.value.result if recalled.value else None
+    hits, held_back = _filter_hits(result, file_memories.value, settings.relevance_threshold)
     return _PreflowInputs(
         active_set.value,
         briefing.value,
-        result.value,
-        file_memories.value,
-        frozenset(failed.union(result.value.degraded if result.value else ())),
+        hits,
+        held_back,
+        frozenset(failed.union(result.degraded if result else ())),
+        recalled.value,
     )
 
 
-def _build_candidates(
-    inputs: _PreflowInputs, session: SessionRecord, now: datetime, query_keywords: Sequence[str]
-) -> dict[ActiveSetLayer, list[ActiveSetEntry]]:
-    briefing = inputs.briefing
-    done_ids = {task_id for task_id, state in briefing.task_states.items() if state == "done"}
-    current = {
-        memory.id: memory
-        for memory in (*briefing.memories, *briefing.stale)
-        if memory.id not in done_ids
-    }
-    make_snippet = partial(best_snippet, words=" ".join(query_keywords))
-    return {
-        ActiveSetLayer.RESIDENT: build_resident_entries(
-            session.id, briefing.summaries, session.scope
+async def _load_action_inputs(
+    deps: RecallDependencies, principal: Principal, turn: PreflowTurn, text: str, scopes: list[str]
+) -> _PreflowInputs:
+    """Reads what bears on the file that is to be edited, or on the command that is to be run."""
+    timeout = min(deps.pipeline.settings.arm_timeout, ACTION_TIMEOUT_SECONDS)
+    if turn.before == "edit":
+        search = find_about_file(deps.contexts, principal, scopes, turn.session.project, turn.query)
+    else:
+        search = find_about_command(deps.pipeline, principal, scopes, text)
+    no_hits: list[OnDemandHit] = []
+    active_set, hits = await asyncio.gather(
+        run_stage(
+            "set",
+            timeout,
+            deps.active_memory_sets.get(principal, turn.session.id),
+            ActiveMemorySet(),
         ),
-        ActiveSetLayer.RECENT: build_recent_entries(current.values(), now),
-        ActiveSetLayer.ON_DEMAND: build_on_demand_entries(inputs.iterate_hits(), make_snippet),
-    }
+        run_stage("files" if turn.before == "edit" else "words", timeout, search, no_hits),
+    )
+    failed = frozenset(outcome.name for outcome in (active_set, hits) if outcome.failed)
+    return _PreflowInputs(active_set.value, ContextInput(), hits.value, (), failed)
+
+
+def _filter_hits(
+    result: RecallResult | None, file_memories: Sequence[FileRelatedMemory], threshold: float
+) -> tuple[list[OnDemandHit], list[Delivery]]:
+    """Relevant hits of the question and memories for the open files, alternating; and the others.
+
+    For a memory that is both, the open file is the reason.
+    """
+    reasons = {entry.memory.id: entry.why for entry in file_memories}
+    hits: list[OnDemandHit] = []
+    held_back: list[Delivery] = []
+    best_score = 0.0
+    for hit in result.hits if result else ():
+        if not isinstance(hit.item, Memory):
+            continue
+        score = hit.scored.score
+        if hit.relevance is not None and hit.relevance < threshold:
+            held_back.append(Delivery(hit.item.id, "relevance", round(hit.relevance, 3)))
+            continue
+        best_score = max(best_score, score)
+        if score < MIN_SCORE_SHARE * best_score:
+            held_back.append(Delivery(hit.item.id, "score", hit.relevance))
+        else:
+            reason = reasons.get(hit.item.id, f"found by {' and '.join(hit.scored.arm_ranks)}")
+            hits.append(OnDemandHit(hit.item, score, reason, hit.relevance))
+    of_files = [
+        OnDemandHit(entry.memory, OPEN_FILE_SCORE, entry.why)
+        for entry in file_memories
+        if entry.memory.kind not in NOT_ABOUT_FILES
+    ][:MAX_OPEN_FILE]
+    pairs = zip_longest(hits, of_files)
+    return [hit for pair in pairs for hit in pair if hit is not None], held_back
+
+
+def _choose_candidates(
+    inputs: _PreflowInputs, turn: PreflowTurn, now: datetime, query_keywords: Sequence[str]
+) -> _Choice:
+    """Chooses the new memories of a turn.
+
+    Summaries and recent memories come once: after that, more of them would only be noise.
+    """
+    active_set = inputs.active_set.after_compaction() if turn.compacted else inputs.active_set
+    make_snippet = partial(best_snippet, words=" ".join(query_keywords), size=SNIPPET_CHARS)
+    entries = build_on_demand_entries(
+        inputs.hits, make_snippet, ACTION_CHARS if turn.before else WHOLE_CHARS
+    )
+    seen = [entry for entry in entries if not (turn.resend_all or active_set.is_missing(entry))]
+    seen_ids = {entry.id for entry in seen}
+    new = [entry for entry in entries if entry.id not in seen_ids]
+    held_back = [Delivery(entry.id, "already_given", entry.relevance) for entry in seen]
+    held_back += [Delivery(entry.id, "limit", entry.relevance) for entry in new[MAX_ON_DEMAND:]]
+    candidates = {ActiveSetLayer.ON_DEMAND: new[:MAX_ON_DEMAND]}
+    opens_session = turn.resend_all or turn.compacted or active_set.is_unused
+    if opens_session and turn.before is None:
+        briefing = inputs.briefing
+        done_ids = {task_id for task_id, state in briefing.task_states.items() if state == "done"}
+        current = {
+            memory.id: memory
+            for memory in (*briefing.memories, *briefing.stale)
+            if memory.id not in done_ids
+        }
+        candidates[ActiveSetLayer.RESIDENT] = build_resident_entries(
+            turn.session.id, briefing.summaries, turn.session.scope
+        )
+        candidates[ActiveSetLayer.RECENT] = build_recent_entries(current.values(), now)
+    return _Choice(candidates, seen, held_back)
+
+
+def _list_deliveries(
+    rendered: RenderedActiveSet, choice: _Choice, held_back: Sequence[Delivery]
+) -> list[Delivery]:
+    """What was given, then what was held back and why."""
+    given = [
+        Delivery(entry.id, "given", entry.relevance) for entry in rendered.entries if entry.memory
+    ]
+    known_ids = {delivery.id for delivery in (*given, *choice.held_back)}
+    over_budget = [
+        Delivery(entry.id, "budget", entry.relevance)
+        for entry in choice.candidates[ActiveSetLayer.ON_DEMAND]
+        if entry.id not in known_ids
+    ]
+    return [*given, *choice.held_back, *over_budget, *held_back]
 
 
 @dataclass(frozen=True)
@@ -248,6 +353,7 @@ async def _store_selection(
     turn: PreflowTurn,
     inputs: _PreflowInputs,
     selection: ActiveSetSelection,
+    seen: Sequence[ActiveSetEntry],
 ) -> _StoredSelection:
     """Stores the selection as delivered, before it is answered.
 
@@ -255,12 +361,13 @@ async def _store_selection(
     """
     session, timeout = turn.session.id, deps.pipeline.settings.arm_timeout
     active_set, degraded = inputs.active_set, inputs.degraded
+    begins_turn = turn.before is None
     for _ in range(MAX_UPDATE_ATTEMPTS):
         base = active_set.after_compaction() if turn.compacted else active_set
         new_entries = selection.missing_from(base)
-        if "set" in degraded:
-            return _StoredSelection(new_entries, active_set.turn + 1, degraded)
-        updated = base.with_entries(selection.entries)
+        if "set" in degraded or (turn.before and not new_entries):
+            return _StoredSelection(new_entries, active_set.turn + begins_turn, degraded)
+        updated = base.with_entries([*selection.entries, *seen], begins_turn=begins_turn)
         stored = await run_stage(
             "set", timeout, deps.active_memory_sets.put(principal, session, updated), True
         )
@@ -275,4 +382,4 @@ async def _store_selection(
     new_entries = selection.missing_from(
         active_set.after_compaction() if turn.compacted else active_set
     )
-    return _StoredSelection(new_entries, active_set.turn + 1, degraded | {"set"})
+    return _StoredSelection(new_entries, active_set.turn + begins_turn, degraded | {"set"})

@@ -32,6 +32,7 @@ from reverie.domain.retrieval.graph_expansion import expand_neighbours
 from reverie.domain.retrieval.question_parsing import (
     MAX_PARSED_CHARS,
     extract_project_mentions,
+    list_distinctive_words,
     parse_question,
 )
 from reverie.domain.retrieval.scoring import (
@@ -52,6 +53,7 @@ from reverie_services.recall.pipeline.state import (
     RecallQuestion,
     RecallResult,
     RecallState,
+    rate_relevance,
 )
 from reverie_services.recall.query_expansion import NO_EXPANSION
 
@@ -86,7 +88,7 @@ async def recall(
             retriever = open_retriever(deps, principal, question)
             state = await expand_query(start_recall(question, deadline), deps, principal)
             state = await retrieve(state, retriever)
-            state = await expand(state, retriever)
+            state = await expand_and_load(state, retriever)
             state = score(state)
             state = await rerank(state, deps)
             state = select(state, deps.settings.mmr_lambda)
@@ -170,14 +172,10 @@ def compute_arm_weights(deps: RecallPipelineDependencies, tenant: int, text: str
     )
 
 
-async def expand(state: RecallState, retriever: Retriever) -> RecallState:
-    """Rescores by the sparse model, adds neighbours in the graph, and loads the candidates.
-
-    The best memories are loaded while the graph is read. Of the rest, only those are loaded whose
-    factors could lift them into the pool from which the answer is selected.
-    """
-    limit = state.question.limit * POOL_FACTOR
-    first_ids = [memory.id for memory in state.found[: FIRST_LOAD_FACTOR * limit]]
+async def expand_and_load(state: RecallState, retriever: Retriever) -> RecallState:
+    """Adds neighbours in the graph, and loads the candidates; the best while the graph is read."""
+    pool_size = state.question.limit * POOL_FACTOR
+    first_ids = [memory.id for memory in state.found[: FIRST_LOAD_FACTOR * pool_size]]
     expanded, first = await asyncio.gather(
         _expand_graph(state, retriever), _load_candidates(state, retriever, first_ids)
     )
@@ -188,8 +186,15 @@ async def expand(state: RecallState, retriever: Retriever) -> RecallState:
         report=expanded.report.with_outcomes(first),
     )
     state = _add_candidates(expanded, first.value, retriever)
-    threshold = compute_score_threshold(score(state).ranked, state.candidates, limit)
-    loaded_ids = frozenset(first_ids)
+    return await _load_rest(state, retriever, frozenset(first_ids))
+
+
+async def _load_rest(
+    state: RecallState, retriever: Retriever, loaded_ids: frozenset[UUID]
+) -> RecallState:
+    """Loads those others whose factors could lift them into the pool of the answer."""
+    pool_size = state.question.limit * POOL_FACTOR
+    threshold = compute_score_threshold(score(state).ranked, state.candidates, pool_size)
     plan = plan_loading(
         (memory for memory in state.found if memory.id not in loaded_ids),
         threshold,
@@ -204,27 +209,33 @@ async def expand(state: RecallState, retriever: Retriever) -> RecallState:
     return _add_candidates(state, rest.value, retriever)
 
 
+async def _rescore(state: RecallState, retriever: Retriever) -> RecallState:
+    """Rescores what was found by the sparse model, if there is one."""
+    if not state.word_weights or not state.found:
+        return state
+    ids = [memory.id for memory in state.found]
+    timeout = state.deadline.remaining(RESCORING_SHARE)
+    no_hits: list[SearchHit] = []
+    search = retriever.search_sparse(state.word_weights, ids)
+    rescored = await run_stage("sparse", timeout, search, no_hits)
+    return replace(
+        state,
+        hits_by_arm={**state.hits_by_arm, "sparse": rescored.value},
+        found=rescore_with_arm(
+            state.found,
+            "sparse",
+            rescored.value,
+            state.weights.sparse,
+            retriever.deps.settings.fusion,
+            {hit.id for hit in rescored.value if hit.long},
+        ),
+        report=state.report.with_outcomes(rescored),
+    )
+
+
 async def _expand_graph(state: RecallState, retriever: Retriever) -> RecallState:
-    """Rescores what was found, then walks the graph while that can change the answer."""
-    if state.word_weights and state.found:
-        ids = [memory.id for memory in state.found]
-        timeout = state.deadline.remaining(RESCORING_SHARE)
-        no_hits: list[SearchHit] = []
-        search = retriever.search_sparse(state.word_weights, ids)
-        rescored = await run_stage("sparse", timeout, search, no_hits)
-        state = replace(
-            state,
-            hits_by_arm={**state.hits_by_arm, "sparse": rescored.value},
-            found=rescore_with_arm(
-                state.found,
-                "sparse",
-                rescored.value,
-                state.weights.sparse,
-                retriever.deps.settings.fusion,
-                {hit.id for hit in rescored.value if hit.long},
-            ),
-            report=state.report.with_outcomes(rescored),
-        )
+    """Walks the graph from the rescored memories while that can change the answer."""
+    state = await _rescore(state, retriever)
     max_seeds, pool_size = retriever.deps.settings.hop_seeds, state.question.limit * POOL_FACTOR
     seeds, seen = [memory.id for memory in state.found[:max_seeds]], set[UUID]()
     for hop in range(state.question.depth):
@@ -358,10 +369,12 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
         ),
     )
     missing = Rejection("not read in time" if loaded.failed else "gone meanwhile")
+    model = retriever.deps.embedding_models.get_cached(retriever.principal.tenant).name
+    words = list_distinctive_words(state.texts[0])
     hits = [
-        RankedHit(memory, loaded.value[memory.id])
+        RankedHit(memory, item, relevance=rate_relevance(state, memory, item.content, words, model))
         for memory in state.selected
-        if memory.id in loaded.value
+        if (item := loaded.value.get(memory.id))
     ]
     answer = assemble_answer(
         hits,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
@@ -30,6 +30,18 @@ QUERY_CHARS = 2_000
 REJECTED_BY_LIMIT = Rejection("limit")
 
 
+class Delivery(NamedTuple):
+    """What preflow did with a memory: `given`, or why it was held back; and its relevance.
+
+    Reasons: `already_given`, `relevance` (below the threshold), `score` (far below the best),
+    `limit` (others come first), `budget` (its text needs too many tokens).
+    """
+
+    id: UUID
+    outcome: str
+    relevance: float | None = None
+
+
 @dataclass(frozen=True)
 class RecallRecord:
     """A recall that was answered, for whom, in which request, and in how many milliseconds."""
@@ -43,6 +55,8 @@ class RecallRecord:
     result: RecallResult
     milliseconds: float
     fusion: str
+    deliveries: Sequence[Delivery] | None = None
+    """What preflow gave and held back; None if this was not a preflow."""
 
 
 async def recall_with_trace(
@@ -52,16 +66,26 @@ async def recall_with_trace(
     session: UUID | None,
 ) -> RecallResult:
     """Runs `recall`; its trace is built and stored in the background."""
+    record = await record_recall(deps, principal, question, session)
+    deps.trace_writer.add(principal.tenant, partial(build_trace, record))
+    return record.result
+
+
+async def record_recall(
+    deps: RecallPipelineDependencies,
+    principal: Principal,
+    question: RecallQuestion,
+    session: UUID | None,
+) -> RecallRecord:
+    """Runs `recall`; returns it with what its trace will say."""
     started = perf_counter()
     result = await recall(deps, principal, question)
     elapsed = (perf_counter() - started) * 1000
     now, request_id = datetime.now(UTC), current_trace_id()
     fusion = deps.settings.fusion
-    record = RecallRecord(
+    return RecallRecord(
         new_id(), request_id, now, principal, session, question, result, elapsed, fusion
     )
-    deps.trace_writer.add(principal.tenant, partial(build_trace, record))
-    return result
 
 
 def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:
@@ -87,7 +111,7 @@ def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:
         scopes=question.search_filter.scopes,
         query=redacted.text[:QUERY_CHARS],
         asked=request,
-        details=_describe_result(record.result),
+        details={**_describe_result(record.result), "deliveries": record.deliveries or ()},
     )
 
 
@@ -135,7 +159,10 @@ def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str,
 
 def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     result = record.result
+    deliveries = record.deliveries
+    given = {} if deliveries is None else {"given": [d.outcome for d in deliveries].count("given")}
     return {
+        **given,
         "found": len(result.state.found) + len(result.state.scored_turns),
         "returned": len(result.hits),
         "tokens": result.tokens,
@@ -216,6 +243,7 @@ def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **stored_trace,
         "candidates": [_decode_candidate(candidate) for candidate in stored_trace["candidates"]],
+        "deliveries": [Delivery(*delivery)._asdict() for delivery in stored_trace["deliveries"]],
     }
 
 

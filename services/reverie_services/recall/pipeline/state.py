@@ -16,6 +16,12 @@ from reverie.domain.retrieval.candidates import (
     TurnHit,
 )
 from reverie.domain.retrieval.question_parsing import ParsedQuestion
+from reverie.domain.retrieval.relevance import (
+    Likeness,
+    compute_length,
+    compute_relevance,
+    compute_word_share,
+)
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.pipeline.stages import Deadline, StageReport
@@ -94,3 +100,31 @@ class RecallResult:
     def degraded(self) -> list[str]:
         """The stages that failed, sorted."""
         return sorted(self.state.report.degraded)
+
+    @property
+    def relevance(self) -> float | None:
+        """The relevance of the best hit; None if no hit's is known."""
+        return max((h.relevance for h in self.hits if h.relevance is not None), default=None)
+
+    def is_answered(self, threshold: float) -> bool:
+        """Whether a hit is relevant, or cannot be rated."""
+        return any(hit.relevance is None or hit.relevance >= threshold for hit in self.hits)
+
+
+def rate_relevance(
+    state: RecallState, memory: ScoredMemory, content: str, words: Sequence[str], model: str
+) -> float:
+    """Rates a memory; one that the vector arm did not find is at most as near as its last hit."""
+    cosine, vector_hits = memory.raw_scores.get("meaning"), state.hits_by_arm.get("meaning")
+    if cosine is None and vector_hits and memory.id not in state.boosts:
+        cosine = vector_hits[-1].score
+    length = compute_length(state.word_weights or {})
+    product = memory.raw_scores.get("sparse")
+    return compute_relevance(
+        Likeness(
+            cosine=cosine,
+            sparse=product / length if product is not None and length else None,
+            words=compute_word_share(words, content),
+        ),
+        model,
+    )

@@ -172,7 +172,6 @@ def _build_entry(entry: BlockEntry) -> ContextEntry:
         kind=memory.kind.value,
         scope=memory.scope,
         key=memory.key,
-        text=entry.text,
         tokens=entry.tokens,
         pinned=memory.pinned,
         stale_grade=memory.stale_grade,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tarfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -13,7 +14,7 @@ from reverie.contracts.base import NonBlankStr
 from reverie.contracts.export_import import EXPORT_FORMAT, EXPORT_VERSION
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope
-from reverie.domain.core.errors import Overloaded
+from reverie.domain.core.errors import Overloaded, Unavailable
 from reverie.domain.formats.memory_md import render_memory_file
 from reverie.domain.formats.obsidian import build_note_name, render_note, render_scope_index
 from reverie.runtime.http.calls import Call
@@ -130,19 +131,53 @@ class ExportHandler:
         )
 
     async def _limit_concurrency(self, chunks: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        """Yields the pieces. Raises `Overloaded` before the first if too many exports are running.
-
-        A connection is kept while its client reads, however slowly.
-        """
+        """Yields the pieces; raises `Overloaded` before the first if too many exports run."""
         if self._active_exports >= self._deps.max_concurrent:
             raise Overloaded("exports", self._active_exports, 0)
         self._active_exports += 1
         try:
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    yield chunk
+            async with aclosing(stream_with_deadline(chunks, self._deps.timeout)) as pieces:
+                async for piece in pieces:
+                    yield piece
         finally:
             self._active_exports -= 1
+
+
+async def stream_with_deadline(
+    chunks: AsyncGenerator[bytes, None], seconds: float
+) -> AsyncGenerator[bytes, None]:
+    """Yields the pieces, as long as they are produced and taken within `seconds`.
+
+    An export reads as of one moment, and meanwhile the database removes no dead rows of any tenant.
+    So the production ends at the deadline even if nobody takes another piece. Raises `Unavailable`.
+    """
+    pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+    room = asyncio.Semaphore(1)
+
+    async def produce() -> None:
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline, aclosing(chunks):
+                async for chunk in chunks:
+                    await room.acquire()
+                    pieces.put_nowait(chunk)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            hint = f"it was not read within {seconds:g} seconds (transfer_timeout): read faster"
+            raise Unavailable("the export", hint) from None
+        finally:
+            pieces.put_nowait(None)
+
+    producer = asyncio.create_task(produce())
+    try:
+        while (piece := await pieces.get()) is not None:
+            room.release()
+            yield piece
+        await producer
+    finally:
+        producer.cancel()
+        await asyncio.gather(producer, return_exceptions=True)
 
 
 def _build_scope_patterns(principal: Principal, requested_scopes: list[str] | None) -> list[str]:

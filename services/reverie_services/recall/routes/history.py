@@ -15,6 +15,7 @@ from reverie.contracts.edits import (
     SourceSessionBody,
     SourceTurnBody,
 )
+from reverie.contracts.system_metadata import parse_promotion
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import Route
@@ -76,12 +77,13 @@ async def get_provenance(
     )
     origin = await deps.history.load_origin(principal, memory.id)
     session = origin.session
+    promotion = parse_promotion(memory.metadata.get("promoted"))
     return MemoryProvenanceResponse(
         id=memory.id,
         source=memory.source,
         agent=memory.agent,
         git=memory.git,
-        promoted=memory.metadata.get("promoted"),
+        promoted=promotion.model_dump(mode="json") if promotion else None,
         session=None
         if session is None
         else SourceSessionBody(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
+from hashlib import blake2s
 from uuid import UUID
 
 from reverie.contracts.base import Name, Tag, Timestamp
@@ -84,7 +85,10 @@ async def list_memories(deps: MemoryDependencies, call: Call[None, MemoryListQue
 
 
 async def get_memory(deps: MemoryDependencies, call: Call[None, AsOfQuery]) -> Reply:
-    """`GET /v1/memories/{id}`."""
+    """`GET /v1/memories/{id}`.
+
+    Its ETag is the version, and a hash of what changes without one: neighbours, staleness, a claim.
+    """
     principal = call.principal
     if call.query.as_of:
         return await _get_memory_as_of(deps, principal, call.path["id"], call.query.as_of)
@@ -94,7 +98,9 @@ async def get_memory(deps: MemoryDependencies, call: Call[None, AsOfQuery]) -> R
     if memory.kind is Kind.TASK:
         task_status = await deps.tasks.get_status(principal, memory.id)
     body = build_memory_detail(memory, neighbours, deps.half_lives, task_status)
-    headers = {"ETag": f'"{memory.version}"'}
+    shown = body.model_dump_json(exclude={"confidence", "accessed_at", "access_count"})
+    digest = blake2s(shown.encode(), digest_size=4).hexdigest()
+    headers = {"ETag": f'"{memory.version}-{digest}"'}
     if memory.id != requested_id:
         body.merged_from = requested_id
         headers["Content-Location"] = f"/v1/memories/{memory.id}"

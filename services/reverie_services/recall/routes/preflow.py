@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from reverie.contracts.context import PreflowItem, PreflowLayer, PreflowRequest, PreflowResponse
+from reverie.domain.access.principals import Principal
 from reverie.domain.context.active_set import ActiveSetEntry, ActiveSetLayer
 from reverie.domain.core.errors import PayloadTooLarge
 from reverie.runtime.http.calls import Call
@@ -17,6 +18,7 @@ from reverie_services.recall.pipeline.preflow import (
     run_preflow,
 )
 from reverie_services.recall.pipeline.visible_scopes import find_session
+from reverie_services.recall.routes.response_bodies import round_score
 
 
 def build_preflow_routes(deps: RecallDependencies) -> list[Route]:
@@ -48,9 +50,15 @@ async def prepare_turn(
     if session is None:
         empty_result = build_empty_preflow(deps.pipeline, body.query, body.budget_tokens, missing)
         deps.pipeline.metrics.observe_read("preflow", missing)
-        return _build_answer(empty_result, call.trace_id)
+        return _build_answer(empty_result, principal, call.trace_id)
     turn = PreflowTurn(
-        session, body.query, body.files, body.budget_tokens, body.compacted, body.include_seen
+        session,
+        body.query,
+        body.files,
+        body.budget_tokens,
+        body.compacted,
+        body.include_seen,
+        body.before,
     )
     result = await run_preflow(deps, principal, turn)
     used_ids = [
@@ -58,15 +66,18 @@ async def prepare_turn(
     ]
     deps.usage_writer.add(principal, session.id, used_ids)
     deps.pipeline.metrics.observe_read("preflow", result.degraded)
-    return _build_answer(result, call.trace_id)
+    return _build_answer(result, principal, call.trace_id)
 
 
-def _build_answer(result: PreflowResult, trace_id: str) -> PreflowResponse:
+def _build_answer(result: PreflowResult, principal: Principal, trace_id: str) -> PreflowResponse:
     return PreflowResponse(
         markdown=result.rendered.markdown,
         tokens=result.rendered.tokens,
-        items=[_build_item(entry) for entry in result.rendered.entries],
-        active=[entry.id for entry in result.selection.entries if entry.memory],
+        items=[_build_item(entry, principal) for entry in result.rendered.entries],
+        active=[
+            *(entry.id for entry in result.selection.entries if entry.memory),
+            *result.seen_ids,
+        ],
         layers={layer: _build_layer(result, layer) for layer in ActiveSetLayer},
         scopes=result.scopes,
         keywords=result.keywords,
@@ -88,7 +99,7 @@ def _build_layer(result: PreflowResult, layer: ActiveSetLayer) -> PreflowLayer:
     )
 
 
-def _build_item(entry: ActiveSetEntry) -> PreflowItem:
+def _build_item(entry: ActiveSetEntry, principal: Principal) -> PreflowItem:
     memory = entry.memory
     return PreflowItem(
         id=memory.id if memory else None,
@@ -97,6 +108,7 @@ def _build_item(entry: ActiveSetEntry) -> PreflowItem:
         text=entry.text,
         scope=entry.scope,
         kind=memory.kind.value if memory else "summary",
-        score=round(entry.weight, 4),
+        score=round_score(entry.weight, principal),
         staleness=memory.staleness if memory else 0.0,
+        relevance=None if entry.relevance is None else round(entry.relevance, 3),
     )

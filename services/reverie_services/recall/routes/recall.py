@@ -64,7 +64,9 @@ async def answer_recall(
         deps.usage_writer.add(principal, body.session, used_ids)
     query_words = query_text(body.query)
     return RecallResponse(
-        memories=[build_recall_hit(hit, query_words) for hit in result.hits],
+        memories=[build_recall_hit(hit, query_words, principal) for hit in result.hits],
+        answered=result.is_answered(deps.pipeline.settings.relevance_threshold),
+        relevance=None if result.relevance is None else round(result.relevance, 3),
         edges=[build_edge_body(edge) for edge in result.edges],
         search_mode=_determine_search_mode(result.degraded, is_current=question.as_of is None),
         degraded=degraded,

@@ -17,6 +17,7 @@ from reverie.contracts.memories import (
 )
 from reverie.contracts.recall import RecallHit
 from reverie.contracts.sessions import TurnBody
+from reverie.domain.access.principals import Principal
 from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
@@ -26,17 +27,27 @@ from reverie.store.memories.memories import MemoryNeighbour
 from reverie.store.memories.tasks import TaskStatus
 from reverie.store.sessions.sessions import TurnRecord
 
+COARSE_DIGITS = 2
+"""The digits of scores for callers who do not read the whole tenant."""
 
-def build_recall_hit(hit: RankedHit, words: str) -> RecallHit:
+
+def round_score(score: float, principal: Principal) -> float:
+    """A score as precise as the caller may know it."""
+    return round(score, 4 if principal.reads_whole_tenant else COARSE_DIGITS)
+
+
+def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> RecallHit:
     """A hit as an agent sees it."""
+    score = round_score(min(hit.scored.score, 1.0), principal)
     if isinstance(hit.item, TurnHit):
-        return _build_turn_hit(hit, hit.item, words)
+        return _build_turn_hit(hit, hit.item, words, score)
     memory = hit.item
     return RecallHit(
         id=memory.id,
         content=memory.content,
         snippet=best_snippet(memory.content, words),
-        score=round(min(hit.scored.score, 1.0), 4),
+        score=score,
+        relevance=None if hit.relevance is None else round(hit.relevance, 3),
         kind=memory.kind.value,
         scope=memory.scope,
         key=memory.key,
@@ -50,13 +61,13 @@ def build_recall_hit(hit: RankedHit, words: str) -> RecallHit:
     )
 
 
-def _build_turn_hit(hit: RankedHit, turn: TurnHit, words: str) -> RecallHit:
+def _build_turn_hit(hit: RankedHit, turn: TurnHit, words: str, score: float) -> RecallHit:
     return RecallHit(
         id=turn.id,
         type="turn",
         content=hit.content,
         snippet=best_snippet(hit.content, words),
-        score=round(min(hit.scored.score, 1.0), 4),
+        score=score,
         kind="turn",
         scope=turn.scope,
         created_at=turn.at,

@@ -7,7 +7,13 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from reverie.contracts.recall import TraceCandidate, TraceDetail, TracePage, TraceSummary
+from reverie.contracts.recall import (
+    DeliveryReceipt,
+    TraceCandidate,
+    TraceDetail,
+    TracePage,
+    TraceSummary,
+)
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.memory import Memory
 from reverie.runtime.http.calls import Call
@@ -16,6 +22,7 @@ from reverie.runtime.http.routes import Route
 from reverie.store.search.recall_traces import RecallTraceRecord
 from reverie_services.recall.dependencies import TraceDependencies
 from reverie_services.recall.pipeline.recall_trace import decode_trace
+from reverie_services.recall.routes.response_bodies import COARSE_DIGITS
 
 LABEL_CHARS = 120
 
@@ -44,6 +51,14 @@ def build_trace_routes(deps: TraceDependencies) -> list[Route]:
             response=TraceDetail,
             summary="Explain a recall, by its trace_id or its own id",
         ),
+        Route(
+            "POST",
+            "/v1/traces/{id}/delivery",
+            partial(confirm_delivery, deps),
+            response=DeliveryReceipt,
+            read_only=True,
+            summary="Confirm that a hook wrote out what a preflow gave",
+        ),
     ]
 
 
@@ -70,7 +85,41 @@ async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDet
         related_traces=[other.id for other in others],
     )
     body.candidates = await _filter_readable(deps, principal, body.candidates)
+    delivered_ids = [delivery.id for delivery in body.deliveries]
+    memories = await deps.search.load_memories(principal, delivered_ids, principal.reads)
+    body.deliveries = [item for item in body.deliveries if item.id in memories]
+    for delivery in body.deliveries:
+        delivery.label = _label(memories[delivery.id])
+    if not principal.reads_whole_tenant:
+        _coarsen_scores(body.candidates)
     return body
+
+
+async def confirm_delivery(deps: TraceDependencies, call: Call[None, None]) -> DeliveryReceipt:
+    """`POST /v1/traces/{id}/delivery`."""
+    await deps.trace_writer.flush()
+    trace_id = await deps.short_ids.resolve(call.principal, "trace", call.path["id"])
+    return DeliveryReceipt(delivered_at=await deps.traces.confirm(call.principal, trace_id))
+
+
+def _coarsen_scores(candidates: list[TraceCandidate]) -> None:
+    """Rounds all scores, and makes those of each arm relative to its best."""
+    best: dict[str, float] = {}
+    for candidate in candidates:
+        for name, hit in candidate.arms.items():
+            best[name] = max(best.get(name, 0.0), hit.score or 0.0)
+    for candidate in candidates:
+        for name, hit in candidate.arms.items():
+            if hit.score is not None:
+                hit.score = round(hit.score / (best[name] or 1.0), COARSE_DIGITS)
+        for hop in candidate.hops:
+            hop.contribution = round(hop.contribution, COARSE_DIGITS)
+        candidate.factors = {
+            name: round(factor, COARSE_DIGITS) for name, factor in candidate.factors.items()
+        }
+        candidate.score = round(candidate.score, COARSE_DIGITS)
+        candidate.base = round(candidate.base, COARSE_DIGITS)
+        candidate.fused = round(candidate.fused, COARSE_DIGITS)
 
 
 async def _filter_readable(
@@ -101,8 +150,12 @@ def _describe_candidate(
             memory.scope,
             memory.status.value,
         )
-        candidate.label = " ".join((memory.summary or memory.content).split())[:LABEL_CHARS]
+        candidate.label = _label(memory)
     return candidate
+
+
+def _label(memory: Memory) -> str:
+    return " ".join((memory.summary or memory.content).split())[:LABEL_CHARS]
 
 
 def _build_head(trace: RecallTraceRecord) -> dict[str, Any]:
@@ -115,5 +168,6 @@ def _build_head(trace: RecallTraceRecord) -> dict[str, Any]:
         "agent": trace.agent,
         "scopes": list(trace.scopes),
         "query": trace.query,
+        "delivered_at": trace.delivered_at,
         **trace.asked,
     }

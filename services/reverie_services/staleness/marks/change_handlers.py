@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.contracts.events import GitEvent
 from reverie.contracts.git import GitChange
-from reverie.domain.core.errors import InvalidInput, MalformedInput, NotFound, ReverieError
+from reverie.domain.core.errors import InvalidInput, MalformedInput, ReverieError
 from reverie.runtime.http.validation import parse_value
 from reverie.store.platform.webhooks import create_webhook_principal
 from reverie_services.staleness.change_intake import store_change
 from reverie_services.staleness.dependencies import StalenessDependencies
-from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
+from reverie_services.staleness.marks.apply_change import apply_change, recompute_marks
 
 log = structlog.get_logger("reverie.staleness")
 
@@ -64,13 +64,11 @@ async def _store_published_change(
         raise Reject("there is no such tenant")
     principal = create_webhook_principal(tenant, name, project, "bus")
     try:
-        stored, is_duplicate, events = await store_change(
-            deps, principal, parse_value(GitChange, body)
-        )
-    except (InvalidInput, NotFound, MalformedInput) as error:
+        stored = await store_change(deps, principal, parse_value(GitChange, body))
+    except (InvalidInput, MalformedInput) as error:
         raise Reject(str(error)) from error
-    log.info("change_announced", change=str(stored), known=is_duplicate)
-    await deps.publisher.publish(tenant, events)
+    log.info("change_announced", change=str(stored.id), known=stored.is_duplicate)
+    await deps.publisher.publish(tenant, stored.events)
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def _parse_object(data: bytes) -> dict[str, Any]:
 
 
 async def run_catch_up_loop(deps: StalenessDependencies) -> None:
-    """Applies changes whose event was lost, for ever. Cancel it to stop."""
+    """Applies changes whose event was lost, until it is cancelled."""
     while True:
         await asyncio.sleep(CATCH_UP_INTERVAL)
         try:

@@ -68,15 +68,13 @@ def concerns_memory(
     branch = branch_of_scope(touching.scope)
     if branch is not None:
         return slugify(step.branch) == branch
-    promoted = touching.promoted or {}
-    if promoted and slugify(step.branch) == promoted.get("branch"):
+    promoted = touching.promoted
+    if promoted is None:
+        return step.main
+    if slugify(step.branch) == promoted.branch:
         return True
-    is_own_merge = str(step.event) == promoted.get("event")
-    return (
-        step.main
-        and not is_own_merge
-        and step.event not in merges.get(promoted.get("commit", ""), ())
-    )
+    is_own_merge = step.event == promoted.event or step.event in merges.get(promoted.commit, ())
+    return step.main and not is_own_merge
 
 
 def parse_step(record: FileHistoryStep) -> FileChangeStep:

@@ -21,7 +21,7 @@ from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.store.staleness.stale_marks import LockedProject
 from reverie_services.staleness.dependencies import StalenessDependencies
-from reverie_services.staleness.marks.propagation import recompute_marks
+from reverie_services.staleness.marks.apply_change import recompute_marks
 
 
 class UnanchoredQuery(PageQuery):

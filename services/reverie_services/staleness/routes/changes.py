@@ -70,9 +70,9 @@ class StalenessHandlers:
     async def receive_change(self, call: Call[GitChange, None]) -> GitChangeResponse:
         """`POST /v1/git/changes`."""
         deps, principal = self._deps, call.principal
-        stored, duplicate, events = await store_change(deps, principal, call.body)
-        deps.publisher.publish_after_reply(call, principal.tenant, events)
-        return GitChangeResponse(event=stored, duplicate=duplicate)
+        stored = await store_change(deps, principal, call.body)
+        deps.publisher.publish_after_reply(call, principal.tenant, stored.events)
+        return GitChangeResponse(event=stored.id, duplicate=stored.is_duplicate, hints=stored.hints)
 
     async def list_stale(self, call: Call[None, StaleQuery]) -> StalePage:
         """`GET /v1/stale`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
@@ -25,14 +26,16 @@ from reverie.domain.access.scopes import slugify
 from reverie.domain.core.consistency import StoredReply
 from reverie.domain.core.errors import InvalidInput, Unauthenticated
 from reverie.runtime.http.calls import Call, Reply, render_reply
+from reverie.runtime.http.exchange import IncomingRequest
 from reverie.runtime.http.idempotency import principal_key, run_once
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import parse_body
 from reverie.store.platform.webhooks import WebhookInfo
-from reverie_services.staleness.change_intake import store_change
+from reverie_services.staleness.change_intake import remember_request, store_change
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.webhooks.merge_requests import (
+    MergedRequest,
     MergeRequestPayload,
     PullRequestPayload,
     parse_merge_request,
@@ -41,15 +44,21 @@ from reverie_services.staleness.webhooks.merge_requests import (
 from reverie_services.staleness.webhooks.push_events import (
     IgnoredDelivery,
     PushPayload,
-    is_signed_by_github,
-    is_signed_by_gitlab,
     parse_push,
+)
+from reverie_services.staleness.webhooks.signatures import (
+    read_github_signature,
+    read_gitlab_signature,
 )
 
 log = structlog.get_logger("reverie.staleness")
 
 DELIVERY_IDS = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id")
 """Headers that stay the same when a delivery is sent again."""
+OTHER_REPOSITORY = (
+    "the request came from another repository: it names no branch of this one; what its text"
+    " decides is remembered"
+)
 PARTIAL_PUSH_HINT = (
     "the push had more commits than its webhook names; what the others changed is not known: "
     "publish the range with `reverie git announce`"
@@ -115,6 +124,7 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
                 response=WebhookDeliveryResponse,
                 status=202,
                 public=True,
+                read_signed_body=forge.read_delivery,
                 body_limit=deps.git_limit,
                 body_limit_setting="git_limit",
                 summary=f"Receive a delivery of {kind}",
@@ -177,7 +187,9 @@ class ForgeWebhookHandlers:
 
     async def handle_delivery(self, call: Call[None, None]) -> Reply:
         """`POST /v1/git/{kind}/{tenant}/{project}`; once for each id of a delivery."""
-        principal = await self._authenticate(call)
+        principal, _ = await self._find_webhook(call.path)
+        if principal is None:
+            raise UnsignedDelivery(self._kind)
         delivery_id = next(
             (
                 call.headers[header_name]
@@ -203,34 +215,60 @@ class ForgeWebhookHandlers:
     async def _store_delivery(
         self, call: Call[None, None], principal: Principal, delivery: str | None
     ) -> WebhookDeliveryResponse:
-        change = _parse_delivery(call)
-        if isinstance(change, IgnoredDelivery):
-            return WebhookDeliveryResponse(ignored=change.reason)
-        deps = self._deps
-        stored, duplicate, events = await store_change(deps, principal, change)
-        log.info("webhook_delivered", kind=self._kind, delivery=delivery, change=str(stored))
-        deps.publisher.publish_after_reply(call, principal.tenant, events)
-        hints = [PARTIAL_PUSH_HINT] if change.partial else []
-        return WebhookDeliveryResponse(event=stored, duplicate=duplicate, hints=hints)
-
-    async def _authenticate(self, call: Call[None, None]) -> Principal:
-        """Authenticates a delivery and returns its principal.
-
-        Raises `UnsignedDelivery` for an unknown address and a wrong secret alike.
-        """
-        project = slugify(call.path["project"])
-        match = await self._deps.webhooks.find(call.path["tenant"], project, self._kind)
-        principal, secret = match or (None, secrets.token_urlsafe(32))
-        if self._kind == "github":
-            signed = is_signed_by_github(secret, call.raw_body, call.headers)
+        parsed = _parse_delivery(call)
+        if isinstance(parsed, IgnoredDelivery):
+            return WebhookDeliveryResponse(ignored=parsed.reason)
+        deps, request = self._deps, None
+        if isinstance(parsed, MergedRequest):
+            change, request = parsed.change, parsed.message
+            if parsed.is_from_elsewhere:
+                events = await remember_request(deps, principal, change, request)
+                deps.publisher.publish_after_reply(call, principal.tenant, events)
+                return WebhookDeliveryResponse(ignored=OTHER_REPOSITORY)
         else:
-            signed = is_signed_by_gitlab(secret, call.raw_body, call.headers, time.time())
-        if principal is None or not signed:
+            change = parsed
+        stored = await store_change(deps, principal, change, request)
+        log.info("webhook_delivered", kind=self._kind, delivery=delivery, change=str(stored.id))
+        deps.publisher.publish_after_reply(call, principal.tenant, stored.events)
+        hints = [PARTIAL_PUSH_HINT] if change.partial else []
+        return WebhookDeliveryResponse(
+            event=stored.id, duplicate=stored.is_duplicate, hints=hints + stored.hints
+        )
+
+    async def read_delivery(self, request: IncomingRequest, chunks: AsyncIterator[bytes]) -> bytes:
+        """Reads the body of a delivery and checks its signature.
+
+        Only a body that may be signed for a webhook is kept. Raises `UnsignedDelivery` for an
+        unknown address and a wrong secret alike, and after reading equally much.
+        """
+        principal, secret = await self._find_webhook(request.path_values)
+        if self._kind == "github":
+            signature = read_github_signature(secret, request.headers)
+        else:
+            signature = read_gitlab_signature(secret, request.headers, time.time())
+        if signature is None:
             raise UnsignedDelivery(self._kind)
-        return principal
+
+        async def hash_chunks() -> AsyncIterator[bytes]:
+            async for chunk in chunks:
+                signature.update(chunk)
+                if principal is not None:
+                    yield chunk
+
+        address = "/".join((self._kind, *request.path_values.values()))
+        body = await self._deps.unverified_bodies.collect(address, hash_chunks())
+        if principal is None or not signature.is_valid():
+            raise UnsignedDelivery(self._kind)
+        return body
+
+    async def _find_webhook(self, path: Mapping[str, str]) -> tuple[Principal | None, str]:
+        """The principal and the secret of an address; a random secret for an unknown one."""
+        project = slugify(path["project"])
+        found = await self._deps.webhooks.find(path["tenant"], project, self._kind)
+        return found or (None, secrets.token_urlsafe(32))
 
 
-def _parse_delivery(call: Call[None, None]) -> GitChange | IgnoredDelivery:
+def _parse_delivery(call: Call[None, None]) -> GitChange | MergedRequest | IgnoredDelivery:
     """Parses the change of a delivery, by the event that its headers name."""
     event = call.headers.get("X-GitHub-Event") or call.headers.get("X-Gitlab-Event") or "push"
     body, project = _extract_json(call), slugify(call.path["project"])

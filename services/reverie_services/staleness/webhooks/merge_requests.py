@@ -1,14 +1,32 @@
-"""Parses webhooks of merged pull requests and merge requests."""
+"""Parses webhooks of merged pull requests and merge requests: branches, and what they explain."""
 
 from __future__ import annotations
 
-from reverie.contracts.git import GitChange, OptionalSha
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter, ValidationError
+
+from reverie.contracts.base import Timestamp
+from reverie.contracts.git import MAX_COMMIT_BODY, MAX_SUBJECT, CommitBody, GitChange, OptionalSha
 from reverie.runtime.http.validation import parse_value
 from reverie_services.staleness.webhooks.push_events import (
     IgnoredDelivery,
     RepositoryPayload,
     WebhookPayload,
 )
+
+
+@dataclass(frozen=True)
+class MergedRequest:
+    """A merged request: its change, and its title and text as the message of the merge.
+
+    The change of a request from another repository says nothing of branches, and is not stored.
+    """
+
+    change: GitChange
+    message: CommitBody
+    is_from_elsewhere: bool = False
 
 
 class _RepositoryRef(WebhookPayload):
@@ -23,6 +41,9 @@ class _PullRequestSide(WebhookPayload):
 class _PullRequestData(WebhookPayload):
     merged: bool = False
     merge_commit_sha: OptionalSha = None
+    title: str = ""
+    body: str | None = None
+    merged_at: str | None = None
     head: _PullRequestSide
     base: _PullRequestSide
 
@@ -46,6 +67,9 @@ class _MergeRequestAttributes(WebhookPayload):
     target_project_id: int | None = None
     merge_commit_sha: OptionalSha = None
     squash_commit_sha: OptionalSha = None
+    title: str = ""
+    description: str | None = None
+    merged_at: str | None = None
     last_commit: _CommitPayload = _CommitPayload()
 
 
@@ -56,48 +80,93 @@ class MergeRequestPayload(WebhookPayload):
     project: RepositoryPayload = RepositoryPayload()
 
 
-def parse_pull_request(payload: PullRequestPayload, project: str) -> GitChange | IgnoredDelivery:
-    """Parses the change of a merged pull request."""
+def parse_pull_request(
+    payload: PullRequestPayload, project: str
+) -> MergedRequest | IgnoredDelivery:
+    """Parses a merged pull request."""
     pull = payload.pull_request
     if not pull.merged:
         return IgnoredDelivery("the request was not merged")
-    if pull.head.repo is None or pull.head.repo != pull.base.repo:
-        return IgnoredDelivery("the request came from another repository")
-    return _build_change(
-        project, payload.repository, pull.base.ref, pull.merge_commit_sha, pull.head.ref
+    is_from_elsewhere = pull.head.repo is None or pull.head.repo != pull.base.repo
+    return _build_request(
+        _RequestFacts(
+            payload.repository,
+            pull.base.ref,
+            pull.merge_commit_sha,
+            None if is_from_elsewhere else pull.head.ref,
+        ),
+        project,
+        (pull.title, pull.body, pull.merged_at),
     )
 
 
-def parse_merge_request(payload: MergeRequestPayload, project: str) -> GitChange | IgnoredDelivery:
-    """Parses the change of a merged merge request."""
+def parse_merge_request(
+    payload: MergeRequestPayload, project: str
+) -> MergedRequest | IgnoredDelivery:
+    """Parses a merged merge request."""
     attributes = payload.object_attributes
     if attributes.action != "merge":
         return IgnoredDelivery("the request was not merged")
-    if attributes.source_project_id != attributes.target_project_id:
-        return IgnoredDelivery("the request came from another repository")
+    is_from_elsewhere = attributes.source_project_id != attributes.target_project_id
     commit = (
         attributes.merge_commit_sha or attributes.squash_commit_sha or attributes.last_commit.id
     )
-    return _build_change(
-        project, payload.project, attributes.target_branch, commit, attributes.source_branch
+    return _build_request(
+        _RequestFacts(
+            payload.project,
+            attributes.target_branch,
+            commit,
+            None if is_from_elsewhere else attributes.source_branch,
+        ),
+        project,
+        (attributes.title, attributes.description, attributes.merged_at),
     )
 
 
-def _build_change(
-    project: str, repository: RepositoryPayload, target_branch: str, commit: str | None, branch: str
-) -> GitChange | IgnoredDelivery:
-    if commit is None:
+@dataclass(frozen=True)
+class _RequestFacts:
+    """Where a request was merged; `source_branch`: None if it is of another repository."""
+
+    repository: RepositoryPayload
+    target_branch: str
+    commit: str | None
+    source_branch: str | None
+
+
+def _build_request(
+    facts: _RequestFacts, project: str, text: tuple[str, str | None, str | None]
+) -> MergedRequest | IgnoredDelivery:
+    if facts.commit is None:
         return IgnoredDelivery("the request names no commit")
-    return parse_value(
+    title, body, merged_at = text
+    change = parse_value(
         GitChange,
         {
             "project": project,
-            "repository": repository.full_name or repository.path_with_namespace,
-            "branch": target_branch,
-            "default_branch": repository.default_branch,
-            "after": commit,
+            "repository": facts.repository.full_name or facts.repository.path_with_namespace,
+            "branch": facts.target_branch,
+            "default_branch": facts.repository.default_branch,
+            "after": facts.commit,
             "merge": True,
-            "merged": [branch],
+            "merged": [facts.source_branch] if facts.source_branch else [],
             "detail": "files",
         },
     )
+    message = parse_value(
+        CommitBody,
+        {
+            "sha": facts.commit,
+            "subject": title[:MAX_SUBJECT],
+            "body": (body or "")[:MAX_COMMIT_BODY],
+            "committed_at": _parse_time(merged_at).isoformat(),
+        },
+    )
+    return MergedRequest(change, message, facts.source_branch is None)
+
+
+def _parse_time(text: str | None) -> datetime:
+    """The time of a merge; now if the event does not tell it."""
+    try:
+        return TypeAdapter(Timestamp).validate_python(text)
+    except ValidationError:
+        return datetime.now(UTC)

@@ -1,30 +1,32 @@
-"""Verifies and parses push webhooks of GitHub and GitLab."""
+"""Parses push webhooks of GitHub and GitLab."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from reverie.contracts.base import RepoPath, Timestamp
-from reverie.contracts.git import BRANCH_REF_PREFIX, MAX_COMMITS, GitChange, OptionalSha, Sha
+from reverie.contracts.git import (
+    BRANCH_REF_PREFIX,
+    MAX_COMMIT_BODY,
+    MAX_COMMITS,
+    MAX_SUBJECT,
+    GitChange,
+    OptionalSha,
+    Sha,
+)
 from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted_commit
 from reverie.runtime.http.validation import parse_value
 
 GITHUB_MAX_COMMITS: Final = 2048
 """The most commits that GitHub names in one push."""
-MAX_SIGNATURE_AGE: Final = 300
 MAX_COMPARED_FILES: Final = 64
 """Added files that a removed one is compared with."""
-_MAX_SUBJECT_LENGTH: Final = 2000
 
 
 class WebhookPayload(BaseModel):
@@ -72,53 +74,6 @@ class PushPayload(WebhookPayload):
         return len(self.commits) < GITHUB_MAX_COMMITS
 
 
-class RequestHeaders(Protocol):
-    """The headers of a delivery; names are case-insensitive."""
-
-    def get(self, name: str, default: str, /) -> str: ...
-
-
-def is_signed_by_github(secret: str, body: bytes, headers: RequestHeaders) -> bool:
-    """Whether GitHub signed the body with the secret: HMAC-SHA256 in `X-Hub-Signature-256`."""
-    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return _compare_constant_time(f"sha256={expected}", headers.get("X-Hub-Signature-256", ""))
-
-
-def is_signed_by_gitlab(secret: str, body: bytes, headers: RequestHeaders, now: float) -> bool:
-    """Whether GitLab signed the body, by the Standard Webhooks specification, or else sent the
-    secret itself in `X-Gitlab-Token`. A signature older than five minutes does not count."""
-    signatures = headers.get("webhook-signature", "")
-    if not signatures:
-        return _compare_constant_time(secret, headers.get("X-Gitlab-Token", ""))
-    timestamp, key = headers.get("webhook-timestamp", ""), _signing_key(secret)
-    if (
-        key is None
-        or not timestamp.isdecimal()
-        or abs(now - int(timestamp[:12])) > MAX_SIGNATURE_AGE
-    ):
-        return False
-    signed_content = f"{headers.get('webhook-id', '')}.{timestamp}.".encode() + body
-    expected = base64.b64encode(hmac.new(key, signed_content, hashlib.sha256).digest()).decode()
-    return any(
-        _compare_constant_time(f"v1,{expected}", signature) for signature in signatures.split()
-    )
-
-
-def _signing_key(secret: str) -> bytes | None:
-    """Decodes the key of a signing token."""
-    if not secret.startswith("whsec_"):
-        return None
-    try:
-        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _compare_constant_time(expected: str, actual: str) -> bool:
-    """Compares in constant time."""
-    return hmac.compare_digest(expected.encode(), actual.encode(errors="replace"))
-
-
 @dataclass(frozen=True)
 class IgnoredDelivery:
     """A push that changes no branch."""
@@ -130,9 +85,8 @@ def parse_push(push: PushPayload, project: str) -> GitChange | IgnoredDelivery:
     """The change of a push. Raises `InvalidInput` naming what no change may hold."""
     if not push.ref.startswith(BRANCH_REF_PREFIX):
         return IgnoredDelivery("it is no push to a branch")
-    merged_branches = [
-        name for commit in push.commits if (name := parse_merged_branch(_get_subject(commit)))
-    ]
+    # Whoever pushes writes the subjects: the event of a merged request proves a merge.
+    has_merge = any(parse_merged_branch(_get_subject(commit)) for commit in push.commits)
     repository = push.repository if push.repository.full_name else push.project
     return parse_value(
         GitChange,
@@ -145,8 +99,7 @@ def parse_push(push: PushPayload, project: str) -> GitChange | IgnoredDelivery:
             "after": push.after,
             "deleted": push.after is None,
             "forced": push.forced,
-            "merge": bool(merged_branches),
-            "merged": list(dict.fromkeys(merged_branches))[:100],
+            "merge": has_merge,
             "detail": "files",
             "partial": not push.is_complete,
             "commits": [_build_commit(commit) for commit in push.commits],
@@ -156,13 +109,14 @@ def parse_push(push: PushPayload, project: str) -> GitChange | IgnoredDelivery:
 
 
 def _get_subject(commit: PushedCommit) -> str:
-    return commit.message.partition("\n")[0][:_MAX_SUBJECT_LENGTH]
+    return commit.message.partition("\n")[0][:MAX_SUBJECT]
 
 
 def _build_commit(commit: PushedCommit) -> Mapping[str, Any]:
     return {
         "sha": commit.id,
         "subject": _get_subject(commit),
+        "body": commit.message.partition("\n")[2].strip()[:MAX_COMMIT_BODY],
         "committed_at": commit.timestamp.isoformat(),
         "reverts": parse_reverted_commit(commit.message),
     }

@@ -8,7 +8,7 @@ import click
 
 from reverie.cli.app.errors import FAILED
 from reverie.cli.app.options import CommonOptions, common_options
-from reverie.cli.app.output import out, print_json
+from reverie.cli.app.output import out, plural, print_json
 
 if TYPE_CHECKING:
     from reverie.cli.operate.doctor.findings import Finding
@@ -44,7 +44,7 @@ def doctor(options: CommonOptions) -> None:
             console.print(f"{MARKS[finding.level]}  {escape(finding.message)}")
             if finding.remedy:
                 console.print(f"         {escape(finding.remedy)}", style="dim")
-        console.print(f"\n{errors} errors" if errors else "\nNo errors.")
+        console.print(f"\n{plural(errors, 'error')}" if errors else "\nNo errors.")
     if errors:
         raise click.exceptions.Exit(FAILED)
 

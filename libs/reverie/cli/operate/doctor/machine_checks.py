@@ -130,7 +130,9 @@ def check_ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
         return
     from reverie.embedded import nats, postgres
     from reverie.embedded.ports import is_free
+    from reverie.embedded.probe import fetch_instance
     from reverie.embedded.reporting import SERVICES
+    from reverie.runtime.settings.settings import base_url
 
     port_hosts = {f"{name}_port": settings.host for name in SERVICES}
     orphans: list[int] = []
@@ -147,9 +149,13 @@ def check_ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
             place = abbreviate_home(settings.home)
             message = f"{name} of {place} runs without a supervisor, on port {server.port}"
             yield warning(message, "`reverie up` uses it, and `reverie down` stops it then.")
+    is_external = settings.database_url is not None
     for name, host in port_hosts.items():
         port = int(getattr(settings, name))
         if port and port not in orphans and not is_free(port, host):
+            address = base_url(host, port, settings.tls_cert is not None)
+            if is_external and fetch_instance(address):
+                continue  # A service that was started by itself.
             remedy = f"`reverie up` takes another; to choose it, set REVERIE_{name.upper()}."
             yield warning(f"port {port} ({name}) is taken", remedy)
 

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import SecretStr
 
+from reverie.cli.app.gateway_client import GatewayClient, GatewayError
+from reverie.cli.app.gateway_discovery import endpoint_from_settings
 from reverie.cli.app.operator_access import build_bus_credentials, resolve_database_url
+from reverie.cli.app.output import plural
 from reverie.cli.operate.component_status import (
     check_components,
     fetch_nats_info,
@@ -17,7 +20,7 @@ from reverie.cli.operate.component_status import (
 )
 from reverie.cli.operate.doctor.findings import Finding, error, ok, warning
 from reverie.cli.operate.service_metrics import MetricsSnapshot, scrape_all
-from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.embedded.home import Home, existing_home
 from reverie.embedded.lock import is_home_locked
 from reverie.inference.model_catalogue import MULTILINGUAL_MODEL
@@ -48,7 +51,8 @@ def check_database(settings: Settings, _: Home | None) -> Iterable[Finding]:
     if all(finding.level == "ok" for finding in versions):
         missing = list_pending_migrations(url)
         if missing:
-            yield error(f"{len(missing)} migrations are missing", "Run `reverie migrate`.")
+            message = f"the schema lacks {plural(len(missing), 'migration')}"
+            yield error(message, "Run `reverie migrate`.")
         else:
             yield ok("the schema is current")
     yield from _check_roles(settings)
@@ -156,6 +160,26 @@ def check_services(settings: Settings, _: Home | None) -> Iterable[Finding]:
         yield error(f"{component.name} at {component.address}: {component.problem}", remedy)
 
 
+def check_key(settings: Settings, _: Home | None) -> Iterable[Finding]:
+    """Whether the gateway accepts the key that commands send."""
+    try:
+        url, key = endpoint_from_settings(settings)
+    except ReverieError:
+        # Another check says that nothing runs.
+        return
+    ca = str(settings.trusted_ca_file or "")
+    client = GatewayClient(url, key, settings.request_timeout, None, ca)
+    try:
+        client.request("GET", "/v1/memories", {"limit": 1})
+    except GatewayError as problem:
+        remedy = "Set REVERIE_API_KEY to a valid key, or unset it to use that of the home folder."
+        yield error(f"the gateway refuses the key: {problem}", remedy)
+    except Unavailable:
+        return
+    else:
+        yield ok("the gateway accepts the key")
+
+
 def check_backlog(settings: Settings, _: Home | None) -> Iterable[Finding]:
     """The metrics of the running services: their queues, models and losses."""
     snapshots = scrape_all(http_urls(check_components(settings)))
@@ -173,19 +197,22 @@ def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[
 
     if (dead_letters := largest("reverie_dead_letters")) > 0:
         remedy = "Fix the cause in `reverie dead-letters list`, then `reverie dead-letters replay`."
-        yield warning(f"{dead_letters:.0f} dead letters", remedy)
+        yield warning(plural(int(dead_letters), "dead letter"), remedy)
     if (age := largest("reverie_outbox_oldest_seconds")) > MAX_OUTBOX_AGE:
         remedy = "Check that NATS runs. The log of ingest says why publishing fails."
         yield error(f"an event has waited {age:.0f} s to be published", remedy)
     if (parked_dreams := largest("reverie_dreams_parked")) > 0:
         remedy = "`reverie dream history` says why; `reverie dream run --scope SCOPE` tries again."
-        yield warning(f"{parked_dreams:.0f} dreams failed", remedy)
+        yield warning(f"{plural(int(parked_dreams), 'dream')} failed", remedy)
     if (unenriched := largest("reverie_memories_unenriched")) > MANY_UNENRICHED:
         remedy = "Check that the model is loaded; if it is, run more replicas of ingest."
         yield warning(f"{unenriched:,.0f} memories have no vectors or edges yet", remedy)
+    if (cuts := largest("reverie_derivations_cut")) > 0:
+        remedy = "The log line derivation_cut names each memory. Edit it to have it read again."
+        yield warning(f"{cuts:,.0f} texts took too long to be read for names or causes", remedy)
     if (lost_calls := largest("reverie_audit_lost_total")) > 0:
-        remedy = "The log line audit_lost says why."
-        yield error(f"{lost_calls:.0f} calls are missing in the audit log", remedy)
+        remedy = "The log line audit_entry_dropped says why."
+        yield error(f"the audit log lacks {plural(int(lost_calls), 'call')}", remedy)
     if largest("reverie_tenants_unread") > 0:
         message = "most memories are Chinese, Japanese or Korean, which their model does not read"
         remedy = (
@@ -210,4 +237,4 @@ def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", version)[:2])
 
 
-CHECKS = (check_database, check_bus, check_services, check_backlog)
+CHECKS = (check_database, check_bus, check_services, check_key, check_backlog)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,10 +14,11 @@ import structlog
 
 from reverie.contracts.events import OutgoingEvent
 from reverie.contracts.git import GitChange
-from reverie.domain.access.scopes import MAIN_BRANCHES, slugify
+from reverie.domain.access.scopes import slugify
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
+from reverie.domain.staleness.commit_marks import COMMIT_KEY_PREFIX, weigh_commit_marks
 from reverie.domain.staleness.grading import FileAnchor, FileChangeStep
 from reverie.domain.staleness.propagation import (
     MAX_DEPTH,
@@ -26,7 +27,7 @@ from reverie.domain.staleness.propagation import (
     propagate_step,
     select_sources,
 )
-from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.staleness.git_changes import StoredGitChange
 from reverie.store.staleness.stale_marks import FileHistoryStep, LockedProject, TouchingMemory
 from reverie_services.staleness.dependencies import StalenessDependencies
@@ -88,27 +89,20 @@ async def update_branch_memories(
 ) -> None:
     """Applies the branch updates of a change. Safe to repeat."""
     body = stored.body
-    if not is_on_main_branch(body):
+    if not body.is_on_main_branch:
         has_more = body.deleted
         while has_more:
             # In batches: a branch may have many memories, and the lock is held for each batch.
             async with deps.stale_marks.lock_project(tenant, stored.project) as project:
                 archived = await project.archive_branch(
-                    slugify(body.branch), ARCHIVE_BATCH, inject_headers()
+                    slugify(body.branch), ARCHIVE_BATCH, trace_headers()
                 )
             has_more = archived >= ARCHIVE_BATCH
     elif body.merged and body.after:
         branches = sorted({slugify(name) for name in body.merged})
         async with deps.stale_marks.lock_project(tenant, stored.project) as project:
-            tickets = await project.record_merged_branches(branches, stored.id, inject_headers())
+            tickets = await project.record_merged_branches(branches, stored.id, trace_headers())
         await deps.publisher.publish(tenant[0], tickets)
-
-
-def is_on_main_branch(body: GitChange) -> bool:
-    """Whether a change is of the branch that everyone works on."""
-    if body.default_branch is not None:
-        return body.branch == body.default_branch
-    return body.branch in MAIN_BRANCHES
 
 
 async def recompute_marks(
@@ -187,7 +181,7 @@ async def _recompute_marks(
     reached = [*direct_marks, *await _propagate(project, direct)]
     marks = [_build_mark_row(item, redacted_subjects) for item in reached]
     origins = sorted({item.memory for item in touching})
-    return await project.replace_marks(origins, list(nodes), event_id, marks, inject_headers())
+    return await project.replace_marks(origins, list(nodes), event_id, marks, trace_headers())
 
 
 async def _track_anchors(
@@ -211,7 +205,7 @@ async def _track_anchors(
             if step.facts.get("status") == "renamed"
         } - known_names
     by_name = _group_steps_by_name(steps)
-    commits = {str(item.promoted.get("commit")) for item in touching if item.promoted}
+    commits = {item.promoted.commit for item in touching if item.promoted}
     merges = await project.load_changes_by_commit(sorted(commits)) if commits else {}
     return [
         TrackedAnchor(item, _track_anchor(item, anchor, by_name, merges))
@@ -242,9 +236,14 @@ def _track_anchor(
         for placed in by_name.get(name, ())
         if concerns_memory(touching, placed.raw, merges)
     }
-    return track_anchor(
-        anchor, [own_steps[position] for position in sorted(own_steps)], is_same_file
-    )
+    steps = [own_steps[position] for position in sorted(own_steps)]
+    if not (touching.key or "").startswith(COMMIT_KEY_PREFIX):
+        return track_anchor(anchor, steps, is_same_file)
+    git = touching.git or {}
+    # A merge may bring the commit to the branch long after it was made.
+    steps = [step for step in steps if step.commit.sha != git.get("commit")]
+    trail = track_anchor(anchor, steps, is_same_file)
+    return replace(trail, marks=weigh_commit_marks(trail.marks, len(git.get("files", ()))))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
-from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.memories.duplicates import deduplicate
 from reverie.store.sessions.dreams import START_ID, DreamLease, DreamSession
 from reverie.store.sessions.summaries import SummaryBasis
@@ -102,7 +102,7 @@ async def _digest_scope(deps: DigestDependencies, lease: DreamLease, run: UUID) 
         raise DigestAttemptsExhausted
     record, failure = DreamRunLog(), None
     after_id = START_ID
-    while sessions := await deps.dreams.list_sessions(lease, after_id, deps.settings.limits):
+    while sessions := await deps.dreams.take_sessions(lease, after_id, deps.settings.limits):
         for session in sessions:
             failure = await _try_digest_session(deps, lease, run, session, record) or failure
         after_id = sessions[-1].id
@@ -113,7 +113,7 @@ async def _digest_scope(deps: DigestDependencies, lease: DreamLease, run: UUID) 
     ensure_lease_held(await deps.dreams.write_record(lease, run, record))
     if failure:
         raise failure
-    state, events = await deps.dreams.finish(lease, run, inject_headers(), deps.settings.limits)
+    state, events = await deps.dreams.finish(lease, run, trace_headers(), deps.settings.limits)
     await deps.publisher.publish(lease.tenant, events)
     log.info("dream_finished", run=str(run), state=state)
     return state
@@ -143,7 +143,7 @@ async def promote_merged_branches(
     """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
     are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
     while True:
-        promotions = await deps.dreams.promote(lease, run, PROMOTION_BATCH, inject_headers())
+        promotions = await deps.dreams.promote(lease, run, PROMOTION_BATCH, trace_headers())
         if promotions is None:
             raise LeaseLost
         for promotion in promotions:
@@ -151,7 +151,7 @@ async def promote_merged_branches(
                 continue
             tenant = (lease.tenant, lease.tenant_name)
             for outcome in await deduplicate(
-                deps.duplicates, tenant, promotion.memory, inject_headers()
+                deps.duplicates, tenant, promotion.memory, trace_headers()
             ):
                 record.record_decision(
                     DigestDecision(outcome.kind, outcome.reason, None, outcome.outcome.id)
@@ -164,7 +164,7 @@ async def promote_merged_branches(
 async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run: UUID) -> None:
     """Brings the summary up to date. Done again it changes nothing."""
     basis = await deps.summaries.load_basis(lease)
-    redactor = await deps.load_redactor(lease.tenant)
+    redactor = (await deps.load_redactor(lease.tenant)).within(lease.scope)
     summary = await _build_summary(deps, lease, run, basis)
     text = redactor.redact(summary.text).text
     if text or basis.sources:

@@ -1,0 +1,324 @@
+"""Statements of a conversation that may enter a decision record, by what the discourse tells.
+
+What counts depends on who speaks, on what the next message confirms or refuses, and on what sums
+up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.exchanges import (
+    REMARK,
+    Exchange,
+    extract_statements,
+    is_slash_command,
+    split_exchanges,
+)
+from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
+from reverie.domain.extraction.salience import (
+    DECISION_LABEL,
+    extract_exact_terms,
+    is_question,
+    rate_agent_statement,
+    rate_correction,
+    rate_user_sentence,
+)
+from reverie.domain.extraction.topic_segmentation import TopicSegment
+from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
+from reverie.domain.text.turns import TurnText, trace_status
+
+MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 140, 160
+RULE_SCORE = 4.0
+"""The least rating of a sentence that states a rule or a preference by its own words."""
+MIN_SCORE = 1.6
+"""Statements below are not worth their room."""
+MIN_RECAP_CHARS = 60
+"""A shorter sentence announces a list; it does not sum up."""
+MIN_STATEMENT_BYTES = 24
+"""Eight Chinese characters say as much as a few English words."""
+RECAP_SCORE = 6.0
+MAX_CODE_SPAN = 70
+"""A longer one is a line of code, not a name."""
+
+_OPENING_WORDS = re.compile(
+    r"^(?:(?:got it|understood|ok(?:ay)?|right|noted|makes sense|agreed|sure|done|perfect"
+    r"|excellent|great|yes|yup|no|nope|careful|hold on|wait|exactly|correct|well|so|and|but|also"
+    r"|hmm|heads up)\s*[,.:;!—–-]+\s*)+|^(?:so|and|but)\s+",
+    re.I,
+)
+LEANING_START = re.compile(
+    r"^(?:it|this|that|these|those|they|he|she|its|both|same|such|deliberately|first|second"
+    r"|otherwise|because|which|then|here|there|the \w+ of (?:which|it|this|these)|expected)\b"
+    r"|^(?:它|这|那|因此|所以|否则)",
+    re.I,
+)
+LEAD = re.compile(r"(?:`[^`]*`|[^`:;.]|[:.](?=\S)){3,140}: (?=\S)")
+"""The heading in front of a statement."""
+_OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL})
+"""A task has a state of its own, and a command is looked up by itself."""
+
+
+@dataclass(frozen=True)
+class RecordStatement:
+    """A statement of a record, the turn that makes it, and its weight."""
+
+    text: str
+    turn: TurnText
+    score: float
+    kind: Kind
+    is_decided: bool
+    is_recap: bool = False
+    stands_alone: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it tells what was changed."""
+        text = self.text.partition(": ")[2] if LEAD.match(self.text) else self.text
+        changed = discourse_markers.COMPLETED_CHANGE.match(text)
+        return not self.is_decided and bool(
+            (changed and not changed[0].endswith("s"))
+            or sentence_patterns.DONE_HEADING.match(self.text)
+        )
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it tells what was found out."""
+        return not self.is_decided and not self.is_done
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Its words as they are indexed."""
+        return content_words(self.text)
+
+    @cached_property
+    def exact_terms(self) -> frozenset[str]:
+        """The names, figures and quoted words in it."""
+        return extract_exact_terms(self.text)
+
+
+@dataclass(frozen=True)
+class RefusedProposal:
+    """A proposal that the user refused, with the reason in the user's words, if one was given."""
+
+    proposal: str
+    reason: str
+    turn: TurnText
+
+
+def iter_lasting_statements(segment: TopicSegment) -> Iterator[RecordStatement]:
+    """Yields what is a memory of its own: the user's rules and preferences, tasks, and commands."""
+    for exchange in split_exchanges(segment):
+        yield from (s for s in iter_statements(exchange) if s.stands_alone)
+
+
+def iter_statements(exchange: Exchange) -> Iterator[RecordStatement]:
+    if exchange.opening and not is_slash_command(exchange.request):
+        yield from _iter_user_statements(exchange)
+    for turn in exchange.replies:
+        if turn.role == "assistant":
+            yield from _iter_agent_statements(turn, exchange)
+        elif turn.role == "tool":
+            yield from _iter_user_answers(turn)
+
+
+def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
+    turn = exchange.opening
+    assert turn is not None
+    is_quoted = bool(sentence_patterns.QUOTED_REVIEW.search(turn.content[:300]))
+    is_refusal = exchange.previous_subject != "" and bool(
+        discourse_markers.REFUSAL.search(turn.content[:200])
+    )
+    for statement in _join_leaning(extract_statements(turn.content)):
+        text = strip_opening(statement)
+        is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
+            sentence_patterns.ONE_OFF_ORDER.match(text)
+            and not sentence_patterns.GENERAL.search(text)
+        )
+        if is_question(text) or len(text.encode()) < MIN_STATEMENT_BYTES or is_order:
+            continue
+        rating = rate_user_sentence(text, is_quoted) or (
+            rate_correction(text) if is_refusal else None
+        )
+        if rating is None and (is_quoted or not (exchange.is_reply or is_refusal)):
+            continue
+        is_outcry = text.endswith("!") and not re.search(r"[`\d/]", text)
+        if is_outcry or REMARK.match(text) or sentence_patterns.TRANSIENT.search(text):
+            continue
+        score = (rating.score / 2 if rating else 0.5) + _rate_detail(text)
+        score += 0.5 * is_refusal
+        score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
+        kind = rating.kind if rating else Kind.SPEC
+        is_rule = kind is not Kind.LESSON and rating is not None and rating.score >= RULE_SCORE
+        stands_alone = (
+            (is_rule and not exchange.is_reply) or kind in _OWN_MEMORY_KINDS
+        ) and not LEANING_START.match(text)
+        is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
+        if stands_alone and is_passing and not sentence_patterns.EVERY_TIME.search(text):
+            continue
+        if stands_alone and rating:
+            score = rating.score
+        yield RecordStatement(text, turn, score, kind, True, stands_alone=stands_alone)
+
+
+def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[RecordStatement]:
+    is_final = exchange.last_reply is turn
+    if exchange.is_review:
+        return
+    used_tools = any(reply.role == "tool" for reply in exchange.replies)
+    recap = _find_recap(turn.content) if is_final and not exchange.is_refused else []
+    yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in recap)
+    is_restated = (
+        is_final
+        and bool(discourse_markers.ACKNOWLEDGEMENT.match(turn.content))
+        and exchange.is_reply
+    )
+    points = [] if recap or exchange.is_refused else extract_key_statements(turn.content)
+    for number, point in enumerate(points):
+        text = strip_line_places(strip_opening(point.full_text))
+        if (
+            is_question(text)
+            or len(text.encode()) < MIN_STATEMENT_BYTES
+            or (discourse_markers.PROPOSAL.search(text) and not exchange.is_confirmed)
+            or (number and LEANING_START.match(text))
+            or sentence_patterns.GUESS.match(text)
+            or not _is_lasting_point(point, text)
+        ):
+            continue
+        # Before its last reply, an agent at work tells what it does; only a cause lasts.
+        if used_tools and not is_final and not sentence_patterns.ROOT_CAUSE.search(text):
+            continue
+        rating = rate_agent_statement(point.text, point.lead)
+        if _is_mostly_code(text) and rating.kind is not Kind.SKILL:
+            continue
+        score = rating.score + 0.5 * is_final + 0.5 * (is_final and is_question(exchange.request))
+        if is_restated or (is_final and exchange.is_confirmed):
+            score = max(rating.score, 0.0) + 1.0 + _rate_detail(text)
+        is_done = used_tools and bool(discourse_markers.COMPLETED_CHANGE.match(point.text))
+        score += 1.0 * (is_done and not sentence_patterns.TEST_NAME.search(text))
+        score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
+        is_accepted_choice = text.startswith("Use ") and exchange.verdict is not None
+        is_decided = (
+            is_restated
+            or is_accepted_choice
+            or (exchange.is_confirmed and rating.kind is Kind.DECISION)
+        )
+        stands_alone = rating.kind in _OWN_MEMORY_KINDS and score >= MIN_SCORE
+        if stands_alone and (
+            LEANING_START.match(text)
+            or (rating.kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
+        ):
+            continue
+        yield RecordStatement(text, turn, score, rating.kind, is_decided, stands_alone=stands_alone)
+
+
+def _is_lasting_point(point: KeyStatement, text: str) -> bool:
+    """Whether a point of a report is no option, plan, list of places, or state of the work."""
+    return not (
+        sentence_patterns.TRANSIENT.search(text)
+        or sentence_patterns.LINE_REFERENCE.search(text)
+        or sentence_patterns.OPTIONS.search(point.full_text)
+        or (point.is_item and sentence_patterns.PLANNED.search(point.lead))
+        or (point.is_item and LEANING_START.match(point.lead.rpartition(", ")[2]))
+    )
+
+
+def _iter_user_answers(turn: TurnText) -> Iterator[RecordStatement]:
+    """The user's answers to an agent's question, and the reason of a refused call, from a trace."""
+    text = turn.content.partition("\n")[2].strip()
+    status = trace_status(turn.content)
+    if status == "answered" and text:
+        for answer in text.splitlines():
+            yield RecordStatement(f"Asked and answered: {answer}", turn, 3.5, Kind.DECISION, True)
+    elif status == "rejected" and len(text.split()) >= 4 and not is_question(text):
+        yield RecordStatement(f"The user corrected the agent: {text}", turn, 4.0, Kind.LESSON, True)
+
+
+def _find_recap(content: str) -> list[str]:
+    """The sentences of a message from its summing-up to the end of that paragraph."""
+    for block in parse_blocks(content):
+        sentences = split_sentences(to_plain_text(block.text)) if block.type != "heading" else []
+        for n, sentence in enumerate(sentences):
+            sums_up = block.type == "text" and len(sentence) >= MIN_RECAP_CHARS
+            if DECISION_LABEL.match(sentence) or (
+                sums_up and discourse_markers.RECAP.search(sentence)
+            ):
+                return [s for s in sentences[n:] if not is_question(s)]
+    return []
+
+
+def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
+    """Yields the proposal of the last reply that the user's answer refuses, if it is one."""
+    if not exchange.is_refused or exchange.last_reply is None or exchange.verdict is None:
+        return
+    answers = [strip_opening(s) for s in extract_statements(exchange.verdict.content)]
+    reason = next((answer for answer in answers if not is_question(answer)), "")
+    answer_words = content_words(exchange.verdict.content)
+    proposals = [
+        sentence
+        for sentence in _list_sentences(exchange.last_reply.content)
+        if discourse_markers.PROPOSAL.search(sentence)
+        and not discourse_markers.INSPECTION.search(sentence)
+    ]
+    best = max(proposals, key=lambda s: len(content_words(s) & answer_words), default=None)
+    if best and content_words(best) & answer_words:
+        yield RefusedProposal(
+            shorten(strip_opening(best), MAX_PROPOSAL_CHARS),
+            shorten(reason, MAX_REASON_CHARS),
+            exchange.verdict,
+        )
+
+
+def _list_sentences(content: str) -> list[str]:
+    return [
+        s
+        for block in parse_blocks(content)
+        if block.type in {"text", "item"}
+        for s in split_sentences(to_plain_text(block.text))
+    ]
+
+
+def _is_mostly_code(text: str) -> bool:
+    if any(len(span) > MAX_CODE_SPAN for span in re.findall(r"`[^`]*`", text)):
+        return True
+    return len(re.sub(r"`[^`]*`", "", text)) * 4 < len(text)
+
+
+def strip_line_places(text: str) -> str:
+    """Without the numbers of lines, which do not hold after the next change."""
+    return sentence_patterns.LINE_PLACE.sub(lambda m: m["extension"] or "", text).strip()
+
+
+def strip_opening(sentence: str) -> str:
+    text = _OPENING_WORDS.sub("", sentence).strip()
+    return text if text == sentence.strip() else text[:1].upper() + text[1:]
+
+
+def _join_leaning(statements: Iterable[str]) -> list[str]:
+    """Joins a statement that leans on the one before to it."""
+    joined: list[str] = []
+    for statement in statements:
+        if joined and LEANING_START.match(strip_opening(statement)):
+            joined[-1] = f"{joined[-1]} {statement}"
+        else:
+            joined.append(statement)
+    return joined
+
+
+def _rate_detail(text: str) -> float:
+    return (
+        min(len(discourse_markers.NORMATIVE.findall(text)), 4) * 0.4
+        + min(len(extract_exact_terms(text)), 4) * 0.3
+    )
+
+
+def content_words(text: str) -> frozenset[str]:
+    return frozenset(
+        word for word in index_text(text).split() if len(word) > 2 or not word.isascii()
+    )

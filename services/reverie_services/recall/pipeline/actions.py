@@ -1,0 +1,115 @@
+"""Finds what an agent should know before it edits a file or runs a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.context.active_set_entries import OnDemandHit
+from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.entities.file_paths import is_same_file
+from reverie.domain.text.index_terms import expand_query_text
+from reverie.store.search.search import SearchFilter
+from reverie.store.sessions.context import ContextStore
+from reverie_services.recall.dependencies import RecallPipelineDependencies
+
+ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC)
+"""What may warn before an action, failures first."""
+ACTION_SCORE = 0.5
+MAX_COMMANDS = 4
+"""The commands of one line that are looked at."""
+MAX_SUBCOMMANDS = 2
+MAX_LOADED = 20
+MIN_PLAIN_LETTERS = 5
+"""A shorter program is often a word (`make`, `go`): it counts only as code, in backticks."""
+_SEPARATORS = re.compile(r"&&|\|\||[;|\n]")
+_ASSIGNMENT = re.compile(r"\w+=")
+_SUBCOMMAND = re.compile(r"[a-z][\w:-]*")
+# fmt: off
+_WRAPPERS = frozenset((
+    "sudo", "env", "time", "nohup", "exec", "uv", "uvx", "run", "npx", "python", "python3", "node",
+    "bash", "sh", "poetry",
+))
+_HARMLESS = frozenset((
+    "awk", "cat", "cd", "cut", "echo", "export", "find", "grep", "head", "jq", "less", "ls", "pwd",
+    "rg", "sed", "sort", "tail", "test", "wc", "which",
+))
+# fmt: on
+
+
+async def find_about_file(
+    contexts: ContextStore,
+    principal: Principal,
+    scopes: Sequence[str],
+    project: str | None,
+    path: str,
+) -> list[OnDemandHit]:
+    """Failures, conventions, decisions and specifications that name the file."""
+    related = await contexts.find_file_memories(principal, scopes, project, [path])
+    reasons = {
+        item.memory.id: item.why
+        for item in related
+        if is_same_file(item.why.removeprefix("touches "), path)
+    }
+    memories = [item.memory for item in related if item.memory.id in reasons]
+    return [
+        OnDemandHit(memory, ACTION_SCORE, reasons[memory.id]) for memory in _sort_by_kind(memories)
+    ]
+
+
+async def find_about_command(
+    deps: RecallPipelineDependencies, principal: Principal, scopes: Sequence[str], command: str
+) -> list[OnDemandHit]:
+    """Failures, conventions, decisions and specifications that name a command of the line."""
+    names = list(parse_commands(command))
+    if not names:
+        return []
+    kinds = [kind.value for kind in ACTION_KINDS]
+    search_filter = SearchFilter(scopes, [MemoryStatus.ACTIVE.value], kinds=kinds)
+    query = expand_query_text(" ".join(dict.fromkeys(word for name in names for word in name)))
+    found = await deps.search.search_words(principal, query, search_filter, MAX_LOADED)
+    loaded = await deps.search.load_memories(principal, [hit.id for hit in found], scopes)
+    named = [
+        memory
+        for hit in found
+        if (memory := loaded.get(hit.id))
+        and any(_names_command(memory.content, name) for name in names)
+    ]
+    return [
+        OnDemandHit(memory, ACTION_SCORE, "names this command") for memory in _sort_by_kind(named)
+    ]
+
+
+def parse_commands(line: str) -> Iterator[tuple[str, ...]]:
+    """Yields the program and subcommands of each command of a line: `("git", "push")`.
+
+    Programs that run others are left out, and commands that only look.
+    """
+    for part in _SEPARATORS.split(line)[:MAX_COMMANDS]:
+        words = [word for word in part.split() if not _ASSIGNMENT.match(word)]
+        while words and (words[0] in _WRAPPERS or words[0].startswith("-")):
+            words.pop(0)
+        if not words or words[0] in _HARMLESS:
+            continue
+        name = [words[0].rpartition("/")[2]]
+        for word in words[1 : MAX_SUBCOMMANDS + 1]:
+            if not _SUBCOMMAND.fullmatch(word):
+                break
+            name.append(word)
+        if name[0]:
+            yield tuple(name)
+
+
+def _names_command(text: str, name: tuple[str, ...]) -> bool:
+    """Whether a text names the program with its first subcommand, or a program that has none."""
+    plain = r"\s+".join(re.escape(word) for word in name[:2])
+    if len(name) == 1 and len(name[0]) < MIN_PLAIN_LETTERS:
+        return re.search(rf"`{plain}(?![\w.-])[^`]*`", text) is not None
+    return re.search(rf"(?<![\w.-]){plain}(?![\w-])", text) is not None
+
+
+def _sort_by_kind(memories: Iterable[Memory]) -> list[Memory]:
+    wanted = [memory for memory in memories if memory.kind in ACTION_KINDS]
+    return sorted(wanted, key=lambda memory: ACTION_KINDS.index(memory.kind))

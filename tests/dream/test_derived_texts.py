@@ -1,0 +1,104 @@
+"""Texts that quote a memory follow it when it is forgotten or edited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.dream.test_dream_routes import _begin, _runs, _say, dreams
+from tests.support.stack import Stack, eventually
+
+__all__ = ["dreams"]
+
+SCOPE = "project/shop"
+SAID = (
+    ("user", "We decided to keep prices as integers of cents in src/money.py, never floats."),
+    ("assistant", "Noted: prices are integers of cents in src/money.py from now on."),
+    ("user", "Always run the linter before a commit."),
+    ("assistant", "I will always run the linter before a commit."),
+)
+IMPORTED = "The importer of the warehouse streams parquet"
+
+
+async def _shown(stack: Stack) -> dict[str, str]:
+    """What each interface shows of the scope, by its name."""
+    session = await _begin(stack)
+    question = "what about prices and the linter in a commit?"
+    preflow = {"session": session, "query": question, "include_seen": True}
+    return {
+        "summaries": str(await stack.get(f"/v1/dream/summaries?scope={SCOPE}")),
+        "history": str(await stack.get(f"/v1/dream/summaries/history?scope={SCOPE}")),
+        "context": str(await stack.get("/v1/context?project=shop")),
+        "recall": str(await stack.post("/v1/recall", {"query": "prices linter parquet"})),
+        "preflow": str(await stack.post("/v1/preflow", preflow)),
+        "jsonl": await _exported(stack, "jsonl"),
+        "markdown": await _exported(stack, "markdown"),
+    }
+
+
+async def _exported(stack: Stack, format: str) -> str:
+    headers = {"Authorization": f"Bearer {stack.key}"}
+    url = f"{stack.url}/v1/export?format={format}&scope={SCOPE}"
+    async with stack.http.get(url, headers=headers) as answer:
+        assert answer.status == 200
+        return "\n".join(
+            line
+            for line in (await answer.text()).splitlines()
+            if not line.startswith(('{"v"', '{"type": "turn"', '{"type": "memory_version"'))
+            and '"type": "memory_version"' not in line
+            and '"type": "turn"' not in line
+        )
+
+
+async def _dreamt(stack: Stack) -> list[dict[str, Any]]:
+    before = len(await _runs(stack))
+    session = await _begin(stack)
+    await _say(stack, session, *SAID)
+    await stack.post(f"/v1/sessions/{session}/end", None)
+
+    async def done() -> bool:
+        return len(await _runs(stack)) > before
+
+    await eventually(done)
+    return list((await stack.get(f"/v1/memories?scope={SCOPE}"))["items"])
+
+
+@pytest.mark.parametrize("change", ["forgotten", "edited"])
+async def test_a_forgotten_or_edited_text_leaves_all_that_quotes_it_at_once(
+    dreams: Stack, change: str
+) -> None:
+    memories = await _dreamt(dreams)
+    assert memories
+    before = await _shown(dreams)
+    for memory in memories:
+        line = " ".join(memory["content"].split("\n- ")[0].split())[:60]
+        assert any(line in text for text in before.values()), line
+        path = f"/v1/memories/{memory['id']}"
+        if change == "forgotten":
+            assert (await dreams.call("DELETE", path)).status == 200
+        else:
+            body = {"content": f"Nothing of that {memory['short_id']}", "summary": ""}
+            assert (await dreams.call("PATCH", path, body)).status == 200
+    after = await _shown(dreams)
+    if change == "edited":
+        del after["history"]  # of what was said before the edit
+    for memory in memories:
+        for line in memory["content"].split("\n- "):
+            quoted = " ".join(line.split())[:60]
+            assert [name for name, text in after.items() if quoted in text] == [], quoted
+
+
+async def test_an_imported_summary_follows_an_edit(dreams: Stack) -> None:
+    made = await dreams.post("/v1/remember", {"content": IMPORTED, "scope": SCOPE})
+    line = (
+        '{"type": "header", "format": "reverie", "version": 1}\n'
+        f'{{"type": "summary", "scope": "{SCOPE}", "content": "## Context\\n- {IMPORTED}",'
+        ' "tokens": 9, "updated": "2026-01-01T00:00:00Z", "version": 1}\n'
+    )
+    headers = {"Authorization": f"Bearer {dreams.key}", "Content-Type": "application/x-ndjson"}
+    async with dreams.http.post(f"{dreams.url}/v1/import", data=line, headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+    assert IMPORTED in (await _shown(dreams))["summaries"]
+    await dreams.call("PATCH", f"/v1/memories/{made['id']}", {"content": "It streams arrow"})
+    assert [name for name, text in (await _shown(dreams)).items() if IMPORTED in text] == []

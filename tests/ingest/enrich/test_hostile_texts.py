@@ -1,0 +1,51 @@
+"""A memory whose text takes too long to read is kept, and holds up neither others nor the bus."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from functools import partial
+from typing import LiteralString
+
+import pytest
+from structlog.testing import capture_logs
+
+from reverie.domain.entities.recognition import Entity, extract_entities
+from reverie_services.ingest.enrich import derivation_limit, enrichment
+from tests.support import tables
+from tests.support.stack import Stack, eventually
+
+ENRICHED: LiteralString = "select enriched_version >= version from memory where id = %s"
+HOSTILE = "Nobody can read this one: xyzzy"
+
+
+async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings, is_over = [], threading.Event()
+
+    def extract_slowly(text: str) -> list[Entity]:
+        if text == HOSTILE:
+            readings.append(text)
+            is_over.wait(30)
+        return extract_entities(text)
+
+    monkeypatch.setattr(enrichment, "extract_entities", extract_slowly)
+    monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 0.3)
+
+    async def remember(content: str) -> str:
+        body = {"content": content, "scope": "project/shop"}
+        return str((await stack.post("/v1/remember", body))["id"])
+
+    async def is_enriched(memory: str) -> bool:
+        return bool(tables.value(stack.admin_url, ENRICHED, memory))
+
+    with capture_logs() as logs, ExitStack() as at_the_end:
+        at_the_end.callback(is_over.set)
+        first = await remember("Deploys go through Redis in src/deploy.py")
+        hostile = await remember(HOSTILE)
+        last = await remember("The cache lies in Redis, see src/cache.py")
+        for memory in (first, hostile, last):
+            await eventually(partial(is_enriched, memory))
+    assert len(readings) == 1
+    assert [line["part"] for line in logs if line["event"] == "derivation_cut"] == ["mentions"]

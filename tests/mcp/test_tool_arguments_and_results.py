@@ -1,0 +1,136 @@
+"""What models write is understood where it can mean one thing, and what they read is short."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from tests.support.mcp_clients import call, over_http, refused, said
+from tests.support.stack import Stack, eventually
+
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+FACTS = [
+    f"The heron oils hinge {number} of the sluice gate every Tuesday before the tide, because "
+    f"rust stuck it once (src/sluice/gate{number}.py)."
+    for number in range(5)
+]
+
+
+async def _keep_facts(client: Client) -> list[str]:
+    return [
+        str((await call(client, "remember", content=fact, kind="decision", tags=["gate"]))["id"])
+        for fact in FACTS
+    ]
+
+
+async def test_results_are_hardly_longer_as_data_than_as_text_and_hold_short_ids(
+    stack: Stack,
+) -> None:
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        kept = await _keep_facts(client)
+        asked = {"query": "who oils the hinges of the sluice gate"}
+        answer = await client.call_tool("recall", asked)
+        text, data = said(answer), json.dumps(answer.structured_content, separators=(",", ":"))
+        found = {memory["id"] for memory in json.loads(data)["memories"]}
+        assert found == {id[-8:] for id in kept}
+        assert all(id in text for id in found)
+        assert UUID.search(text + data) is None
+        assert len(data) < 1.8 * len(text), data
+        for tool, given in (("subgraph", {"id": kept[0]}), ("sessions", {}), ("stale", {})):
+            shown = said(await client.call_tool(tool, given))
+            assert UUID.search(shown) is None, shown
+
+
+async def test_a_short_id_that_recall_printed_is_taken_by_every_tool(stack: Stack) -> None:
+    start = {"agent": "ann", "project": "lock"}
+    session = (await stack.post("/v1/sessions/start", start))["session"][-8:]
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        await _keep_facts(client)
+        found = (await call(client, "recall", query="the heron and the hinges"))["memories"]
+        first, second, third, *_ = (memory["id"] for memory in found)
+        ends = {"from": first, "to": second, "type": "relates_to"}
+        edge = (await call(client, "link", **ends))["id"][-8:]
+        assert (await call(client, "unlink", id=edge))["id"][-8:] == edge
+        to = [{"to": third, "type": "caused_by"}]
+        fact = "Since then the gate is inspected."
+        made = await call(client, "remember", content=fact, edges=to, session=session)
+        around = await call(client, "subgraph", id=made["id"][-8:], depth="1")
+        assert third in {node["id"] for node in around["nodes"]}
+        await call(client, "recall", query="gate", session=session)
+        await call(client, "context", session=session)
+        tasks = [
+            (await call(client, "remember", content=f"{verb} the gate", kind="task"))["id"][-8:]
+            for verb in ("Paint", "Measure")
+        ]
+        await call(client, "task_update", id=tasks[0], depends_on=[tasks[1]])
+        for tool, given in (
+            ("history", {}),
+            ("confirm", {}),
+            ("feedback", {"verdict": "approve"}),
+            ("forget", {}),
+        ):
+            await call(client, tool, id=first, **given)
+        await call(client, "dream", session=session)
+        turns = [{"role": "user", "content": "The gate is green."}]
+        await call(
+            client, "more", operation="append_turns", arguments={"session": session, "turns": turns}
+        )
+
+
+async def test_a_short_id_of_two_memories_is_refused(stack: Stack) -> None:
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        kept = await _keep_facts(client)
+        beginning = kept[0][:8]
+        await eventually(lambda: _same_beginning(kept))
+        for tool in ("history", "forget", "confirm", "subgraph"):
+            words, document = await refused(client, tool, id=beginning)
+            assert document["code"] == "invalid"
+            assert "hinge" in words
+        words, document = await refused(
+            client, "link", **{"from": kept[0], "to": beginning, "type": "relates_to"}
+        )
+        assert document["code"] == "invalid"
+
+
+async def _same_beginning(kept: list[str]) -> bool:
+    return len({id[:8] for id in kept}) == 1
+
+
+async def test_a_value_that_can_mean_one_thing_is_taken(stack: Stack) -> None:
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        await _keep_facts(client)
+        found = await call(client, "recall", query="hinges", limit="2", kinds="decision")
+        assert len(found["memories"]) == 2
+        found = await call(client, "recall", query="hinges", kinds='["lesson"]')
+        assert found["memories"] == []
+        listed = await call(
+            client, "more", operation="recall", arguments='{"query": "hinges", "limit": "1"}'
+        )
+        assert len(listed["memories"]) == 1
+        for limit in ("two", "2.5", "", "0x2", "true"):
+            words, document = await refused(client, "recall", query="hinges", limit=limit)
+            assert (document["code"], document["field"]) == ("invalid", "limit"), words
+        made = await call(client, "remember", content="5", kind="lesson", tags="gate")
+        assert (await stack.get(f"/v1/memories/{made['id']}"))["tags"] == ["gate"]
+
+
+async def test_a_tool_of_older_days_names_the_way_to_it(stack: Stack) -> None:
+    async with over_http(f"{stack.url}/mcp", stack.key) as client:
+        for name in ("memory_save", "list_memories"):
+            with pytest.raises(MCPError, match=f"{name}: it is an operation of more"):
+                await client.call_tool(name, {})
+
+
+async def test_an_empty_answer_names_where_was_looked(stack: Stack) -> None:
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        await _keep_facts(client)
+        for tool, given in (
+            ("recall", {"query": "hinges", "scopes": ["project/lokc"]}),
+            ("context", {"project": "lokc"}),
+        ):
+            shown = said(await client.call_tool(tool, given))
+            assert shown.endswith("in project/lokc: is the name right?"), shown

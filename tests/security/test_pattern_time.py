@@ -1,0 +1,141 @@
+"""Every regular expression of the code takes time proportional to the text, on any text.
+
+Expressions are collected from the modules, and texts are made from their syntax trees: a new
+expression is covered as soon as it is written. `make fuzz` tries more texts for each.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from reverie.agent.git import hunk_analysis
+from reverie.domain.redaction import assignments
+from reverie.runtime.http.dispatch import _path_pattern
+from tests.security.fuzz_inputs import LONG
+from tests.support.patterns import (
+    FoundPattern,
+    collect_patterns,
+    fill,
+    hostile_texts,
+)
+
+SHARDS = 8
+SMALL, LARGE = (8_192, 65_536) if LONG else (8_192, 32_768)
+LEAST_SECONDS = 0.0015
+"""A square takes longer with `SMALL` characters; what takes less is not measured again."""
+GROWTH = 2.4 * LARGE / SMALL
+"""The most that time may grow by: by 4 where linear, by 16 for a square, or by 8 and by 64."""
+SURE_SECONDS = 0.25
+"""A reading of more is not repeated: no pause of the machine is that long."""
+
+LATE_PATTERNS = {
+    "reverie.agent.git.anchoring:_lines_with_names": [r"(?<![\w$])name(?![\w$])"],
+    "reverie.agent.git.hunk_analysis:_comment_pattern": [
+        hunk_analysis._comment_pattern(extension).pattern
+        for extension in hunk_analysis._COMMENT_PATTERNS
+    ],
+    "reverie.domain.context.open_files:_find_mention": [r"(?<![\w/])\*?\.py\b"],
+    "reverie.domain.extraction.content_checks:_compile_lowercase": [],
+    "reverie.domain.extraction.user_corrections:_compile_term": [r"(?<![\w-])npm(?![\w-])"],
+    "reverie.domain.redaction.assignments:pattern": [
+        keyword.expression for keyword in assignments._ASSIGNMENTS
+    ],
+    "reverie.domain.redaction.known_formats:_compile_patterns": [],
+    "reverie.domain.retrieval.exact_name_match:contains_name": [
+        r"(?<![A-Za-z0-9])name(?![A-Za-z0-9])"
+    ],
+    "reverie.domain.retrieval.question_parsing:extract_project_mentions": [
+        r"(?<![\w-])a[ _-]+b[ _-]+c(?:['’]s)?(?![\w-])"
+    ],
+    "reverie.domain.text.time_expressions:_compile_rule": [],
+    "reverie.runtime.http.dispatch:add_prefix": [_path_pattern("/v1/git") + "(?P<tail>/.*)?"],
+    "reverie.runtime.http.dispatch:add_route": [_path_pattern("/v1/memories/{id}/history/{n}")],
+    "reverie_services.recall.pipeline.actions:_names_command": [
+        r"`make(?![\w.-])[^`]*`",
+        r"(?<![\w.-])git\s+push(?![\w-])",
+    ],
+}
+"""Functions that put an expression together, and expressions like those that they make.
+
+None where a module keeps all of them, so that they are collected there.
+"""
+
+SLOW = [
+    r"^(a+)+$",
+    r"^(a|aa)+$",
+    r"\s+$",
+    r"[a-z]+,",
+    r"^[ \t]*(?:[\w.]+[ \t])?[ \t]*(['\"])x",
+    r"(?s)<b>.*?</b>",
+    r"([a-z_]+):\s*(\[[^\]]*\]|[^,]*)(?:,\s*|$)",
+    r"(?m)^\s*at ",
+    r"#+\s+(.+?)\s*#*$",
+    r"(?:[A-Z]+_)*ERR(?:_[A-Z]+)+\b",
+    r"\w*[A-Z]_[A-Z]\w*$",
+]
+
+
+def least_seconds(found: FoundPattern, text: str, limit: float = 0.0) -> float:
+    """The least of three readings of the processor; of fewer if one is below `limit` or sure."""
+    least = float("inf")
+    subject: Any = text.encode() if isinstance(found.pattern.pattern, bytes) else text
+    for _ in range(3):
+        began = time.thread_time()
+        if found.is_anchored:
+            for method in found.methods:
+                getattr(found.pattern, method)(subject)
+        else:
+            for _match in found.pattern.finditer(subject):
+                pass
+        least = min(least, time.thread_time() - began)
+        if least <= limit or least > SURE_SECONDS:
+            break
+    return least
+
+
+def find_slow_text(
+    found: FoundPattern, small_size: int = SMALL, large_size: int = LARGE
+) -> tuple[str, str, str] | None:
+    """A text on which time grows faster than the text; None if none was found."""
+    for text in hostile_texts(found.pattern, thorough=LONG):
+        # An exponential expression would not come back from a long text.
+        if any(least_seconds(found, fill(text, size), 0.03) > 0.03 for size in (24, 36, 256, 1024)):
+            return text
+        small = least_seconds(found, fill(text, small_size), LEAST_SECONDS)
+        if small <= LEAST_SECONDS:
+            continue
+        bound = GROWTH * small
+        if least_seconds(found, fill(text, large_size), bound) > bound:
+            return text
+    return None
+
+
+@pytest.mark.timeout(14_400 if LONG else 120)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_expression_takes_time_proportional_to_the_text(shard: int) -> None:
+    slow = {
+        sorted(found.places)[0]: (found.pattern.pattern, text)
+        for found in collect_patterns()[0][shard::SHARDS]
+        if (text := find_slow_text(found)) is not None
+    }
+    assert not slow
+
+
+@pytest.mark.parametrize("place", LATE_PATTERNS)
+def test_expressions_made_while_running_take_time_proportional_to_the_text(place: str) -> None:
+    for expression in LATE_PATTERNS[place]:
+        assert find_slow_text(FoundPattern(re.compile(expression), {place}, {"search"})) is None
+
+
+def test_every_place_that_makes_an_expression_while_running_has_an_example() -> None:
+    assert set(collect_patterns()[1]) == set(LATE_PATTERNS)
+
+
+@pytest.mark.parametrize("expression", SLOW)
+def test_an_expression_that_takes_longer_is_found(expression: str) -> None:
+    found = FoundPattern(re.compile(expression), {"here"}, {"search"})
+    assert find_slow_text(found, SMALL // 2, LARGE // 2) is not None
