@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -12,14 +11,13 @@ from reverie.domain.extraction.amendments import find_amendment
 from reverie.domain.extraction.commit_records import extract_commit_record
 from reverie.domain.extraction.decision_records import MAX_RECORD_CHARS
 from reverie.domain.extraction.rule_extractor import (
-    ExtractedMemory,
     build_session_memory,
     extract_memories,
 )
 from reverie.domain.extraction.topic_segmentation import TopicSegment, segment_turns
-from reverie.domain.text.turns import TurnText, condense_tool_output
+from reverie.domain.text.turns import TurnText
+from tests.support.extraction import START, build_turns, memories, records
 
-START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 UPLOADS = (
     ("user", "Uploads of large videos fail at the proxy with a 413. Can you fix upload_limits?"),
     ("assistant", "I'll raise the limit to 2 GB for every route, so that nothing is refused."),
@@ -36,28 +34,6 @@ UPLOADS = (
     ),
     ("user", "Right. By the way, the proxy test is flaky, rerun it."),
 )
-
-
-def build_turns(*said: tuple[str, str]) -> list[TurnText]:
-    return [
-        TurnText(
-            UUID(int=n + 1),
-            n,
-            role,
-            condense_tool_output("Bash", text) if role == "tool" else text,
-            START + timedelta(minutes=n),
-            "Bash" if role == "tool" else None,
-        )
-        for n, (role, text) in enumerate(said)
-    ]
-
-
-def memories(*said: tuple[str, str]) -> list[ExtractedMemory]:
-    return extract_memories(segment_turns(build_turns(*said)))
-
-
-def records(*said: tuple[str, str]) -> list[ExtractedMemory]:
-    return [memory for memory in memories(*said) if memory.record]
 
 
 def test_a_conversation_with_one_decision_leaves_one_record_with_problem_rule_and_refusal() -> None:

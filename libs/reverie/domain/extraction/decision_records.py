@@ -42,7 +42,7 @@ from reverie.domain.text.turns import TurnText
 MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 800, 1_400, 0.4
 """Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 360, 220
-MAX_REFUSED = 2
+MAX_REFUSED = 3
 MIN_MATTER_CHARS = 2_500
 """Characters of messages after which another request of the same topic begins its own record."""
 MAX_WEIGHED = 100
@@ -171,6 +171,8 @@ def build_decision_records(segment: TopicSegment) -> Iterator[DecisionRecord]:
             if not s.stands_alone
         ]
         refused = [r for exchange in exchanges for r in iter_refused(exchange)]
+        reasons = {r.reason for r in refused if r.is_option}
+        statements = [s for s in statements if s.text not in reasons]
         opening_exchanges = [e for e in exchanges if not _only_lasting(e)]
         problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
             exchanges, MAX_PROBLEM_CHARS
@@ -271,6 +273,7 @@ def _list_informative_sentences(request: str) -> list[str]:
         and not sentence_patterns.TRANSIENT.search(s)
         and not sentence_patterns.LINE_REFERENCE.match(s)
         and not discourse_markers.SUGGESTION.match(s)
+        and not discourse_markers.ASIDE_OPENING.match(s)
         and not _EMPTY_REQUEST.match(s)
     ]
 

@@ -10,6 +10,12 @@ CAUSE = re.compile(
     r"|so that|in order to|which (?:means|is why|causes?))|因为|由于|原因|根因|导致|所以",
     re.I,
 )
+DISCOVERY = re.compile(
+    r"\s*(?:found (?:it|the (?:bug|problem|cause|issue|culprit|reason))"
+    r"|(?:here'?s|this is|that'?s) (?:it|the (?:bug|problem|cause|issue|culprit|reason)))\b"
+    r"|\s*(?:找到了|问题找到)",
+    re.I,
+)
 FIX = re.compile(
     r"\b(?:fix(?:es|ed)?|resolv(?:es?|ed)|the (?:cleanest )?(?:fix|solution) is|work(?:s"
     r"|ed)? around"
@@ -219,6 +225,13 @@ RECAP = re.compile(
     r"|^(?:总结|小结|结论|综上|最终|定稿)",
     re.I,
 )
+OBJECTION = re.compile(
+    r"\b(?:too \w+|overkill|slow|heavy|brittle|complex|hard|unsafe|expensive|risky|fragile"
+    r"|complain(?:s|ed|ts?)?|ruled? out"
+    r"|(?:do|does|did|is|are|wo|ca)n(?:'?t|ot)|not|no|never|lose[sd]?|losing|breaks?|against"
+    r"|avoid|hate|drop|forget about)\b|不|太",
+    re.I,
+)
 PROPOSAL = re.compile(
     r"\b(?:i'?ll|i will|i'?d|i would|we (?:could|can|should)|i could|i propose"
     r"|my (?:instinct|suggestion|plan|proposal|inclination)|let'?s|how about|what about|why not"
@@ -238,6 +251,11 @@ NORMATIVE = re.compile(
     r"|descending|drop(?:s|ped)?|raises?|inclusive|exclusive|at most|at least|whatever|regardless"
     r"|deliberate(?:ly)?|rule|policy|decision|every|all|any|first|last|before|after|strictly)\b"
     r"|必须|不要|不能|只|总是|一律|除非|应该",
+    re.I,
+)
+ASIDE_OPENING = re.compile(
+    r"(?:by the way|btw|unrelated(?:ly)?|side note|on (?:another|a different) (?:note|matter)"
+    r"|(?:unrelated|quick) heads[- ]?up|顺便(?:说|问)?(?:一下|一句)?)\b[\s,.!:;—–-]*",
     re.I,
 )
 ASIDE = re.compile(

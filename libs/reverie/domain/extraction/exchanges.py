@@ -59,7 +59,7 @@ REMARK = re.compile(
 _OPENINGS = re.compile(
     r"^(?:u+m+|uh|hm+|(?:also|ok(?:ay)?|so|and|but|oh|well|now|hey|hi|yes|yup|yep|yeah"
     r"|(?:no|nope)(?=\s*[,.!:;—–]|\s-)|sure|great|good"
-    r"|perfect|nice|thanks|thank you|cool|actually|right|please|one (?:more )?thing|btw|by the way"
+    r"|perfect|nice|thanks|thank you|cool|actually|right|please|one (?:more )?thing"
     r"|另外|还有|好的|请)\b[\s,.!:;—–-]*)+",
     re.I,
 )

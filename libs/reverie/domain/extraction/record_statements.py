@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reverie.domain.core.kinds import Kind
@@ -59,6 +59,7 @@ LEANING_START = re.compile(
     r"|^(?:它|这|那|因此|所以|否则)",
     re.I,
 )
+_OPTION_NUMBER = re.compile(r"(?:^|(?<=[\s:]))(?:\(\d\)|\d[.)]|\([a-d]\)|[a-d]\))\s+", re.M | re.I)
 LEAD = re.compile(r"(?:`[^`]*`|[^`:;.]|[:.](?=\S)){3,140}: (?=\S)")
 """The heading in front of a statement."""
 _OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL})
@@ -110,6 +111,8 @@ class RefusedProposal:
     proposal: str
     reason: str
     turn: TurnText
+    is_option: bool = False
+    """One of several options that a message offered."""
 
 
 def iter_lasting_statements(segment: TopicSegment) -> Iterator[RecordStatement]:
@@ -136,7 +139,10 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         discourse_markers.REFUSAL.search(turn.content[:200])
     )
     for statement in _join_leaning(extract_statements(turn.content)):
-        text = strip_opening(statement)
+        aside = discourse_markers.ASIDE_OPENING.match(statement)
+        text = strip_opening(statement[aside.end() :] if aside else statement)
+        if aside:
+            text = text[:1].upper() + text[1:]
         is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
             sentence_patterns.ONE_OFF_ORDER.match(text)
             and not sentence_patterns.GENERAL.search(text)
@@ -159,6 +165,8 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         stands_alone = (
             (is_rule and not exchange.is_reply) or kind in _OWN_MEMORY_KINDS
         ) and not LEANING_START.match(text)
+        if aside and not stands_alone:
+            continue
         is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
         if stands_alone and is_passing and not sentence_patterns.EVERY_TIME.search(text):
             continue
@@ -202,6 +210,7 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
             score = max(rating.score, 0.0) + 1.0 + _rate_detail(text)
         is_done = used_tools and bool(discourse_markers.COMPLETED_CHANGE.match(point.text))
         score += 1.0 * (is_done and not sentence_patterns.TEST_NAME.search(text))
+        score += 2.0 * (number == 0 and bool(discourse_markers.DISCOVERY.match(turn.content)))
         score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
         is_accepted_choice = text.startswith("Use ") and exchange.verdict is not None
         is_decided = (
@@ -254,25 +263,51 @@ def _find_recap(content: str) -> list[str]:
 
 
 def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
-    """Yields the proposal of the last reply that the user's answer refuses, if it is one."""
-    if not exchange.is_refused or exchange.last_reply is None or exchange.verdict is None:
+    """Yields what the user's answer to the last reply refuses: its proposal, or its options."""
+    if exchange.last_reply is None or exchange.verdict is None:
         return
-    answers = [strip_opening(s) for s in extract_statements(exchange.verdict.content)]
+    verdict, reply = exchange.verdict, exchange.last_reply.content
+    answers = [strip_opening(s) for s in extract_statements(verdict.content)]
+    options = _list_options(reply)
+    words_of_options = [content_words(option) for option in options]
+    for answer in answers:
+        if not discourse_markers.OBJECTION.search(answer) or is_question(answer):
+            continue
+        shared = [len(words & content_words(answer)) for words in words_of_options]
+        most = max(shared, default=0)
+        if most and shared.count(most) == 1:
+            option = options[shared.index(most)]
+            yield replace(_refuse(option, answer, verdict), is_option=True)
+    if not exchange.is_refused or options:
+        return
     reason = next((answer for answer in answers if not is_question(answer)), "")
-    answer_words = content_words(exchange.verdict.content)
+    answer_words = content_words(verdict.content)
     proposals = [
         sentence
-        for sentence in _list_sentences(exchange.last_reply.content)
+        for sentence in _list_sentences(reply)
         if discourse_markers.PROPOSAL.search(sentence)
         and not discourse_markers.INSPECTION.search(sentence)
     ]
     best = max(proposals, key=lambda s: len(content_words(s) & answer_words), default=None)
     if best and content_words(best) & answer_words:
-        yield RefusedProposal(
-            shorten(strip_opening(best), MAX_PROPOSAL_CHARS),
-            shorten(reason, MAX_REASON_CHARS),
-            exchange.verdict,
-        )
+        yield _refuse(best, reason, verdict)
+
+
+def _refuse(proposal: str, reason: str, verdict: TurnText) -> RefusedProposal:
+    return RefusedProposal(
+        shorten(strip_opening(proposal), MAX_PROPOSAL_CHARS),
+        shorten(reason, MAX_REASON_CHARS),
+        verdict,
+    )
+
+
+def _list_options(content: str) -> list[str]:
+    """The options that a message numbers, in a sentence or in a list; [] if it numbers none."""
+    parts = _OPTION_NUMBER.split(content)[1:]
+    if len(parts) < 2:
+        return []
+    texts = (to_plain_text(part.strip().partition("\n")[0]).strip(" ,;") for part in parts)
+    return [text for text in texts if text]
 
 
 def _list_sentences(content: str) -> list[str]:
@@ -301,10 +336,15 @@ def strip_opening(sentence: str) -> str:
 
 
 def _join_leaning(statements: Iterable[str]) -> list[str]:
-    """Joins a statement that leans on the one before to it."""
+    """Joins a statement that leans on the one before to it, and a short choice to its reason."""
     joined: list[str] = []
     for statement in statements:
-        if joined and LEANING_START.match(strip_opening(statement)):
+        is_after_choice = (
+            joined
+            and len(joined[-1].encode()) < MIN_STATEMENT_BYTES
+            and sentence_patterns.CHOICE.search(joined[-1])
+        )
+        if joined and (is_after_choice or LEANING_START.match(strip_opening(statement))):
             joined[-1] = f"{joined[-1]} {statement}"
         else:
             joined.append(statement)

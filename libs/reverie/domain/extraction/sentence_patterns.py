@@ -23,6 +23,7 @@ RULE = re.compile(
     r"|\b(?:from now on|going forward|in (?:the )?future|as a rule|no exceptions)\b"
     r"|\b(?:do not|don'?t) ever\b|\b(?:all|each|every) \w+(?: \w+)? (?:should|must|needs? to|has to"
     r"|have to|goes?|go)\b|\bwe follow\b|\bour (?:policy|rule|standards?)\b"
+    r"|^(?:[\w`*.-]+ ){1,4}(?:go|goes|live|lives|belongs?) (?:in|into|next to|under|beside)\b"
     r"|\b(?:is|are) (?:forbidden|mandatory|not allowed)\b|\bonly (?:ever )?(?:use|allow)\b"
     r"|必须|务必|不要|禁止|约定|规范|一律|统一|以后|永远|所有.{1,20}都",
     re.I,

@@ -139,8 +139,11 @@ def _window_cosine(vectors: Sequence[Vector], n: int) -> float:
 
 
 def _is_continuation(turns: Sequence[TurnText], index: int) -> bool:
-    """Returns whether a turn is a command's text, a short remark, or follows an interruption."""
+    """Returns whether a turn is a command's text or a short remark, refuses what was proposed, or
+    follows an interruption."""
     previous = turns[index - 1]
+    if previous.role == "assistant" and discourse_markers.REFUSAL.match(turns[index].content):
+        return turns[index].at - previous.at < LONG_PAUSE
     if previous.role == "user" and (
         COMMAND_MESSAGE.match(previous.content) or NOISE_MESSAGE.match(previous.content)
     ):

@@ -1,0 +1,81 @@
+"""What short conversations of everyday work leave behind."""
+
+from __future__ import annotations
+
+from reverie.domain.extraction.amendments import find_amendment
+from tests.domain.extraction.test_decision_records import UPLOADS
+from tests.support.extraction import memories, records
+
+
+def test_an_aside_is_neither_a_decision_nor_a_topic() -> None:
+    aside = "Great, that works. By the way, the coffee machine on floor 2 is broken again."
+    reply = "Noted, nothing I can do about the coffee machine."
+    made = memories(*UPLOADS[:-1], ("user", aside), ("assistant", reply))
+    assert made
+    assert not any("coffee" in memory.content for memory in made)
+
+
+def test_a_rule_that_is_said_in_passing_is_kept_without_its_opening() -> None:
+    (rule,) = memories(("user", "By the way, never commit the generated clients here."))
+    assert rule.content == "Never commit the generated clients here."
+
+
+def test_options_that_the_user_objects_to_are_refused_each_with_its_reason() -> None:
+    options = "Three options: (1) one table per tenant, (2) row security, (3) a schema per tenant."
+    (record,) = records(
+        ("user", "How do we keep the tenants' orders apart in Postgres?"),
+        ("assistant", options),
+        ("user", "A table per tenant is too much to migrate. Row security is slow on our reports."),
+        ("assistant", "Then a schema per tenant, created by `tenants/provision.py`. Shall I?"),
+        ("user", "Yes, and name the schemas by the tenant's id."),
+        ("assistant", "Decision: each tenant has a schema of its own, named by the tenant's id."),
+    )
+    assert record.record is not None
+    refused = {part["proposal"]: part["reason"] for part in record.record["refused"]}
+    assert refused == {
+        "one table per tenant": "A table per tenant is too much to migrate.",
+        "row security": "Row security is slow on our reports.",
+    }
+    assert not any("too much" in text for text in record.record["decided"])
+
+
+def test_a_short_choice_stands_in_the_record_with_its_reason() -> None:
+    (record,) = records(
+        ("user", "Should we use Redis or Postgres for the job queue?"),
+        ("assistant", "Redis is the common choice. Postgres avoids another server. Which one?"),
+        ("user", "Let's go with Postgres. We don't want to operate another server."),
+        ("assistant", "The queue polls every 500 ms and takes 10 jobs at once."),
+    )
+    assert "Decided: Let's go with Postgres. We don't want to operate" in record.content
+
+
+def test_an_answer_that_refuses_a_proposal_stays_in_its_topic() -> None:
+    (record,) = records(
+        ("user", "Deleting a team leaves its invoices visible in the search index. Fix it."),
+        ("assistant", "I could remove them in the nightly reindex job."),
+        ("user", "No, that's the wrong place: it must happen at once, privacy says."),
+        ("assistant", "Then I publish a TeamDeleted event, and the indexer removes them."),
+    )
+    assert record.content.startswith("Deleting a team leaves its invoices visible")
+    assert "Refused: I could remove them in the nightly reindex job." in record.content
+
+
+def test_what_was_found_stands_in_the_record() -> None:
+    (record,) = records(
+        ("user", "test_upload fails about once in ten runs in our pipeline."),
+        ("tool", "pytest -k test_upload --count 50"),
+        ("assistant", "Found it. The test reads the file before the writer has flushed it."),
+    )
+    assert "Found: The test reads the file before the writer has flushed it." in record.content
+
+
+def test_an_amendment_that_names_the_decision_amends_it() -> None:
+    older = (
+        "We need to decide how the mobile app syncs notes when two devices edited offline.\n"
+        "Decided: Notes sync by an operation log, merged on the server by Lamport clock; devices "
+        "offline for more than 30 days get a snapshot; operations are kept 90 days for support."
+    )
+    newer = "Amendment to the sync decision: legal says we keep operations only 14 days, not 90."
+    amendment = find_amendment({"problem": newer, "decided": [newer], "found": []}, older)
+    assert amendment is not None
+    assert not amendment.is_whole
