@@ -54,6 +54,18 @@ def test_every_folder_with_code_is_a_regular_package() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
+def test_every_class_name_occurs_once() -> None:
+    """Else a search for the name finds two things."""
+    modules: dict[str, list[str]] = {}
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        if "_pb2" in path.name:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
+
+
 def test_no_file_exceeds_the_size_limit() -> None:
     assert GATED
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in GATED}

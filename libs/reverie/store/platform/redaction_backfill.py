@@ -70,7 +70,7 @@ class RedactedRow:
 
 
 @dataclass(frozen=True)
-class BackfillState:
+class RedactionProgress:
     """The progress of a tenant's redaction since a secret was last put."""
 
     requested_at: datetime
@@ -151,8 +151,8 @@ class RedactionBackfillStore:
             "redaction_finish", run.tenant, run.started, timedelta(seconds=grace_seconds)
         )
 
-    async def load_state(self, principal: Principal) -> BackfillState | None:
+    async def load_state(self, principal: Principal) -> RedactionProgress | None:
         """Loads the progress; None if the tenant never put a secret."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             row = await connection.fetch_row("redaction_state")
-        return BackfillState(**row) if row else None
+        return RedactionProgress(**row) if row else None

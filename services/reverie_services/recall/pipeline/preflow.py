@@ -47,7 +47,7 @@ from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
 from reverie_services.recall.pipeline.actions import find_about_command, find_about_file
 from reverie_services.recall.pipeline.recall_trace import (
-    Delivery,
+    PreflowOutcome,
     RecallRecord,
     build_trace,
     record_recall,
@@ -113,7 +113,7 @@ class _PreflowInputs:
     active_set: ActiveMemorySet
     briefing: ContextInput
     hits: Sequence[OnDemandHit]
-    held_back: Sequence[Delivery]
+    held_back: Sequence[PreflowOutcome]
     degraded: frozenset[str]
     record: RecallRecord | None = None
 
@@ -124,7 +124,7 @@ class _Choice:
 
     candidates: dict[ActiveSetLayer, list[ActiveSetEntry]]
     seen: list[ActiveSetEntry]
-    held_back: list[Delivery]
+    held_back: list[PreflowOutcome]
 
 
 async def run_preflow(
@@ -259,25 +259,25 @@ async def _load_action_inputs(
 
 def _filter_hits(
     result: RecallResult | None, file_memories: Sequence[FileRelatedMemory], threshold: float
-) -> tuple[list[OnDemandHit], list[Delivery]]:
+) -> tuple[list[OnDemandHit], list[PreflowOutcome]]:
     """Relevant hits of the question and memories for the open files, alternating; and the others.
 
     For a memory that is both, the open file is the reason.
     """
     reasons = {entry.memory.id: entry.why for entry in file_memories}
     hits: list[OnDemandHit] = []
-    held_back: list[Delivery] = []
+    held_back: list[PreflowOutcome] = []
     best_score = 0.0
     for hit in result.hits if result else ():
         if not isinstance(hit.item, Memory):
             continue
         score = hit.scored.score
         if hit.relevance is not None and hit.relevance < threshold:
-            held_back.append(Delivery(hit.item.id, "relevance", round(hit.relevance, 3)))
+            held_back.append(PreflowOutcome(hit.item.id, "relevance", round(hit.relevance, 3)))
             continue
         best_score = max(best_score, score)
         if score < MIN_SCORE_SHARE * best_score:
-            held_back.append(Delivery(hit.item.id, "score", hit.relevance))
+            held_back.append(PreflowOutcome(hit.item.id, "score", hit.relevance))
         else:
             reason = reasons.get(hit.item.id, f"found by {' and '.join(hit.scored.arm_ranks)}")
             hits.append(OnDemandHit(hit.item, score, reason, hit.relevance))
@@ -305,8 +305,10 @@ def _choose_candidates(
     seen = [entry for entry in entries if not (turn.resend_all or active_set.is_missing(entry))]
     seen_ids = {entry.id for entry in seen}
     new = [entry for entry in entries if entry.id not in seen_ids]
-    held_back = [Delivery(entry.id, "already_given", entry.relevance) for entry in seen]
-    held_back += [Delivery(entry.id, "limit", entry.relevance) for entry in new[MAX_ON_DEMAND:]]
+    held_back = [PreflowOutcome(entry.id, "already_given", entry.relevance) for entry in seen]
+    held_back += [
+        PreflowOutcome(entry.id, "limit", entry.relevance) for entry in new[MAX_ON_DEMAND:]
+    ]
     candidates = {ActiveSetLayer.ON_DEMAND: new[:MAX_ON_DEMAND]}
     opens_session = turn.resend_all or turn.compacted or active_set.is_unused
     if opens_session and turn.before is None:
@@ -325,15 +327,17 @@ def _choose_candidates(
 
 
 def _list_deliveries(
-    rendered: RenderedActiveSet, choice: _Choice, held_back: Sequence[Delivery]
-) -> list[Delivery]:
+    rendered: RenderedActiveSet, choice: _Choice, held_back: Sequence[PreflowOutcome]
+) -> list[PreflowOutcome]:
     """What was given, then what was held back and why."""
     given = [
-        Delivery(entry.id, "given", entry.relevance) for entry in rendered.entries if entry.memory
+        PreflowOutcome(entry.id, "given", entry.relevance)
+        for entry in rendered.entries
+        if entry.memory
     ]
     known_ids = {delivery.id for delivery in (*given, *choice.held_back)}
     over_budget = [
-        Delivery(entry.id, "budget", entry.relevance)
+        PreflowOutcome(entry.id, "budget", entry.relevance)
         for entry in choice.candidates[ActiveSetLayer.ON_DEMAND]
         if entry.id not in known_ids
     ]

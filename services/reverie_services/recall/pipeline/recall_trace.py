@@ -30,7 +30,7 @@ QUERY_CHARS = 2_000
 REJECTED_BY_LIMIT = Rejection("limit")
 
 
-class Delivery(NamedTuple):
+class PreflowOutcome(NamedTuple):
     """What preflow did with a memory: `given`, or why it was held back; and its relevance.
 
     Reasons: `already_given`, `relevance` (below the threshold), `score` (far below the best),
@@ -55,7 +55,7 @@ class RecallRecord:
     result: RecallResult
     milliseconds: float
     fusion: str
-    deliveries: Sequence[Delivery] | None = None
+    deliveries: Sequence[PreflowOutcome] | None = None
     """What preflow gave and held back; None if this was not a preflow."""
 
 
@@ -243,7 +243,9 @@ def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **stored_trace,
         "candidates": [_decode_candidate(candidate) for candidate in stored_trace["candidates"]],
-        "deliveries": [Delivery(*delivery)._asdict() for delivery in stored_trace["deliveries"]],
+        "deliveries": [
+            PreflowOutcome(*delivery)._asdict() for delivery in stored_trace["deliveries"]
+        ],
     }
 
 
