@@ -120,11 +120,10 @@ MAX_SENTENCE_WORDS = 30
 
 def sentences(page: str) -> list[str]:
     """The sentences of a page; a line of a list and a cell of a table count as their own."""
-    text = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    text = re.sub(r"```.*?```|<!--.*?-->", "", page, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`[^`]*`", "X", text)
     parts = re.split(r"\n\n|\n(?=[-|#\d])|\|", text)
-    return [one for part in parts for one in re.split(r"(?<=[.:;?!])\s+(?=[A-Z*])", part)]
+    return [one for part in parts for one in re.split(r"(?<=[.?!])\s+(?=[A-Z*`\[])", part)]
 
 
 @pytest.mark.parametrize(
