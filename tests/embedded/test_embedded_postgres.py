@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from reverie.domain.core.errors import Misconfigured
@@ -57,6 +59,12 @@ def capabilities(pid: int) -> int:
     return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
 
 
+def checkpointer_of(server: PostgresInstance) -> psutil.Process:
+    """The process that writes changes to disk."""
+    children = psutil.Process(server.pid).children()
+    return next(child for child in children if "checkpointer" in " ".join(child.cmdline()))
+
+
 def test_a_server_that_survived_its_parent_is_adopted(start: Start, reverie_home: Path) -> None:
     first = start(open_home(reverie_home))
     again = start(open_home(reverie_home))
@@ -93,6 +101,20 @@ def test_lost_passwords_are_reported_and_leave_no_server(start: Start, reverie_h
     with pytest.raises(Misconfigured, match="put back the folder of secrets"):
         start(home)
     assert postgres.find(home) is None
+
+
+def test_a_stop_waits_for_a_slow_checkpoint(start: Start, reverie_home: Path) -> None:
+    """Else the next start has to recover, which takes longer."""
+    server = start(open_home(reverie_home))
+    checkpointer = checkpointer_of(server)
+    checkpointer.suspend()
+    resuming = threading.Timer(3.0, checkpointer.resume)
+    resuming.start()
+    postgres.stop(server)
+    resuming.join()
+    log = (reverie_home / "logs" / "postgres.log").read_text()
+    assert "received fast shutdown request" in log
+    assert "received immediate shutdown request" not in log
 
 
 @root_only

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from reverie.bus.credentials import NatsCredentials
-from reverie.bus.streams import ensure_streams
 from reverie.domain.core.errors import Misconfigured
 from reverie.embedded.home import Home, read_secret, write_secret
 from reverie.embedded.watchdog import SupervisedServer
@@ -168,6 +167,9 @@ async def open_backends(
 
 async def _open_bus(bus: NatsBackend) -> None:
     await asyncio.to_thread(bus.open)
+    # Here and not above: Postgres starts while the client of NATS is imported.
+    from reverie.bus.streams import ensure_streams
+
     await ensure_streams(bus.url, bus.replicas, credentials=bus.credentials)
 
 

@@ -49,8 +49,10 @@ SHARED_BUFFERS_MB = 48, 2048
 SMALL_SHM = 256 * 1024 * 1024
 """Bytes of /dev/shm below which shared memory is taken from files."""
 
-STOP_SIGNALS = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.7), (signal.SIGKILL, 0.5))
-"""Fast shutdown, then immediate shutdown, then the kernel; seconds for each."""
+STOP_SIGNALS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 0.7), (signal.SIGKILL, 0.5))
+"""Fast shutdown, then immediate shutdown, then the kernel; seconds for each.
+
+A fast shutdown writes what changed to disk. If it is cut short, the next start has to recover."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def find(home: Home) -> PostgresInstance | None:
 
 
 def stop(server: PostgresInstance) -> None:
-    """End the server: sessions are cut, what was committed is on disk. At most 3.7 seconds."""
+    """End the server: sessions are cut, what was committed is on disk. At most 21 seconds."""
     processes.stop(server.pid, STOP_SIGNALS, server.child)
 
 
