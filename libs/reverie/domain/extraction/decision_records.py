@@ -20,7 +20,6 @@ from reverie.domain.extraction.exchanges import (
     REMARK,
     Exchange,
     is_slash_command,
-    split_exchanges,
 )
 from reverie.domain.extraction.record_statements import (
     LEAD,
@@ -28,14 +27,14 @@ from reverie.domain.extraction.record_statements import (
     MIN_SCORE,
     RecordStatement,
     RefusedProposal,
+    StatedExchange,
     content_words,
     iter_refused,
-    iter_statements,
     strip_line_places,
     strip_opening,
 )
 from reverie.domain.extraction.salience import is_question
-from reverie.domain.extraction.topic_segmentation import TopicSegment
+from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.markdown import shorten, split_sentences
 from reverie.domain.text.turns import TurnText
 
@@ -44,7 +43,7 @@ MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 800, 1_400, 0.4
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 360, 220
 MAX_REFUSED = 3
 MIN_MATTER_CHARS = 2_500
-"""Characters of messages after which another request of the same topic begins its own record."""
+"""Characters of talk after which another request of the same topic begins its own record."""
 MAX_WEIGHED = 100
 MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
@@ -159,68 +158,96 @@ class DecisionRecord:
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
 
 
-def build_decision_records(segment: TopicSegment) -> Iterator[DecisionRecord]:
+def build_decision_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionRecord]:
     """Builds the records of a topic, one per matter, in order; none where nothing was settled."""
-    is_work = any(turn.role == "tool" for turn in segment.turns)
-    for exchanges in _split_matters(_drop_reviews(split_exchanges(segment))):
-        statements = [
-            s
-            for exchange in exchanges
-            if not (is_work and _is_general_question(exchange))
-            for s in iter_statements(exchange)
-            if not s.stands_alone
-        ]
-        refused = [r for exchange in exchanges for r in iter_refused(exchange)]
-        reasons = {r.reason for r in refused if r.is_option}
-        statements = [s for s in statements if s.text not in reasons]
-        opening_exchanges = [e for e in exchanges if not _only_lasting(e)]
-        problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
-            exchanges, MAX_PROBLEM_CHARS
-        )
-        chosen = _select_statements(statements, problem, refused) or _select_statements(
-            statements, "", refused
-        )
-        is_fragment = len(chosen) == 1 and LEANING_START.match(chosen[0].text)
-        if chosen and not (is_fragment and (not problem or LEANING_START.match(problem))):
-            yield DecisionRecord(
-                problem, tuple(chosen), _drop_covered_reasons(refused, chosen), tuple(exchanges)
-            )
+    is_work = any(turn.role == "tool" for item in stated for turn in item.exchange.replies)
+    records = (build_matter_record(matter, is_work) for matter in split_matters(stated))
+    return filter(None, records)
 
 
-def _drop_reviews(exchanges: Iterable[Exchange]) -> Iterator[Exchange]:
+def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> DecisionRecord | None:
+    """Builds the record of one matter; None if nothing was settled.
+
+    `is_work`: whether the agent used tools in the topic, and did not only talk about it.
+    """
+    exchanges = [item.exchange for item in matter]
+    statements = [
+        statement
+        for item in matter
+        if not (is_work and _is_general_question(item.exchange))
+        for statement in item.statements
+        if not statement.stands_alone
+    ]
+    refused = [r for exchange in exchanges for r in iter_refused(exchange)]
+    reasons = {r.reason for r in refused if r.is_option}
+    statements = [s for s in statements if s.text not in reasons]
+    opening_exchanges = [item.exchange for item in matter if not _only_lasting(item)]
+    problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
+        exchanges, MAX_PROBLEM_CHARS
+    )
+    chosen = _select_statements(statements, problem, refused) or _select_statements(
+        statements, "", refused
+    )
+    is_fragment = len(chosen) == 1 and LEANING_START.match(chosen[0].text)
+    if not chosen or (is_fragment and (not problem or LEANING_START.match(problem))):
+        return None
+    return DecisionRecord(
+        problem, tuple(chosen), _drop_covered_reasons(refused, chosen), tuple(exchanges)
+    )
+
+
+def _drop_reviews(stated: Iterable[StatedExchange]) -> Iterator[StatedExchange]:
     """Leaves out the reviews of changes, and the context that a command for one brings."""
     is_review = is_context = False
-    for exchange in exchanges:
+    for item in stated:
         # A command is a message without a reply, and its context is the next one.
-        is_review = exchange.is_review or (is_review and is_context)
-        is_context = not exchange.replies
+        is_review = item.exchange.is_review or (is_review and is_context)
+        is_context = not item.exchange.replies
         if not is_review:
-            yield exchange
+            yield item
 
 
-def _split_matters(exchanges: Iterable[Exchange]) -> Iterator[list[Exchange]]:
-    matter: list[Exchange] = []
+def split_matters(stated: Iterable[StatedExchange]) -> Iterator[list[StatedExchange]]:
+    """Splits a topic into matters, without the reviews of somebody's changes."""
+    matter: list[StatedExchange] = []
     size = 0
-    for exchange in exchanges:
-        opening = exchange.opening.content if exchange.opening else ""
-        is_new_request = (
-            len(exchange.request.split()) >= 6
-            and not discourse_markers.REFUSAL.search(opening[:200])
-            and not discourse_markers.CONFIRMATION.match(opening)
-            and bool(_list_informative_sentences(exchange.request))
-        )
-        if matter and size >= MIN_MATTER_CHARS and is_new_request and matter[-1].last_reply:
+    for item in _drop_reviews(stated):
+        if matter and _is_new_request(item.exchange) and _is_closed(matter, size, item.exchange):
             yield matter
             matter, size = [], 0
-        matter.append(exchange)
-        size += sum(len(t.content) for t in exchange.replies if t.role == "assistant")
+        matter.append(item)
+        size += sum(len(t.content) for t in item.exchange.replies if t.role == "assistant")
     if matter:
         yield matter
 
 
-def _only_lasting(exchange: Exchange) -> bool:
+def _is_new_request(exchange: Exchange) -> bool:
+    opening = exchange.opening.content if exchange.opening else ""
+    return (
+        len(exchange.request.split()) >= 6
+        and not discourse_markers.REFUSAL.search(opening[:200])
+        and not discourse_markers.CONFIRMATION.match(opening)
+        and bool(_list_informative_sentences(exchange.request))
+    )
+
+
+def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange) -> bool:
+    """Whether a matter of `size` characters of messages is over before another request.
+
+    Talk is over once it is long; work, once its report does not wait for an answer.
+    """
+    if matter[-1].exchange.last_reply is None:
+        return False
+    replies = [turn for item in matter for turn in item.exchange.replies]
+    is_work = any(turn.role == "tool" for turn in replies)
+    is_done = not following.is_reply or bool(select_write_turns(replies))
+    return size >= MIN_MATTER_CHARS or (is_work and is_done)
+
+
+def _only_lasting(item: StatedExchange) -> bool:
     """Whether a message only states rules and preferences, which open no matter."""
-    statements = [s for s in iter_statements(exchange) if s.turn is exchange.opening]
+    exchange = item.exchange
+    statements = [s for s in item.statements if s.turn is exchange.opening]
     if not statements or not all(s.stands_alone for s in statements):
         return False
     stated = " ".join(s.text for s in statements)

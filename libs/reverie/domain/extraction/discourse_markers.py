@@ -10,12 +10,6 @@ CAUSE = re.compile(
     r"|so that|in order to|which (?:means|is why|causes?))|因为|由于|原因|根因|导致|所以",
     re.I,
 )
-DISCOVERY = re.compile(
-    r"\s*(?:found (?:it|the (?:bug|problem|cause|issue|culprit|reason))"
-    r"|(?:here'?s|this is|that'?s) (?:it|the (?:bug|problem|cause|issue|culprit|reason)))\b"
-    r"|\s*(?:找到了|问题找到)",
-    re.I,
-)
 FIX = re.compile(
     r"\b(?:fix(?:es|ed)?|resolv(?:es?|ed)|the (?:cleanest )?(?:fix|solution) is|work(?:s"
     r"|ed)? around"
@@ -233,7 +227,7 @@ OBJECTION = re.compile(
     re.I,
 )
 PROPOSAL = re.compile(
-    r"\b(?:i'?ll|i will|i'?d|i would|we (?:could|can|should)|i could|i propose"
+    r"\b(?:i['’]?ll|i will|i['’]d|i would|we (?:could|can|should)|i could|i propose"
     r"|my (?:instinct|suggestion|plan|proposal|inclination)|let'?s|how about|what about|why not"
     r"|(?:simplest|easiest|simpler|natural|obvious|straightforward) (?:\w+ ){0,2}(?:fix|idea"
     r"|semantics|cleanup|improvement|approach|change|solution|thing)|should i|shall i|want me to"
@@ -263,6 +257,21 @@ ASIDE = re.compile(
     r"|while (?:i'?m|you'?re|we'?re) (?:in|at|here|there)|feature flag|roll ?out|staged"
     r"|separate (?:ticket|issue))\b",
     re.I,
+)
+# An agent at work says so where it has found out what is wrong.
+DISCOVERY = re.compile(
+    r"^\s*(?:(?:ah+|aha|ok(?:ay)?|great|perfect|good|excellent|now|so|interesting)[,!.]?\s+)*"
+    r"(?:i (?:can )?(?:now )?(?:see|found|understand)(?: now)?"
+    r"(?:\s*[-–—:]|,? (?:the|what'?s|where) (?:\w+ )?(?:issue|problem|bug|error|cause|culprit|wrong"
+    r"|happening)\b)"
+    r"|found (?:it\b|the (?:issue|problem|bug|cause|culprit|reason))"
+    r"|(?:there|here|that)(?:'?s| is) (?:it\b|the (?:issue|problem|bug|cause|culprit|reason))"
+    r"|(?:this is )?the (?:issue|problem|bug|error|cause) is\b"
+    r"|this is the (?:issue|problem|bug|cause|culprit|reason))|^\s*(?:找到了|问题(?:找到|在于|是))",
+    re.I,
+)
+MISMATCH = re.compile(
+    r"\bbut\b.{1,80}(?:n't|n’t|\bnot\b|\bnever\b|\bno longer\b)|但.{0,20}(?:没有|并未|不)", re.I
 )
 INSPECTION = re.compile(
     r"\b(?:start(?:ing)? by|begin(?:ning)? by|look(?:ing)? (?:at|into)|examin"

@@ -131,7 +131,9 @@ _WORK_OPENING = re.compile(
 _OPENING = re.compile(
     r"^(?:good (?:catch|point|question)|great|perfect|yes|yup|sure|ok(?:ay)?|right|done"
     r"|you'?re right"
-    r"|got it|understood|my mistake|excellent)\s*[,!.:–—-]+\s+"
+    r"|got it|understood|my mistake|excellent"
+    r"|(?:now )?i see(?: now)?(?: the (?:\w+ )?(?:issue|problem|bug|error|cause))?)"
+    r"\s*[,!.:–—-]+\s+"
     r"|^based on (?:my|the|this) [\w ]{1,40},\s+|^(?:but|and|or|so|also|however),?\s+",
     re.I,
 )

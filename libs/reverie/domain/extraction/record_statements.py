@@ -23,6 +23,7 @@ from reverie.domain.extraction.exchanges import (
 from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
 from reverie.domain.extraction.salience import (
     DECISION_LABEL,
+    SentenceRating,
     extract_exact_terms,
     is_question,
     rate_agent_statement,
@@ -44,6 +45,10 @@ MIN_RECAP_CHARS = 60
 MIN_STATEMENT_BYTES = 24
 """Eight Chinese characters say as much as a few English words."""
 RECAP_SCORE = 6.0
+OUTCOME_SCORE = 2.5
+"""The least weight of the best point in the report on a request that was worked on."""
+DISCOVERY_SCORE = 2.5
+"""What an agent says that it has found out weighs as much as a cause."""
 MAX_CODE_SPAN = 70
 """A longer one is a line of code, not a name."""
 
@@ -115,13 +120,32 @@ class RefusedProposal:
     """One of several options that a message offered."""
 
 
-def iter_lasting_statements(segment: TopicSegment) -> Iterator[RecordStatement]:
-    """Yields what is a memory of its own: the user's rules and preferences, tasks, and commands."""
-    for exchange in split_exchanges(segment):
-        yield from (s for s in iter_statements(exchange) if s.stands_alone)
+@dataclass(frozen=True)
+class StatedExchange:
+    """An exchange with the statements that it makes."""
+
+    exchange: Exchange
+    statements: tuple[RecordStatement, ...]
 
 
-def iter_statements(exchange: Exchange) -> Iterator[RecordStatement]:
+def read_exchanges(segment: TopicSegment) -> list[StatedExchange]:
+    """Reads the statements of each exchange of a topic."""
+    return [_read_exchange(exchange) for exchange in split_exchanges(segment)]
+
+
+def _read_exchange(exchange: Exchange) -> StatedExchange:
+    """Reads an exchange; the best point of the report on a request that was worked on has weight."""
+    statements = list(_iter_statements(exchange))
+    outcome = [n for n, s in enumerate(statements) if s.turn is exchange.last_reply]
+    is_worked_on = any(turn.role == "tool" for turn in exchange.replies)
+    if exchange.request and is_worked_on and outcome:
+        best = max(outcome, key=lambda n: statements[n].score)
+        weight = max(statements[best].score, OUTCOME_SCORE)
+        statements[best] = replace(statements[best], score=weight)
+    return StatedExchange(exchange, tuple(statements))
+
+
+def _iter_statements(exchange: Exchange) -> Iterator[RecordStatement]:
     if exchange.opening and not is_slash_command(exchange.request):
         yield from _iter_user_statements(exchange)
     for turn in exchange.replies:
@@ -188,6 +212,7 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
         and exchange.is_reply
     )
     points = [] if recap or exchange.is_refused else extract_key_statements(turn.content)
+    discovers = bool(discourse_markers.DISCOVERY.match(turn.content))
     for number, point in enumerate(points):
         text = strip_line_places(strip_opening(point.full_text))
         if (
@@ -199,10 +224,13 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
             or not _is_lasting_point(point, text)
         ):
             continue
-        # Before its last reply, an agent at work tells what it does; only a cause lasts.
-        if used_tools and not is_final and not sentence_patterns.ROOT_CAUSE.search(text):
+        is_discovery = discovers and number == 0
+        # Before its last reply, an agent at work tells what it does; only what it learns lasts.
+        if used_tools and not is_final and not (is_discovery or _is_learned(text)):
             continue
         rating = rate_agent_statement(point.text, point.lead)
+        if is_discovery:
+            rating = SentenceRating(Kind.BUG, max(rating.score, 0.0) + DISCOVERY_SCORE)
         if _is_mostly_code(text) and rating.kind is not Kind.SKILL:
             continue
         score = rating.score + 0.5 * is_final + 0.5 * (is_final and is_question(exchange.request))
@@ -210,7 +238,7 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
             score = max(rating.score, 0.0) + 1.0 + _rate_detail(text)
         is_done = used_tools and bool(discourse_markers.COMPLETED_CHANGE.match(point.text))
         score += 1.0 * (is_done and not sentence_patterns.TEST_NAME.search(text))
-        score += 2.0 * (number == 0 and bool(discourse_markers.DISCOVERY.match(turn.content)))
+        score += 1.0 * bool(discourse_markers.MISMATCH.search(text))
         score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
         is_accepted_choice = text.startswith("Use ") and exchange.verdict is not None
         is_decided = (
@@ -225,6 +253,15 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
         ):
             continue
         yield RecordStatement(text, turn, score, rating.kind, is_decided, stands_alone=stands_alone)
+
+
+def _is_learned(text: str) -> bool:
+    """Whether a sentence tells a cause, a pitfall, or that something is not as it looked."""
+    return bool(
+        sentence_patterns.ROOT_CAUSE.search(text)
+        or sentence_patterns.PITFALL.search(text)
+        or discourse_markers.MISMATCH.search(text)
+    )
 
 
 def _is_lasting_point(point: KeyStatement, text: str) -> bool:

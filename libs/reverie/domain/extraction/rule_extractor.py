@@ -19,11 +19,13 @@ from uuid import UUID
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.recognition import extract_entities
 from reverie.domain.extraction.decision_records import (
+    DecisionRecord,
     build_decision_records,
     find_problem,
 )
 from reverie.domain.extraction.exchanges import split_exchanges
-from reverie.domain.extraction.record_statements import iter_lasting_statements
+from reverie.domain.extraction.record_statements import RecordStatement, read_exchanges
+from reverie.domain.extraction.review_findings import summarize_review
 from reverie.domain.extraction.salience import MIN_SALIENCE
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import (
@@ -54,7 +56,8 @@ class ExtractedMemory:
 
     `produced_by`: the prompt with its version and the model that worded it; empty for rules.
     `file_writes`: which of the files the session had written by then, each with the time.
-    `record`: the parts of a decision record, as `DecisionRecord.parts` gives them.
+    `record`: the parts of a decision record, as `DecisionRecord.parts` gives them; `headline`: the
+    record as one line.
     """
 
     content: str
@@ -67,6 +70,24 @@ class ExtractedMemory:
     produced_by: str = ""
     file_writes: tuple[tuple[str, datetime], ...] = ()
     record: Mapping[str, Any] | None = None
+    headline: str = ""
+
+
+@dataclass(frozen=True)
+class TopicReading:
+    """What a topic holds: its decision records, and the statements that are memories alone."""
+
+    records: Sequence[DecisionRecord]
+    lasting: Sequence[RecordStatement]
+
+
+def read_topic(segment: TopicSegment) -> TopicReading:
+    """Reads a topic by rules."""
+    stated = read_exchanges(segment)
+    return TopicReading(
+        list(build_decision_records(stated)),
+        [s for item in stated for s in item.statements if s.stands_alone],
+    )
 
 
 def extract_memories(
@@ -90,14 +111,12 @@ def extract_memories(
         return _build_memory(content, kind, turns, score, writes, work_log, roots)
 
     memories: list[ExtractedMemory] = []
-    for segment in segments:
-        for record in build_decision_records(segment):
+    for reading in map(read_topic, segments):
+        for record in reading.records:
             writes = select_write_turns(t for e in record.exchanges for t in e.replies)
             memory = build(record.content, record.kind, record.turns, record.score, writes)
-            memories.append(replace(memory, record=record.parts))
-        memories += [
-            build(s.text, s.kind, [s.turn], s.score, ()) for s in iter_lasting_statements(segment)
-        ]
+            memories.append(replace(memory, record=record.parts, headline=record.headline))
+        memories += [build(s.text, s.kind, [s.turn], s.score, ()) for s in reading.lasting]
     all_turns = [turn for segment in segments for turn in segment.turns]
     if commands := find_verification_commands(all_turns):
         listed = ", ".join(f"`{command}`" for command, _ in commands)
@@ -132,31 +151,39 @@ def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedM
 
 
 def build_session_memory(
-    segments: Sequence[TopicSegment], roots: Sequence[str] = ()
+    segments: Sequence[TopicSegment],
+    roots: Sequence[str] = (),
+    memories: Sequence[ExtractedMemory] | None = None,
 ) -> ExtractedMemory | None:
-    """Builds a memory of a session: its first request, and a line for each of several matters.
+    """Builds a memory of a session: its first request, and a line for each review and each matter.
 
-    None if nothing was learned or changed. The record of a single matter says all of it. Of more
-    matters than fit, the last ones stay: they say where the work stands.
+    The record of a single matter says all of it: there the title is enough. None if the session was
+    mere talk that taught nothing. Of more lines than fit, the last ones stay: they say where the
+    work stands. `memories`: those extracted from the segments, if that is done.
     """
-    requests = [e for s in segments for e in split_exchanges(s) if e.request and e.opening]
+    exchanges = [e for segment in segments for e in split_exchanges(segment)]
+    requests = [e for e in exchanges if e.request and e.opening]
     if not requests:
         return None
     opening = requests[0].opening
     assert opening is not None
-    records = [record for segment in segments for record in build_decision_records(segment)]
     all_turns = [turn for segment in segments for turn in segment.turns]
-    was_something_learned = records or any(
-        True for segment in segments for _ in iter_lasting_statements(segment)
-    )
-    if not was_something_learned and not select_write_turns(all_turns):
+    if memories is None:
+        memories = extract_memories(segments, roots)
+    reviews = [review for review in map(summarize_review, exchanges) if review]
+    is_work = any(turn.role == "tool" for turn in all_turns)
+    if not memories and not reviews and not is_work:
         return None
+    cited_ids = {turn for memory in memories if memory.record for turn in memory.turns}
+    cited = [opening, *(review.turn for review in reviews)]
+    cited += [turn for turn in all_turns if turn.id in cited_ids]
+    dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.record]
+    dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
     # What one record says needs no second telling.
-    lines = [f"- {record.headline}" for record in records] if len(records) > 1 else []
+    lines = [line for _, line in sorted(dated_lines)] if reviews or len(dated_lines) > 1 else []
     title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
     while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
         lines.pop(0)
-    cited = [opening, *(turn for record in records for turn in record.turns)]
     work_log = collect_work_log(all_turns, roots)
     memory = _build_memory(
         "\n".join([title, *lines]),
