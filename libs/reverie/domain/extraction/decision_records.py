@@ -15,26 +15,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.exchanges import (
-    REMARK,
-    Exchange,
-    is_slash_command,
+from reverie.domain.extraction.exchanges import Exchange
+from reverie.domain.extraction.matters import (
+    find_problem,
+    list_informative_sentences,
+    split_matters,
 )
 from reverie.domain.extraction.record_statements import (
     LEAD,
     LEANING_START,
     MIN_SCORE,
     RecordStatement,
-    RefusedProposal,
     StatedExchange,
     content_words,
-    iter_refused,
-    strip_line_places,
-    strip_opening,
+    is_near_duplicate,
 )
+from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
 from reverie.domain.extraction.salience import is_question
-from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.markdown import shorten, split_sentences
 from reverie.domain.text.turns import TurnText
 
@@ -42,43 +39,25 @@ MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 800, 1_400, 0.4
 """Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 360, 220
 MAX_REFUSED = 3
-MIN_MATTER_CHARS = 2_500
-"""Characters of talk after which another request of the same topic begins its own record."""
 MAX_WEIGHED = 100
 MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
 
 _POINTING = re.compile(r"\b(?:this|that|these|those|them|it)\b", re.I)
-_POINT_NUMBER = re.compile(r":\s+\d{1,2}[.)]\s+(?=\S)")
-_NUMBERING = re.compile(r"^(?:[-*•#]+\s+|\d{1,2}[.)]\s+)+")
-_QUOTING_OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|so|now|and|then|next|also)[,.]? )*"
-    r"(?:(?:let'?s |please |can you |could you )*(?:address|look at|fix|do|handle|take) "
-    r"(?:(?:(?:this|these|that|the)(?: \w+){0,2}(?: \d+)?)?\s*(?:[:：]|-\s)\s*|(?=\d+[.)] ))"
-    r"|(?:another|one more|next) (?:review )?comment\s*[:：]\s*"
-    r"|implement (?:the following|this) plan\s*[:：.]\s*)"
-    r"(?:#*\s*plan\s*[:：]\s*)?|^(?:minor|nit|issue)\s*(?:[:：]|-\s)\s*",
-    re.I,
-)
-"""What comes before a pasted comment or plan."""
-_EMPTY_REQUEST = re.compile(
-    r"^(?:(?:yes|ok(?:ay)?|please|now|then|go ahead and|let'?s)[,.]? )*"
-    r"(?:implement|do|fix|apply|commit|push|merge|try|run|continue|proceed|go)(?: \w+){0,3}[.!]*$"
-    r"|^(?:this|that|it) (?:isn'?t|is not|is|looks?) \w+[.!]*$"
-    r"|^(?:changes (?:not staged|to be committed)|untracked files|modified:|no changes added)\b"
-    r"|^this is the output\b|^(?:ah+|oh|hm+|wow|whoops)\b[^?]*!$|^on branch \S+\.?$|^\[request",
-    re.I,
-)
 
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """What one matter of a conversation settled; `exchanges` are those it was made of."""
+    """What one matter of a conversation settled; `exchanges` are those it was made of.
+
+    `also_cited`: turns that it cites beside those of its parts, as they say the same.
+    """
 
     problem: str
     statements: tuple[RecordStatement, ...]
     refused: tuple[RefusedProposal, ...]
     exchanges: tuple[Exchange, ...]
+    also_cited: tuple[TurnText, ...] = ()
 
     @property
     def content(self) -> str:
@@ -153,7 +132,7 @@ class DecisionRecord:
     def turns(self) -> list[TurnText]:
         """The turns that it cites, in order."""
         cited = [_find_opening(self.exchanges), *(s.turn for s in self.statements)]
-        cited += [r.turn for r in self.refused]
+        cited += [*(r.turn for r in self.refused), *self.also_cited]
         unique = {turn.id: turn for turn in cited if turn}
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
 
@@ -192,56 +171,26 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     if not chosen or (is_fragment and (not problem or LEANING_START.match(problem))):
         return None
     return DecisionRecord(
-        problem, tuple(chosen), _drop_covered_reasons(refused, chosen), tuple(exchanges)
+        problem,
+        tuple(chosen),
+        _drop_covered_reasons(refused, chosen),
+        tuple(exchanges),
+        tuple(_find_repetitions(chosen, statements, exchanges)),
     )
 
 
-def _drop_reviews(stated: Iterable[StatedExchange]) -> Iterator[StatedExchange]:
-    """Leaves out the reviews of changes, and the context that a command for one brings."""
-    is_review = is_context = False
-    for item in stated:
-        # A command is a message without a reply, and its context is the next one.
-        is_review = item.exchange.is_review or (is_review and is_context)
-        is_context = not item.exchange.replies
-        if not is_review:
-            yield item
-
-
-def split_matters(stated: Iterable[StatedExchange]) -> Iterator[list[StatedExchange]]:
-    """Splits a topic into matters, without the reviews of somebody's changes."""
-    matter: list[StatedExchange] = []
-    size = 0
-    for item in _drop_reviews(stated):
-        if matter and _is_new_request(item.exchange) and _is_closed(matter, size, item.exchange):
-            yield matter
-            matter, size = [], 0
-        matter.append(item)
-        size += sum(len(t.content) for t in item.exchange.replies if t.role == "assistant")
-    if matter:
-        yield matter
-
-
-def _is_new_request(exchange: Exchange) -> bool:
-    opening = exchange.opening.content if exchange.opening else ""
-    return (
-        len(exchange.request.split()) >= 6
-        and not discourse_markers.REFUSAL.search(opening[:200])
-        and not discourse_markers.CONFIRMATION.match(opening)
-        and bool(_list_informative_sentences(exchange.request))
-    )
-
-
-def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange) -> bool:
-    """Whether a matter of `size` characters of messages is over before another request.
-
-    Talk is over once it is long; work, once its report does not wait for an answer.
-    """
-    if matter[-1].exchange.last_reply is None:
-        return False
-    replies = [turn for item in matter for turn in item.exchange.replies]
-    is_work = any(turn.role == "tool" for turn in replies)
-    is_done = not following.is_reply or bool(select_write_turns(replies))
-    return size >= MIN_MATTER_CHARS or (is_work and is_done)
+def _find_repetitions(
+    chosen: Sequence[RecordStatement],
+    statements: Iterable[RecordStatement],
+    exchanges: Iterable[Exchange],
+) -> Iterator[TurnText]:
+    """Finds the turns that say what was chosen too, in the same words or in nearly the same."""
+    for statement in statements:
+        if any(is_near_duplicate(statement.words, other.words) for other in chosen):
+            yield statement.turn
+    for turn in (turn for exchange in exchanges for turn in exchange.replies):
+        if turn.role == "assistant" and any(s.text in turn.content for s in chosen):
+            yield turn
 
 
 def _only_lasting(item: StatedExchange) -> bool:
@@ -251,7 +200,7 @@ def _only_lasting(item: StatedExchange) -> bool:
     if not statements or not all(s.stands_alone for s in statements):
         return False
     stated = " ".join(s.text for s in statements)
-    return all(sentence in stated for sentence in _list_informative_sentences(exchange.request))
+    return all(sentence in stated for sentence in list_informative_sentences(exchange.request))
 
 
 def _is_general_question(exchange: Exchange) -> bool:
@@ -261,48 +210,6 @@ def _is_general_question(exchange: Exchange) -> bool:
 
 def _find_opening(exchanges: Sequence[Exchange]) -> TurnText | None:
     return next((e.opening for e in exchanges if e.request), exchanges[0].opening)
-
-
-def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
-    """The first two sentences of the first request that names a matter; "" if none does.
-
-    Assents, remarks on a result, and states of a branch name none. A guess of the user does not
-    stand where something else was told. Of a slash command its title is taken.
-    """
-    command = ""
-    for exchange in exchanges:
-        request = exchange.request
-        if is_slash_command(request):
-            arguments = request.partition(" ")[2]
-            command = command or request
-            request = arguments if len(arguments.split()) >= 3 else ""
-        sentences = _list_informative_sentences(request)
-        if sentences:
-            reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
-            both = " ".join(reported[:2])
-            return both if len(both) <= limit else shorten(reported[0], limit)
-    return shorten(command, limit)
-
-
-def _list_informative_sentences(request: str) -> list[str]:
-    bare = _QUOTING_OPENING.sub("", request)
-    sentences = [
-        strip_line_places(strip_opening(_NUMBERING.sub("", _POINT_NUMBER.sub(": ", s))))
-        for s in split_sentences(bare)
-    ]
-    return [
-        s[:1].upper() + s[1:] if re.match(r"[a-z]+\b(?![._-]\w)", s) else s
-        for s in sentences
-        if (len(s) > 12 or not s.isascii())
-        and not discourse_markers.PLEASANTRY.match(s)
-        and not discourse_markers.ASSENT.match(s)
-        and not REMARK.match(s)
-        and not sentence_patterns.TRANSIENT.search(s)
-        and not sentence_patterns.LINE_REFERENCE.match(s)
-        and not discourse_markers.SUGGESTION.match(s)
-        and not discourse_markers.ASIDE_OPENING.match(s)
-        and not _EMPTY_REQUEST.match(s)
-    ]
 
 
 def _select_statements(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,10 +33,9 @@ from reverie.domain.extraction.salience import (
 )
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.text.index_terms import index_text
-from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
+from reverie.domain.text.markdown import parse_blocks, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText, trace_status
 
-MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 140, 160
 RULE_SCORE = 4.0
 """The least rating of a sentence that states a rule or a preference by its own words."""
 MIN_SCORE = 1.6
@@ -64,7 +64,6 @@ LEANING_START = re.compile(
     r"|^(?:它|这|那|因此|所以|否则)",
     re.I,
 )
-_OPTION_NUMBER = re.compile(r"(?:^|(?<=[\s:]))(?:\(\d\)|\d[.)]|\([a-d]\)|[a-d]\))\s+", re.M | re.I)
 LEAD = re.compile(r"(?:`[^`]*`|[^`:;.]|[:.](?=\S)){3,140}: (?=\S)")
 """The heading in front of a statement."""
 _OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL})
@@ -110,17 +109,6 @@ class RecordStatement:
 
 
 @dataclass(frozen=True)
-class RefusedProposal:
-    """A proposal that the user refused, with the reason in the user's words, if one was given."""
-
-    proposal: str
-    reason: str
-    turn: TurnText
-    is_option: bool = False
-    """One of several options that a message offered."""
-
-
-@dataclass(frozen=True)
 class StatedExchange:
     """An exchange with the statements that it makes."""
 
@@ -134,7 +122,7 @@ def read_exchanges(segment: TopicSegment) -> list[StatedExchange]:
 
 
 def _read_exchange(exchange: Exchange) -> StatedExchange:
-    """Reads an exchange; the best point of the report on a request that was worked on has weight."""
+    """Reads an exchange; the best point of the report on a request worked on has weight."""
     statements = list(_iter_statements(exchange))
     outcome = [n for n, s in enumerate(statements) if s.turn is exchange.last_reply]
     is_worked_on = any(turn.role == "tool" for turn in exchange.replies)
@@ -170,6 +158,7 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
             sentence_patterns.ONE_OFF_ORDER.match(text)
             and not sentence_patterns.GENERAL.search(text)
+            and not sentence_patterns.CAUSE_LABEL.match(text)
         )
         if is_question(text) or len(text.encode()) < MIN_STATEMENT_BYTES or is_order:
             continue
@@ -194,9 +183,11 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
         if stands_alone and is_passing and not sentence_patterns.EVERY_TIME.search(text):
             continue
-        if stands_alone and rating:
+        if rating and (stands_alone or sentence_patterns.CAUSE_LABEL.match(text)):
             score = rating.score
-        yield RecordStatement(text, turn, score, kind, True, stands_alone=stands_alone)
+        # What was the matter is found out, not decided.
+        is_decided = kind is not Kind.BUG
+        yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
 
 
 def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[RecordStatement]:
@@ -299,63 +290,6 @@ def _find_recap(content: str) -> list[str]:
     return []
 
 
-def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
-    """Yields what the user's answer to the last reply refuses: its proposal, or its options."""
-    if exchange.last_reply is None or exchange.verdict is None:
-        return
-    verdict, reply = exchange.verdict, exchange.last_reply.content
-    answers = [strip_opening(s) for s in extract_statements(verdict.content)]
-    options = _list_options(reply)
-    words_of_options = [content_words(option) for option in options]
-    for answer in answers:
-        if not discourse_markers.OBJECTION.search(answer) or is_question(answer):
-            continue
-        shared = [len(words & content_words(answer)) for words in words_of_options]
-        most = max(shared, default=0)
-        if most and shared.count(most) == 1:
-            option = options[shared.index(most)]
-            yield replace(_refuse(option, answer, verdict), is_option=True)
-    if not exchange.is_refused or options:
-        return
-    reason = next((answer for answer in answers if not is_question(answer)), "")
-    answer_words = content_words(verdict.content)
-    proposals = [
-        sentence
-        for sentence in _list_sentences(reply)
-        if discourse_markers.PROPOSAL.search(sentence)
-        and not discourse_markers.INSPECTION.search(sentence)
-    ]
-    best = max(proposals, key=lambda s: len(content_words(s) & answer_words), default=None)
-    if best and content_words(best) & answer_words:
-        yield _refuse(best, reason, verdict)
-
-
-def _refuse(proposal: str, reason: str, verdict: TurnText) -> RefusedProposal:
-    return RefusedProposal(
-        shorten(strip_opening(proposal), MAX_PROPOSAL_CHARS),
-        shorten(reason, MAX_REASON_CHARS),
-        verdict,
-    )
-
-
-def _list_options(content: str) -> list[str]:
-    """The options that a message numbers, in a sentence or in a list; [] if it numbers none."""
-    parts = _OPTION_NUMBER.split(content)[1:]
-    if len(parts) < 2:
-        return []
-    texts = (to_plain_text(part.strip().partition("\n")[0]).strip(" ,;") for part in parts)
-    return [text for text in texts if text]
-
-
-def _list_sentences(content: str) -> list[str]:
-    return [
-        s
-        for block in parse_blocks(content)
-        if block.type in {"text", "item"}
-        for s in split_sentences(to_plain_text(block.text))
-    ]
-
-
 def _is_mostly_code(text: str) -> bool:
     if any(len(span) > MAX_CODE_SPAN for span in re.findall(r"`[^`]*`", text)):
         return True
@@ -399,3 +333,8 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(
         word for word in index_text(text).split() if len(word) > 2 or not word.isascii()
     )
+
+
+def is_near_duplicate(first: AbstractSet[str], second: AbstractSet[str]) -> bool:
+    shared, smaller = len(first & second), min(len(first), len(second))
+    return smaller > 0 and (shared / len(first | second) >= 0.65 or shared / smaller >= 0.88)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,13 +17,14 @@ from uuid import UUID
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction.decision_records import (
-    DecisionRecord,
-    build_decision_records,
-    find_problem,
-)
+from reverie.domain.extraction.decision_records import DecisionRecord, build_decision_records
 from reverie.domain.extraction.exchanges import split_exchanges
-from reverie.domain.extraction.record_statements import RecordStatement, read_exchanges
+from reverie.domain.extraction.matters import find_problem
+from reverie.domain.extraction.record_statements import (
+    RecordStatement,
+    is_near_duplicate,
+    read_exchanges,
+)
 from reverie.domain.extraction.review_findings import summarize_review
 from reverie.domain.extraction.salience import MIN_SALIENCE
 from reverie.domain.extraction.topic_segmentation import TopicSegment
@@ -42,6 +42,8 @@ from reverie.domain.text.turns import TurnText
 
 MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_200, 200
 MAX_MEMORIES = 40
+MIN_CONTENT_BYTES = 24
+"""Least size in bytes: eight Chinese characters contain as much as a few English words."""
 MAX_TAGS = 12
 
 _STOP_WORDS = word_set(
@@ -122,12 +124,9 @@ def extract_memories(
         listed = ", ".join(f"`{command}`" for command, _ in commands)
         cited = sorted((turn for _, turn in commands), key=lambda turn: turn.ordinal)
         memories.append(build(f"Checks of the work here: {listed}", Kind.SKILL, cited, 2.0, ()))
-    return deduplicate_memories(memories)
-
-
-def is_near_duplicate(first: AbstractSet[str], second: AbstractSet[str]) -> bool:
-    shared, smaller = len(first & second), min(len(first), len(second))
-    return smaller > 0 and (shared / len(first | second) >= 0.65 or shared / smaller >= 0.88)
+    return deduplicate_memories(
+        memory for memory in memories if len(memory.content.encode()) >= MIN_CONTENT_BYTES
+    )
 
 
 def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedMemory]:

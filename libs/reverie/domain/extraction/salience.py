@@ -50,6 +50,7 @@ _USER_PATTERNS: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
     (Kind.TASK, sentence_patterns.DEFERRED, 3.0),
     (Kind.SPEC, sentence_patterns.ENSURE, 3.0),
     (Kind.DECISION, sentence_patterns.CHOICE, 3.5),
+    (Kind.BUG, sentence_patterns.CAUSE_LABEL, 3.5),
     (Kind.BUG, sentence_patterns.USER_PROBLEM, 2.0),
     (Kind.SPEC, sentence_patterns.REQUIREMENT, 3.0),
     (Kind.CONTEXT, sentence_patterns.PROJECT_STATE, 3.0),
@@ -122,6 +123,8 @@ def rate_agent_statement(text: str, lead: str = "") -> SentenceRating:
         kind = Kind.DECISION
     is_severe = bool(sentence_patterns.SEVERE.search(full_text))
     score = _score_report(text, bare, full_text) + 1.5 * is_how_to
+    # The words that a heading says are missing below it.
+    score += 2.0 * bool(sentence_patterns.CAUSE_LABEL.match(f"{lead}:"))
     return SentenceRating(
         kind, score - 2.0 * (bool(sentence_patterns.LINE_REFERENCE.search(lead)) and not is_severe)
     )

@@ -95,6 +95,12 @@ ROOT_CAUSE = re.compile(
     r"(?: (?:is|was|here)\b|:| —| -)|\bthat'?s why\b|根因|根本原因|问题(?:在于|是)",
     re.I,
 )
+# "Root cause: …", "The fix: …" by whoever says it.
+CAUSE_LABEL = re.compile(
+    r"^(?:the )?(?:actual |real |final )?(?:root )?(?:cause|reason|culprit|fix|solution|workaround)"
+    r"(?: (?:was|is)\b|\s*[:：])|^(?:根因|原因|修复|解决(?:方案|办法)?)\s*(?:[:：]|是)",
+    re.I,
+)
 FIX_REPORT = re.compile(
     r"\b(?:fix(?:es|ed)|resolv(?:es|ed)|the (?:\w+ )?fix)\b|^(?:the )?(?:fix|solution)\b|修复"
     r"|已解决",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Literal
 from uuid import UUID
@@ -59,6 +60,16 @@ async def _find_match(
         valid_from=item.valid_from,
     )
     existing = await deps.dreams.find_similar(lease, item.words, MAX_CANDIDATES)
+    # Long texts take long to compare: the event loop goes on meanwhile.
+    return await asyncio.to_thread(_judge, item, compared, existing, frozenset(matched_ids))
+
+
+def _judge(
+    item: NewMemory,
+    compared: ComparedMemory,
+    existing: Sequence[tuple[UUID, int, ComparedMemory]],
+    matched_ids: frozenset[UUID],
+) -> ExistingMatch | None:
     if record := item.metadata.get("record"):
         for id, version, other in existing:
             amendment = find_amendment(record, other.content)

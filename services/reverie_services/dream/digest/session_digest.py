@@ -21,6 +21,7 @@ from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
     deduplicate_memories,
+    extract_memories,
 )
 from reverie.domain.extraction.topic_segmentation import TopicSegment, build_windows, segment_turns
 from reverie.domain.redaction.redactor import Redactor
@@ -69,7 +70,7 @@ async def digest_session(
                     lease, session.id, deps.settings.opening_turns
                 )
                 session_overview = await asyncio.to_thread(
-                    _build_session_overview, first_turns, closed_topics
+                    _build_session_overview, first_turns, closed_topics, extracted_memories
                 )
                 # The vault may have got secrets after the turns were stored.
                 redactor = await deps.load_redactor(lease.tenant)
@@ -146,12 +147,20 @@ async def _embed_windows(
 
 
 def _build_session_overview(
-    first_turns: Sequence[TurnText], closed_topics: Sequence[TopicSegment]
+    first_turns: Sequence[TurnText],
+    closed_topics: Sequence[TopicSegment],
+    memories: Sequence[ExtractedMemory],
 ) -> ExtractedMemory | None:
-    """Builds the overview of a session: its first request and its outcome."""
+    """Builds the overview of a session: its first request and its outcome.
+
+    `memories`: those of the closed topics.
+    """
     first = closed_topics[0].turns[0].ordinal
     earlier_topics = segment_turns([turn for turn in first_turns if turn.ordinal < first])
-    return build_session_memory([*earlier_topics, *closed_topics])
+    return build_session_memory(
+        [*earlier_topics, *closed_topics],
+        memories=[*extract_memories(earlier_topics), *memories],
+    )
 
 
 async def _commit_memories(

@@ -1,0 +1,130 @@
+"""The matters of a topic: where one ends, and the problem that it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.exchanges import REMARK, Exchange, is_slash_command
+from reverie.domain.extraction.record_statements import (
+    StatedExchange,
+    strip_line_places,
+    strip_opening,
+)
+from reverie.domain.extraction.work_log import select_write_turns
+from reverie.domain.text.markdown import shorten, split_sentences
+
+MIN_MATTER_CHARS = 2_500
+"""Characters of talk after which another request of the same topic begins its own record."""
+
+_POINT_NUMBER = re.compile(r":\s+\d{1,2}[.)]\s+(?=\S)")
+_NUMBERING = re.compile(r"^(?:[-*•#]+\s+|\d{1,2}[.)]\s+)+")
+_QUOTING_OPENING = re.compile(
+    r"^(?:(?:ok(?:ay)?|so|now|and|then|next|also)[,.]? )*"
+    r"(?:(?:let'?s |please |can you |could you )*(?:address|look at|fix|do|handle|take) "
+    r"(?:(?:(?:this|these|that|the)(?: \w+){0,2}(?: \d+)?)?\s*(?:[:：]|-\s)\s*|(?=\d+[.)] ))"
+    r"|(?:another|one more|next) (?:review )?comment\s*[:：]\s*"
+    r"|implement (?:the following|this) plan\s*[:：.]\s*)"
+    r"(?:#*\s*plan\s*[:：]\s*)?|^(?:minor|nit|issue)\s*(?:[:：]|-\s)\s*",
+    re.I,
+)
+"""What comes before a pasted comment or plan."""
+_EMPTY_REQUEST = re.compile(
+    r"^(?:(?:yes|ok(?:ay)?|please|now|then|go ahead and|let'?s)[,.]? )*"
+    r"(?:implement|do|fix|apply|commit|push|merge|try|run|continue|proceed|go)(?: \w+){0,3}[.!]*$"
+    r"|^(?:this|that|it) (?:isn'?t|is not|is|looks?) \w+[.!]*$"
+    r"|^(?:changes (?:not staged|to be committed)|untracked files|modified:|no changes added)\b"
+    r"|^this is the output\b|^(?:ah+|oh|hm+|wow|whoops)\b[^?]*!$|^on branch \S+\.?$|^\[request",
+    re.I,
+)
+
+
+def _drop_reviews(stated: Iterable[StatedExchange]) -> Iterator[StatedExchange]:
+    """Leaves out the reviews of changes, and the context that a command for one brings."""
+    is_review = is_context = False
+    for item in stated:
+        # A command is a message without a reply, and its context is the next one.
+        is_review = item.exchange.is_review or (is_review and is_context)
+        is_context = not item.exchange.replies
+        if not is_review:
+            yield item
+
+
+def split_matters(stated: Iterable[StatedExchange]) -> Iterator[list[StatedExchange]]:
+    """Splits a topic into matters, without the reviews of somebody's changes."""
+    matter: list[StatedExchange] = []
+    size = 0
+    for item in _drop_reviews(stated):
+        if matter and _is_new_request(item.exchange) and _is_closed(matter, size, item.exchange):
+            yield matter
+            matter, size = [], 0
+        matter.append(item)
+        size += sum(len(t.content) for t in item.exchange.replies if t.role == "assistant")
+    if matter:
+        yield matter
+
+
+def _is_new_request(exchange: Exchange) -> bool:
+    opening = exchange.opening.content if exchange.opening else ""
+    return (
+        len(exchange.request.split()) >= 6
+        and not discourse_markers.REFUSAL.search(opening[:200])
+        and not discourse_markers.CONFIRMATION.match(opening)
+        and bool(list_informative_sentences(exchange.request))
+    )
+
+
+def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange) -> bool:
+    """Whether a matter of `size` characters of messages is over before another request.
+
+    Talk is over once it is long; work, once its report does not wait for an answer.
+    """
+    if matter[-1].exchange.last_reply is None:
+        return False
+    replies = [turn for item in matter for turn in item.exchange.replies]
+    is_work = any(turn.role == "tool" for turn in replies)
+    is_done = not following.is_reply or bool(select_write_turns(replies))
+    return size >= MIN_MATTER_CHARS or (is_work and is_done)
+
+
+def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
+    """The first two sentences of the first request that names a matter; "" if none does.
+
+    Assents, remarks on a result, and states of a branch name none. A guess of the user does not
+    stand where something else was told. Of a slash command its title is taken.
+    """
+    command = ""
+    for exchange in exchanges:
+        request = exchange.request
+        if is_slash_command(request):
+            arguments = request.partition(" ")[2]
+            command = command or request
+            request = arguments if len(arguments.split()) >= 3 else ""
+        sentences = list_informative_sentences(request)
+        if sentences:
+            reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
+            both = " ".join(reported[:2])
+            return both if len(both) <= limit else shorten(reported[0], limit)
+    return shorten(command, limit)
+
+
+def list_informative_sentences(request: str) -> list[str]:
+    bare = _QUOTING_OPENING.sub("", request)
+    sentences = [
+        strip_line_places(strip_opening(_NUMBERING.sub("", _POINT_NUMBER.sub(": ", s))))
+        for s in split_sentences(bare)
+    ]
+    return [
+        s[:1].upper() + s[1:] if re.match(r"[a-z]+\b(?![._-]\w)", s) else s
+        for s in sentences
+        if (len(s) > 12 or not s.isascii())
+        and not discourse_markers.PLEASANTRY.match(s)
+        and not discourse_markers.ASSENT.match(s)
+        and not REMARK.match(s)
+        and not sentence_patterns.TRANSIENT.search(s)
+        and not sentence_patterns.LINE_REFERENCE.match(s)
+        and not discourse_markers.SUGGESTION.match(s)
+        and not discourse_markers.ASIDE_OPENING.match(s)
+        and not _EMPTY_REQUEST.match(s)
+    ]

@@ -1,0 +1,85 @@
+"""Proposals and options of an agent that the user refused, with the reason that was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.exchanges import Exchange, extract_statements
+from reverie.domain.extraction.record_statements import content_words, strip_opening
+from reverie.domain.extraction.salience import is_question
+from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
+from reverie.domain.text.turns import TurnText
+
+MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 140, 160
+_OPTION_NUMBER = re.compile(r"(?:^|(?<=[\s:]))(?:\(\d\)|\d[.)]|\([a-d]\)|[a-d]\))\s+", re.M | re.I)
+
+
+@dataclass(frozen=True)
+class RefusedProposal:
+    """A proposal that the user refused, with the reason in the user's words, if one was given."""
+
+    proposal: str
+    reason: str
+    turn: TurnText
+    is_option: bool = False
+    """One of several options that a message offered."""
+
+
+def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
+    """Yields what the user's answer to the last reply refuses: its proposal, or its options."""
+    if exchange.last_reply is None or exchange.verdict is None:
+        return
+    verdict, reply = exchange.verdict, exchange.last_reply.content
+    answers = [strip_opening(s) for s in extract_statements(verdict.content)]
+    options = _list_options(reply)
+    words_of_options = [content_words(option) for option in options]
+    for answer in answers:
+        if not discourse_markers.OBJECTION.search(answer) or is_question(answer):
+            continue
+        shared = [len(words & content_words(answer)) for words in words_of_options]
+        most = max(shared, default=0)
+        if most and shared.count(most) == 1:
+            option = options[shared.index(most)]
+            yield replace(_refuse(option, answer, verdict), is_option=True)
+    if not exchange.is_refused or options:
+        return
+    reason = next((answer for answer in answers if not is_question(answer)), "")
+    answer_words = content_words(verdict.content)
+    proposals = [
+        sentence
+        for sentence in _list_sentences(reply)
+        if discourse_markers.PROPOSAL.search(sentence)
+        and not discourse_markers.INSPECTION.search(sentence)
+    ]
+    best = max(proposals, key=lambda s: len(content_words(s) & answer_words), default=None)
+    if best and content_words(best) & answer_words:
+        yield _refuse(best, reason, verdict)
+
+
+def _refuse(proposal: str, reason: str, verdict: TurnText) -> RefusedProposal:
+    return RefusedProposal(
+        shorten(strip_opening(proposal), MAX_PROPOSAL_CHARS),
+        shorten(reason, MAX_REASON_CHARS),
+        verdict,
+    )
+
+
+def _list_options(content: str) -> list[str]:
+    """The options that a message numbers, in a sentence or in a list; [] if it numbers none."""
+    parts = _OPTION_NUMBER.split(content)[1:]
+    if len(parts) < 2:
+        return []
+    texts = (to_plain_text(part.strip().partition("\n")[0]).strip(" ,;") for part in parts)
+    return [text for text in texts if text]
+
+
+def _list_sentences(content: str) -> list[str]:
+    return [
+        s
+        for block in parse_blocks(content)
+        if block.type in {"text", "item"}
+        for s in split_sentences(to_plain_text(block.text))
+    ]
