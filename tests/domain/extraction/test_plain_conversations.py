@@ -79,3 +79,59 @@ def test_an_amendment_that_names_the_decision_amends_it() -> None:
     amendment = find_amendment({"problem": newer, "decided": [newer], "found": []}, older)
     assert amendment is not None
     assert not amendment.is_whole
+
+
+def test_sentences_that_begin_with_small_letters_are_told_apart() -> None:
+    rename = "works. next: please rename the job `sync-all` to `nightly-sync`"
+    *_, record = records(
+        ("user", "The nightly job does not start, can you check its cron line?"),
+        ("assistant", "Fixed the cron line in jobs.yaml: it had six fields."),
+        ("user", rename),
+        ("assistant", "Renamed in jobs.yaml and in the dashboards."),
+    )
+    assert "Works." not in record.content
+
+
+def test_a_lesson_that_is_named_so_is_a_rule() -> None:
+    said = "ok. lesson: any pool change needs a load test on staging first"
+    (rule,) = memories(("user", said), ("assistant", "Agreed."))
+    assert rule.content == "Lesson: any pool change needs a load test on staging first."
+
+
+def test_facts_to_remember_stay_together() -> None:
+    (note,) = memories(
+        ("user", "FYI: staging uses the database of us-east-1. The VPN is needed for both."),
+        ("assistant", "Thanks, I'll keep that in mind."),
+    )
+    assert note.content.endswith("The VPN is needed for both.")
+
+
+def test_an_order_about_it_keeps_what_it_means() -> None:
+    said = "we call it 'workspace' but the code says 'tenant'. don't rename it before the audit"
+    (rule,) = memories(("user", said), ("assistant", "OK, I leave the code as it is."))
+    assert "'tenant'. Don't rename it" in rule.content
+
+
+def test_a_proposal_that_is_chosen_later_is_decided_and_the_other_refused() -> None:
+    (record,) = records(
+        ("user", "I want to redesign our feature flags. Every service reads a file at startup."),
+        ("assistant", "My suggestion: flags live in a Postgres table that each service polls."),
+        ("user", "Why not LaunchDarkly?"),
+        ("assistant", "It would work, but the data leaves the EU."),
+        ("user", "Right, data has to stay in the EU. Go with the table."),
+        ("assistant", "Implemented: `flags/poller.py` polls the table every 30 s."),
+    )
+    assert record.record is not None
+    assert any("flags live in a Postgres table" in text for text in record.record["decided"])
+    assert record.record["refused"] == [
+        {"proposal": "LaunchDarkly", "reason": "It would work, but the data leaves the EU."}
+    ]
+
+
+def test_the_answer_to_a_question_of_how_is_one_memory_with_its_question() -> None:
+    (skill,) = memories(
+        ("user", "how do I run only the integration tests?"),
+        ("assistant", "Run `make test-int`; it needs Docker and takes about 4 minutes."),
+    )
+    assert skill.content.startswith("How do I run only the integration tests?")
+    assert "`make test-int`" in skill.content

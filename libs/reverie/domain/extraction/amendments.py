@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.extraction import discourse_markers
-from reverie.domain.extraction.record_statements import content_words
 from reverie.domain.extraction.salience import extract_exact_terms
 from reverie.domain.graph.duplicate_detection import ComparedMemory, compare_memories
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
 MIN_SHARED_WORDS, MIN_SHARED_WITH_HINT = 0.4, 0.2

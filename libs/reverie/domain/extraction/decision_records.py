@@ -27,11 +27,11 @@ from reverie.domain.extraction.record_statements import (
     MIN_SCORE,
     RecordStatement,
     StatedExchange,
-    content_words,
     is_near_duplicate,
 )
 from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
 from reverie.domain.extraction.salience import is_question
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
 from reverie.domain.text.turns import TurnText
 
@@ -167,6 +167,8 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     chosen = _select_statements(statements, problem, refused) or _select_statements(
         statements, "", refused
     )
+    if not problem and all(statement.is_done for statement in chosen):
+        return None
     is_fragment = len(chosen) == 1 and LEANING_START.match(chosen[0].text)
     if not chosen or (is_fragment and (not problem or LEANING_START.match(problem))):
         return None

@@ -17,6 +17,7 @@ from reverie.domain.extraction.topic_segmentation import (
     TopicSegment,
     is_request,
 )
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText
 
@@ -70,6 +71,13 @@ _DEPENDENT_START = re.compile(
     r"|no (?:need|more)|keep that)\b|^[A-Z][\w.]*(?: (?:[A-Z][\w.]* ?)?)?\.$"
     r"|^(?:它|这|那|因为|否则|只)",
     re.I,
+)
+
+
+# A sentence that begins with a small letter, as in a quick message; code is skipped.
+_INFORMAL_START = re.compile(
+    r"`[^`]*`|(?<=[a-z)\d'\"`][.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)(?<!\bcf\.)"
+    r"\s+[a-z](?=[a-z']*(?:[\s,;:]|$))"
 )
 
 
@@ -179,9 +187,9 @@ def _split_message(content: str) -> list[str]:
             block.type in {"item", "heading"} and len(message_sentences) < 6
         ):
             # "I want" and questions count, unlike an agent's.
-            sentences = [
-                text for text in split_sentences(to_plain_text(block.text)) if len(text) > 3
-            ]
+            text = to_plain_text(block.text)
+            formal = _INFORMAL_START.sub(lambda m: m[0] if m[0][0] == "`" else m[0].upper(), text)
+            sentences = [sentence for sentence in split_sentences(formal) if len(sentence) > 3]
             if len(sentences) >= 8:
                 sentences = extract_informative_sentences(block.text)[:8]
             message_sentences += sentences
@@ -200,6 +208,7 @@ class Exchange:
 
     `previous_subject`: the subject before this one. `failure`: the failure that the user reports.
     `verdict`: the user's next message. `is_reply`: it answers a question or a proposal.
+    `later_choices`: the words of what the user chooses in later messages ("go with the table").
     """
 
     opening: TurnText | None
@@ -212,6 +221,7 @@ class Exchange:
     failure: str = ""
     verdict: TurnText | None = None
     is_reply: bool = False
+    later_choices: frozenset[str] = frozenset()
 
     @property
     def is_refused(self) -> bool:
@@ -255,10 +265,23 @@ def split_exchanges(segment: TopicSegment) -> list[Exchange]:
         else:
             replies.append(turn)
     exchanges.append(_build_exchange(opening, replies, exchanges))
-    return [
-        _add_user_verdict(exchange, following)
-        for exchange, following in zip(exchanges, [*exchanges[1:], None], strict=True)
-    ]
+    judged: list[Exchange] = []
+    following: Exchange | None = None
+    later_choices: frozenset[str] = frozenset()
+    for exchange in reversed(exchanges):
+        with_verdict = _add_user_verdict(exchange, following)
+        judged.append(replace(with_verdict, later_choices=later_choices))
+        if exchange.opening:
+            later_choices |= _find_chosen_words(exchange.opening.content)
+        following = exchange
+    return judged[::-1]
+
+
+def _find_chosen_words(content: str) -> frozenset[str]:
+    chosen = sentence_patterns.CHOSEN.findall(content[:MAX_REQUEST])
+    return frozenset(
+        word for words in chosen for part in words for word in content_words(part) if len(word) > 3
+    )
 
 
 def _build_exchange(

@@ -15,6 +15,7 @@ from functools import cached_property
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import (
+    MAX_STATEMENT,
     REMARK,
     Exchange,
     extract_statements,
@@ -32,7 +33,7 @@ from reverie.domain.extraction.salience import (
     rate_user_sentence,
 )
 from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText, trace_status
 
@@ -64,6 +65,12 @@ LEANING_START = re.compile(
     r"|^(?:它|这|那|因此|所以|否则)",
     re.I,
 )
+POINTING_ORDER = re.compile(
+    r"(?:(?:please|don'?t|do not|never|always|just|leave|keep) )+(?:\w+ )?(?:it|that|them|this)\b",
+    re.I,
+)
+"""An order about what was named in the sentence before."""
+NOTE_OPENING = re.compile(r"(?:fyi|for the record|note|remember|for context)\b[:,]?", re.I)
 LEAD = re.compile(r"(?:`[^`]*`|[^`:;.]|[:.](?=\S)){3,140}: (?=\S)")
 """The heading in front of a statement."""
 _OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL})
@@ -150,7 +157,7 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
     is_refusal = exchange.previous_subject != "" and bool(
         discourse_markers.REFUSAL.search(turn.content[:200])
     )
-    for statement in _join_leaning(extract_statements(turn.content)):
+    for number, statement in enumerate(_join_leaning(extract_statements(turn.content))):
         aside = discourse_markers.ASIDE_OPENING.match(statement)
         text = strip_opening(statement[aside.end() :] if aside else statement)
         if aside:
@@ -162,9 +169,8 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         )
         if is_question(text) or len(text.encode()) < MIN_STATEMENT_BYTES or is_order:
             continue
-        rating = rate_user_sentence(text, is_quoted) or (
-            rate_correction(text) if is_refusal else None
-        )
+        ratings = [rate_user_sentence(part, is_quoted) for part in (text, *split_sentences(text))]
+        rating = next(filter(None, ratings), rate_correction(text) if is_refusal else None)
         if rating is None and (is_quoted or not (exchange.is_reply or is_refusal)):
             continue
         is_outcry = text.endswith("!") and not re.search(r"[`\d/]", text)
@@ -178,7 +184,7 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         stands_alone = (
             (is_rule and not exchange.is_reply) or kind in _OWN_MEMORY_KINDS
         ) and not LEANING_START.match(text)
-        if aside and not stands_alone:
+        if aside and number and not stands_alone:
             continue
         is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
         if stands_alone and is_passing and not sentence_patterns.EVERY_TIME.search(text):
@@ -206,10 +212,12 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
     discovers = bool(discourse_markers.DISCOVERY.match(turn.content))
     for number, point in enumerate(points):
         text = strip_line_places(strip_opening(point.full_text))
+        is_proposal = bool(discourse_markers.PROPOSAL.search(text))
+        is_chosen = is_proposal and bool(exchange.later_choices & content_words(text))
         if (
             is_question(text)
             or len(text.encode()) < MIN_STATEMENT_BYTES
-            or (discourse_markers.PROPOSAL.search(text) and not exchange.is_confirmed)
+            or (is_proposal and not (exchange.is_confirmed or is_chosen))
             or (number and LEANING_START.match(text))
             or sentence_patterns.GUESS.match(text)
             or not _is_lasting_point(point, text)
@@ -225,8 +233,8 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
         if _is_mostly_code(text) and rating.kind is not Kind.SKILL:
             continue
         score = rating.score + 0.5 * is_final + 0.5 * (is_final and is_question(exchange.request))
-        if is_restated or (is_final and exchange.is_confirmed):
-            score = max(rating.score, 0.0) + 1.0 + _rate_detail(text)
+        if is_restated or is_chosen or (is_final and exchange.is_confirmed):
+            score = max(rating.score, 0.0) + 1.0 + is_chosen + _rate_detail(text)
         is_done = used_tools and bool(discourse_markers.COMPLETED_CHANGE.match(point.text))
         score += 1.0 * (is_done and not sentence_patterns.TEST_NAME.search(text))
         score += 1.0 * bool(discourse_markers.MISMATCH.search(text))
@@ -236,14 +244,23 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
             is_restated
             or is_accepted_choice
             or (exchange.is_confirmed and rating.kind is Kind.DECISION)
+            or is_chosen
         )
-        stands_alone = rating.kind in _OWN_MEMORY_KINDS and score >= MIN_SCORE
+        is_answer = is_question(exchange.request)
+        stands_alone = (
+            rating.kind in _OWN_MEMORY_KINDS
+            and score >= MIN_SCORE
+            and not (rating.kind is Kind.SKILL and is_answer)
+        )
+        kind = rating.kind
+        if kind is Kind.DECISION and is_answer and not (is_decided or is_done):
+            kind = Kind.CONTEXT
         if stands_alone and (
             LEANING_START.match(text)
             or (rating.kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
         ):
             continue
-        yield RecordStatement(text, turn, score, rating.kind, is_decided, stands_alone=stands_alone)
+        yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
 
 
 def _is_learned(text: str) -> bool:
@@ -307,15 +324,28 @@ def strip_opening(sentence: str) -> str:
 
 
 def _join_leaning(statements: Iterable[str]) -> list[str]:
-    """Joins a statement that leans on the one before to it, and a short choice to its reason."""
+    """Joins a statement that leans on the one before to it, and a short choice or refusal to its reason.
+
+    What follows "FYI: ..." is to be remembered with it.
+    """
     joined: list[str] = []
     for statement in statements:
         is_after_choice = (
             joined
             and len(joined[-1].encode()) < MIN_STATEMENT_BYTES
-            and sentence_patterns.CHOICE.search(joined[-1])
+            and (
+                sentence_patterns.CHOICE.search(joined[-1])
+                or discourse_markers.REFUSAL.match(joined[-1])
+            )
         )
-        if joined and (is_after_choice or LEANING_START.match(strip_opening(statement))):
+        is_noted = (
+            joined
+            and NOTE_OPENING.match(joined[-1])
+            and len(joined[-1]) + len(statement) < MAX_STATEMENT
+            and not is_question(statement)
+        )
+        leans = LEANING_START.match(strip_opening(statement)) or POINTING_ORDER.match(statement)
+        if joined and (is_after_choice or is_noted or leans):
             joined[-1] = f"{joined[-1]} {statement}"
         else:
             joined.append(statement)
@@ -326,12 +356,6 @@ def _rate_detail(text: str) -> float:
     return (
         min(len(discourse_markers.NORMATIVE.findall(text)), 4) * 0.4
         + min(len(extract_exact_terms(text)), 4) * 0.3
-    )
-
-
-def content_words(text: str) -> frozenset[str]:
-    return frozenset(
-        word for word in index_text(text).split() if len(word) > 2 or not word.isascii()
     )
 
 

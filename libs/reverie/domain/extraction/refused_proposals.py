@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 
 from reverie.domain.extraction import discourse_markers
 from reverie.domain.extraction.exchanges import Exchange, extract_statements
-from reverie.domain.extraction.record_statements import content_words, strip_opening
+from reverie.domain.extraction.record_statements import strip_opening
 from reverie.domain.extraction.salience import is_question
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText
 
 MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 140, 160
+_WHY_NOT = re.compile(r"\bwhy (?:not|don'?t we|aren'?t we)(?: just| simply)? ([^?]{3,120})\?", re.I)
+_BUT = re.compile(r"\b(?:but|however|because)\b", re.I)
 _OPTION_NUMBER = re.compile(r"(?:^|(?<=[\s:]))(?:\(\d\)|\d[.)]|\([a-d]\)|[a-d]\))\s+", re.M | re.I)
 
 
 @dataclass(frozen=True)
 class RefusedProposal:
-    """A proposal that the user refused, with the reason in the user's words, if one was given."""
+    """A proposal that was refused, with the reason that was given, if there was one."""
 
     proposal: str
     reason: str
@@ -29,10 +32,18 @@ class RefusedProposal:
 
 
 def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
-    """Yields what the user's answer to the last reply refuses: its proposal, or its options."""
+    """Yields what the user's answer to the last reply refuses: its proposal, or its options.
+
+    Also what the user asked about ("why not ...?"), the agent objected to, and nobody chose.
+    """
     if exchange.last_reply is None or exchange.verdict is None:
         return
     verdict, reply = exchange.verdict, exchange.last_reply.content
+    asked = _WHY_NOT.search(exchange.request)
+    objection = next(iter(s for s in _list_sentences(reply) if _BUT.search(s)), "")
+    if asked and objection and not (content_words(asked[1]) & exchange.later_choices):
+        proposal = shorten(asked[1].strip(), MAX_PROPOSAL_CHARS)
+        yield RefusedProposal(proposal, shorten(objection, MAX_REASON_CHARS), exchange.last_reply)
     answers = [strip_opening(s) for s in extract_statements(verdict.content)]
     options = _list_options(reply)
     words_of_options = [content_words(option) for option in options]

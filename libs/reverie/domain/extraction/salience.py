@@ -161,6 +161,7 @@ def _score_report(text: str, bare: str, full_text: str) -> float:
         (discourse_markers.COMPLETED_CHANGE, 0.5),
         (discourse_markers.FINDING, 0.5),
         (sentence_patterns.PENDING_WORK, 1.0),
+        (sentence_patterns.GIVEN_UP, 1.5),
         (sentence_patterns.HEDGE, -0.5),
         (sentence_patterns.NITPICK, -2.0),
         (sentence_patterns.EXPLORATION, -3.0),

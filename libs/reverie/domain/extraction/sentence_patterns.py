@@ -21,7 +21,8 @@ RULE = re.compile(
     r"|pr"
     r"|commit|change|endpoint|function|file|query|test|migration|single)\b|\bwhenever\b"
     r"|\b(?:from now on|going forward|in (?:the )?future|as a rule|no exceptions)\b"
-    r"|\b(?:do not|don'?t) ever\b|\b(?:all|each|every) \w+(?: \w+)? (?:should|must|needs? to|has to"
+    r"|\b(?:do not|don'?t) ever\b|^lessons?(?: learned)?:"
+    r"|\b(?:all|any|each|every) \w+(?: \w+)? (?:should|must|needs?|has to"
     r"|have to|goes?|go)\b|\bwe follow\b|\bour (?:policy|rule|standards?)\b"
     r"|^(?:[\w`*.-]+ ){1,4}(?:go|goes|live|lives|belongs?) (?:in|into|next to|under|beside)\b"
     r"|\b(?:is|are) (?:forbidden|mandatory|not allowed)\b|\bonly (?:ever )?(?:use|allow)\b"
@@ -36,6 +37,11 @@ CONDUCT_REQUEST = re.compile(
     r"|别再",
     re.I,
 )
+CHOSEN = re.compile(
+    r"\b(?:go(?:ing)? with|go for|take|choose|pick|prefer|opt for|let'?s (?:do|use|try))"
+    r" ((?:\w+[ -]?){1,5})|(?:就用|选)(\w{1,12})",
+    re.I,
+)
 DEFERRED = re.compile(
     r"\b(?:to-?do:?|later(?: on)?,? we|we(?:'ll| will) (?:need to|have to|get to|do) .{1,60}\blater"
     r"|for later|next (?:up|step|week|sprint)|not (?:now|yet),? but|still (?:needs?|have) to"
@@ -45,8 +51,8 @@ DEFERRED = re.compile(
 ENSURE = re.compile(r"\b(?:make sure|ensure|be sure)\b(?! you)|确保|保证", re.I)
 CHOICE = re.compile(
     r"\b(?:let'?s (?:not |also |just |instead )?(?:use|go with|keep|switch|stick|move|drop|call"
-    r"|rename|leave|remove|store|have|update|change|turn)|decided|decision|go(?:ing)? with"
-    r"|instead of"
+    r"|rename|leave|remove|store|have|update|change|turn)|decided|decision|instead of"
+    r"|go(?:ing)? (?:with|for)\b"
     r"|rather than|instead\b|switch(?:ing|ed)? (?:to|from|over)|mov(?:e|ing) (?:away )?(?:to|from)"
     r"|migrat(?:e|ing) (?:to|from)|replac(?:e|ing) .{1,60} (?:with|by)|we(?:'re| are) (?:using"
     r"|moving"
@@ -185,6 +191,12 @@ VERIFICATION_REPORT = re.compile(
     r"|follows (?:the )?(?:existing|same)"
     r"|ready to (?:merge|commit|go)|now (?:includes|lists|covers|matches))\b"
     r"|测试(?:全部|都|均)?(?:已)?通过|构建成功|没有问题",
+    re.I,
+)
+# What was tried and given up, with the reason.
+GIVEN_UP = re.compile(
+    r"\b(?:i|we) (?:first |also |had )?(?:tried|considered|suspected|thought of)\b.{1,80}\bbut\b"
+    r"|试过.{1,40}但",
     re.I,
 )
 HEDGE = re.compile(

@@ -63,6 +63,13 @@ _FUNCTION_CHARS = frozenset(
 )
 
 
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text as they are indexed, without the shortest."""
+    return frozenset(
+        word for word in index_text(text).split() if len(word) > 2 or not word.isascii()
+    )
+
+
 def index_text(text: str) -> str:
     """The words of `text`, space-separated, for `to_tsvector('english', ...)`.
 
