@@ -324,9 +324,9 @@ def strip_opening(sentence: str) -> str:
 
 
 def _join_leaning(statements: Iterable[str]) -> list[str]:
-    """Joins a statement that leans on the one before to it, and a short choice or refusal to its reason.
+    """Joins a statement that leans on the one before to it, and a short choice to its reason.
 
-    What follows "FYI: ..." is to be remembered with it.
+    So is a short refusal. What follows "FYI: ..." is to be remembered with it.
     """
     joined: list[str] = []
     for statement in statements:

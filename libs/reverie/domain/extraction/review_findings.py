@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
-from reverie.domain.extraction.record_statements import content_words, strip_line_places
+from reverie.domain.extraction.record_statements import strip_line_places
 from reverie.domain.extraction.salience import is_question
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
 from reverie.domain.text.turns import TurnText
 
