@@ -344,7 +344,7 @@ GUESS = re.compile(
     re.I,
 )
 LINE_PLACE = re.compile(
-    r"^(?:at|on|in) lines? \d[\d–-]*,\s*|^lines? \d[\d–-]*\s*[:：—–-]+\s+"
+    r"^(?:at|on|in) lines? \d[\d–-]*,\s*|^lines? \d[\d–-]*+\s*[:：—–-]+\s+"
     r"|(?<!\s)\s*\b(?:at|on|in) lines? \d[\d–-]*(?=[\s.;,]|$)"
     r"|(?<!\s)\s*\((?:at |on |around |new )?lines? \d[\d\s,–-]*(?:and \d[\d–-]*)?\)"
     r"|(?<=`)\s+\((?:new|modified)\)"
