@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter
 from reverie.contracts.openapi_examples import QUERY_EXAMPLES, REQUEST_EXAMPLES
 from reverie.runtime.http.health import health_routes
 from reverie.runtime.http.openapi import build_openapi
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import Route, RouteTable
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.observability.metrics import PolledGauges
 from reverie_services.recall.routes import mcp as mcp_routes
@@ -44,14 +44,11 @@ def _tables() -> list[Route]:
         package = f"reverie_services.{service}.routes"
         for module in iter_modules(import_module(package).__path__, f"{package}."):
             if module.name not in _OTHERS:
-                builders = vars(import_module(module.name)).items()
-                found += [
-                    route
-                    for name, build in builders
-                    if name.startswith("build_") and name.endswith("_routes")
-                    if build.__module__ == module.name and name != "build_proxy_routes"
-                    for route in build(MagicMock())
-                ]
+                for name, value in vars(import_module(module.name)).items():
+                    if isinstance(value, RouteTable):
+                        found += value.bind(MagicMock())
+                    elif name.startswith("build_") and name.endswith("_routes"):
+                        found += value(MagicMock())
     return found
 
 

@@ -36,8 +36,8 @@ from reverie_services.dream.digest.worker import DreamWorker, handle_ticket
 from reverie_services.dream.extractor import RuleExtractor
 from reverie_services.dream.maintenance.run import run_maintenance_loop
 from reverie_services.dream.metrics import DreamMetrics
-from reverie_services.dream.routes.dreams import build_dream_routes, build_maintenance_routes
-from reverie_services.dream.routes.summaries import build_summary_routes
+from reverie_services.dream.routes import dreams as dream_routes
+from reverie_services.dream.routes import summaries as summary_routes
 from reverie_services.dream.settings import build_dream_settings
 from reverie_services.startup import (
     build_dream_queue_gauges,
@@ -113,9 +113,9 @@ async def open_service(
         yield replace(
             resources.create_service(settings.dream_port),
             routes=[
-                *build_dream_routes(requests),
-                *build_summary_routes(summaries),
-                *build_maintenance_routes(maintenance),
+                *dream_routes.routes.bind(requests),
+                *summary_routes.routes.bind(summaries),
+                *dream_routes.maintenance_routes.bind(maintenance),
             ],
             polled_gauges=[*build_dream_queue_gauges(dreams), parked],
             background=jobs,

@@ -138,7 +138,7 @@ def _build_routes(
     short_ids = ShortIdResolver(database)
     quotas, scope_names = QuotaStore(database), ScopeNameStore(database)
     return [
-        *writes.build_write_routes(
+        *writes.routes.bind(
             deps.WriteDependencies(
                 settings,
                 models,
@@ -153,7 +153,7 @@ def _build_routes(
                 publisher,
             )
         ),
-        *edits.build_edit_routes(
+        *edits.routes.bind(
             deps.EditDependencies(
                 memories,
                 edit_store,
@@ -174,32 +174,32 @@ def _build_routes(
                 vault_store.load_redactor,
             )
         ),
-        *corrections.build_correction_routes(
+        *corrections.routes.bind(
             deps.CorrectionDependencies(
                 memories, sessions, short_ids, CorrectionStore(database), language_model, publisher
             )
         ),
-        *facts.build_fact_routes(
+        *facts.routes.bind(
             deps.FactDependencies(settings, FactStore(database), sessions, publisher)
         ),
-        *tasks.build_task_routes(
+        *tasks.routes.bind(
             deps.TaskDependencies(TaskStore(database), memories, settings.half_lives, publisher)
         ),
-        *links.build_link_routes(deps.LinkDependencies(LinkStore(database), short_ids, publisher)),
-        *reviews.build_review_routes(
-            deps.ReviewDependencies(ReviewStore(database), short_ids, publisher)
-        ),
-        *events.build_event_routes(
-            deps.EventDependencies(
-                resources.bus, EventVisibility(database), settings.max_event_watchers
+        *links.routes.bind(deps.LinkDependencies(LinkStore(database), short_ids, publisher)),
+        *reviews.routes.bind(deps.ReviewDependencies(ReviewStore(database), short_ids, publisher)),
+        *events.routes.bind(
+            events.EventHandlers(
+                deps.EventDependencies(
+                    resources.bus, EventVisibility(database), settings.max_event_watchers
+                )
             )
         ),
-        *vault.build_vault_routes(
+        *vault.routes.bind(
             deps.VaultDependencies(
                 vault_store, RedactionBackfillStore(database), scope_names, settings.content_limit
             )
         ),
-        *administration.build_administration_routes(
+        *administration.routes.bind(
             deps.AdministrationDependencies(
                 AdministrationStore(database),
                 quotas,
@@ -208,8 +208,8 @@ def _build_routes(
                 resources.settings.request_timeout / 2,
             )
         ),
-        *audit.build_audit_routes(AuditTable(database)),
-        *project_settings.build_project_settings_routes(
+        *audit.routes.bind(AuditTable(database)),
+        *project_settings.routes.bind(
             deps.ProjectSettingsDependencies(
                 contexts,
                 DreamLimitStore(database),

@@ -171,20 +171,22 @@ async def open_service(
             name="recall",
             port=settings.recall_port,
             routes=[
-                *recall.build_recall_routes(recall_deps),
-                *memory_routes.build_memory_routes(memory_deps),
-                *context.build_context_routes(context_deps),
-                *export.build_export_routes(
-                    ExportDependencies(
-                        ExportImportStore(database),
-                        ScopeNoteStore(database),
-                        service_settings.max_concurrent_exports,
-                        service_settings.export_timeout,
+                *recall.routes.bind(recall_deps),
+                *memory_routes.routes.bind(memory_deps),
+                *context.routes.bind(context_deps),
+                *export.routes.bind(
+                    export.ExportHandler(
+                        ExportDependencies(
+                            ExportImportStore(database),
+                            ScopeNoteStore(database),
+                            service_settings.max_concurrent_exports,
+                            service_settings.export_timeout,
+                        )
                     )
                 ),
-                *graph_routes.build_graph_routes(GraphDependencies(GraphStore(database), memories)),
+                *graph_routes.routes.bind(GraphDependencies(GraphStore(database), memories)),
                 *mcp_routes.build_mcp_routes(mcp_gateway, settings.body_limit),
-                *model_routes.build_model_routes(
+                *model_routes.routes.bind(
                     ModelDependencies(
                         model_manager,
                         embedding_models,
@@ -192,11 +194,11 @@ async def open_service(
                     )
                 ),
                 *openapi.build_openapi_routes(),
-                *history_routes.build_history_routes(memory_deps),
-                *preflow.build_preflow_routes(recall_deps),
-                *session_routes.build_session_routes(SessionDependencies(sessions, short_ids)),
-                *skills.build_skill_routes(memory_deps),
-                *trace_routes.build_trace_routes(
+                *history_routes.routes.bind(memory_deps),
+                *preflow.routes.bind(recall_deps),
+                *session_routes.routes.bind(SessionDependencies(sessions, short_ids)),
+                *skills.routes.bind(memory_deps),
+                *trace_routes.routes.bind(
                     TraceDependencies(traces, trace_writer, search, short_ids)
                 ),
             ],

@@ -23,7 +23,7 @@ from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.change_handlers import handle_change, run_catch_up_loop
-from reverie_services.staleness.routes.anchors import build_anchor_routes
+from reverie_services.staleness.routes import anchors
 from reverie_services.staleness.routes.changes import build_change_routes
 from reverie_services.staleness.routes.webhooks import build_webhook_routes
 from reverie_services.startup import open_resources
@@ -55,7 +55,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             resources.create_service(settings.staleness_port),
             routes=[
                 *build_change_routes(deps),
-                *build_anchor_routes(deps),
+                *anchors.routes.bind(deps),
                 *build_webhook_routes(deps),
             ],
             polled_gauges=[

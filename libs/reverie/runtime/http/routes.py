@@ -1,15 +1,25 @@
-"""The description of a route: what it takes, what it gives, and who may use it."""
+"""The description of a route: what it takes, what it gives, and who may use it.
+
+A `RouteTable` builds routes from the functions that handle them."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel
 
-from reverie.runtime.http.calls import RouteHandler
+from reverie.runtime.http.calls import Reply, RouteHandler
 from reverie.runtime.http.exchange import IncomingRequest
+from reverie.runtime.http.streaming import StreamingReply
+
+Dependencies = TypeVar("Dependencies")
+BoundHandler = TypeVar(
+    "BoundHandler", bound=Callable[..., Awaitable[BaseModel | Reply | StreamingReply]]
+)
 
 SignedBodyReader = Callable[[IncomingRequest, AsyncIterator[bytes]], Awaitable[bytes]]
 """Returns the body that the chunks make; raises `Unauthenticated` if it is not signed."""
@@ -67,3 +77,46 @@ class Route:
     def name(self) -> str:
         """The display name: `POST /v1/remember`."""
         return f"{self.method} {self.path}"
+
+
+class RouteTable(Generic[Dependencies]):
+    """The routes of one subject, each declared at the function that handles it.
+
+    A handler takes the dependencies and the `Call`. Its annotations name the models of the body,
+    the query and the response; the first paragraph of its docstring is the summary.
+    """
+
+    def __init__(self) -> None:
+        self._declared: list[tuple[str, Callable[..., Any], dict[str, Any]]] = []
+
+    def add(self, name: str, **options: Any) -> Callable[[BoundHandler], BoundHandler]:
+        """Declares a handler. `name`: as in `POST /v1/remember`; `options`: fields of `Route`."""
+
+        def declare(handler: BoundHandler) -> BoundHandler:
+            self._declared.append((name, handler, options))
+            return handler
+
+        return declare
+
+    def bind(self, dependencies: Dependencies) -> list[Route]:
+        """The routes, whose handlers use these dependencies."""
+        return [
+            _build_route(name, partial(handler, dependencies), handler, options)
+            for name, handler, options in self._declared
+        ]
+
+
+def _build_route(
+    name: str, handler: RouteHandler, function: Callable[..., Any], options: dict[str, Any]
+) -> Route:
+    hints = get_type_hints(function)
+    body, query = (None if model is type(None) else model for model in get_args(hints["call"]))
+    answer = hints["return"]
+    derived: dict[str, Any] = {
+        "body": body,
+        "query": query,
+        "response": answer if issubclass(answer, BaseModel) else None,
+        "summary": (inspect.getdoc(function) or "").partition("\n\n")[0].removesuffix("."),
+    }
+    method, path = name.split(" ")
+    return Route(method, path, handler, **(derived | options))

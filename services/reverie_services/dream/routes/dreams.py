@@ -29,7 +29,7 @@ from reverie.runtime.http.pagination import (
     cut_page,
     decode_cursor,
 )
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.maintenance import MaintenanceScope
@@ -52,111 +52,77 @@ class PendingScopeCursor(CursorPosition):
     scope: Annotated[str, Field(max_length=400)]
 
 
-def build_dream_routes(deps: DreamRequestDependencies) -> list[Route]:
-    """The routes of dream."""
-    handlers = DreamHandlers(deps)
-    return [
-        Route(
-            "POST",
-            "/v1/dream",
-            handlers.request_dream,
-            DreamRequest,
-            response=DreamRequestStatus,
-            status=202,
-            summary="Request a dream over a scope, or over a session's scope",
-        ),
-        Route(
-            "GET",
-            "/v1/dream",
-            handlers.list_pending,
-            query=ScopedQuery,
-            response=UndigestedPage,
-            summary="List undigested turns and requested dreams by scope",
-        ),
-        Route(
-            "GET",
-            "/v1/dreams",
-            handlers.list_runs,
-            query=ScopedQuery,
-            response=DreamPage,
-            summary="List dreams, newest first",
-        ),
-        Route(
-            "GET",
-            "/v1/dreams/{id}",
-            handlers.get_run,
-            query=PageQuery,
-            response=DreamDetail,
-            summary="Get a dream: input, output and reasons",
-        ),
-    ]
+routes = RouteTable[DreamRequestDependencies]()
 
 
-class DreamHandlers:
-    """Handlers of dreams: request, list, explain."""
+@routes.add("POST /v1/dream", status=202)
+async def request_dream(
+    deps: DreamRequestDependencies, call: Call[DreamRequest, None]
+) -> DreamRequestStatus:
+    """Request a dream over a scope, or over a session's scope."""
+    principal, body = call.principal, call.body
+    if body.scope and body.session:
+        raise InvalidInput("scope", "give a scope or a session, not both")
+    if body.session:
+        scope = (await deps.sessions.get(principal, body.session)).scope
+    else:
+        scope = parse_scope(body.scope, call.redactor) if body.scope else principal.default_scope()
+    principal.check_write(scope)
+    status, ticket = await deps.dreams.request(
+        principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, trace_headers()
+    )
+    deps.publisher.publish_after_reply(call, principal.tenant, [ticket])
+    return DreamRequestStatus(scope=scope, status=status)
 
-    def __init__(self, deps: DreamRequestDependencies) -> None:
-        self._deps = deps
 
-    async def request_dream(self, call: Call[DreamRequest, None]) -> DreamRequestStatus:
-        """`POST /v1/dream`."""
-        principal, body, deps = call.principal, call.body, self._deps
-        if body.scope and body.session:
-            raise InvalidInput("scope", "give a scope or a session, not both")
-        if body.session:
-            scope = (await deps.sessions.get(principal, body.session)).scope
-        else:
-            scope = (
-                parse_scope(body.scope, call.redactor) if body.scope else principal.default_scope()
-            )
-        principal.check_write(scope)
-        status, ticket = await deps.dreams.request(
-            principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, trace_headers()
-        )
-        deps.publisher.publish_after_reply(call, principal.tenant, [ticket])
-        return DreamRequestStatus(scope=scope, status=status)
+@routes.add("GET /v1/dream")
+async def list_pending(
+    deps: DreamRequestDependencies, call: Call[None, ScopedQuery]
+) -> UndigestedPage:
+    """List undigested turns and requested dreams by scope."""
+    principal, query = call.principal, call.query
+    after = decode_cursor(query.cursor, PendingScopeCursor)
+    rows = await deps.dream_runs.list_pending(
+        principal,
+        query.readable_scope(principal),
+        after.scope if after else None,
+        query.limit + 1,
+    )
+    items, next_cursor = cut_page(
+        rows, query.limit, lambda item: PendingScopeCursor(scope=item.scope)
+    )
+    bodies = [UndigestedScope(**vars(item)) for item in items]
+    return UndigestedPage(items=bodies, next=next_cursor)
 
-    async def list_pending(self, call: Call[None, ScopedQuery]) -> UndigestedPage:
-        """`GET /v1/dream`."""
-        principal, query = call.principal, call.query
-        after = decode_cursor(query.cursor, PendingScopeCursor)
-        rows = await self._deps.dream_runs.list_pending(
-            principal,
-            query.readable_scope(principal),
-            after.scope if after else None,
-            query.limit + 1,
-        )
-        items, next_cursor = cut_page(
-            rows, query.limit, lambda item: PendingScopeCursor(scope=item.scope)
-        )
-        bodies = [UndigestedScope(**vars(item)) for item in items]
-        return UndigestedPage(items=bodies, next=next_cursor)
 
-    async def list_runs(self, call: Call[None, ScopedQuery]) -> DreamPage:
-        """`GET /v1/dreams`."""
-        principal, query = call.principal, call.query
-        rows = await self._deps.dream_runs.list_runs(
-            principal, query.before_id(), query.readable_scope(principal), query.limit + 1
-        )
-        items, next_cursor = cut_page(rows, query.limit, lambda run: IdCursor(id=run.id))
-        return DreamPage(items=[_build_run_body(run) for run in items], next=next_cursor)
+@routes.add("GET /v1/dreams")
+async def list_runs(deps: DreamRequestDependencies, call: Call[None, ScopedQuery]) -> DreamPage:
+    """List dreams, newest first."""
+    principal, query = call.principal, call.query
+    rows = await deps.dream_runs.list_runs(
+        principal, query.before_id(), query.readable_scope(principal), query.limit + 1
+    )
+    items, next_cursor = cut_page(rows, query.limit, lambda run: IdCursor(id=run.id))
+    return DreamPage(items=[_build_run_body(run) for run in items], next=next_cursor)
 
-    async def get_run(self, call: Call[None, PageQuery]) -> DreamDetail:
-        """`GET /v1/dreams/{id}`."""
-        principal, limit = call.principal, call.query.limit
-        run_id = await self._deps.short_ids.resolve(principal, "dream", call.path["id"])
-        run, inputs = await self._deps.dream_runs.get(principal, run_id)
-        after = decode_cursor(call.query.cursor, DecisionCursor)
-        rows = await self._deps.dream_runs.list_decisions(
-            principal, run_id, after.number if after else 0, limit + 1
-        )
-        items, next_cursor = cut_page(rows, limit, lambda item: DecisionCursor(number=item.number))
-        return DreamDetail(
-            **_build_run_body(run).model_dump(),
-            input=[DreamInput(**vars(item)) for item in inputs],
-            decisions=[DreamDecision(**vars(item)) for item in items],
-            next=next_cursor,
-        )
+
+@routes.add("GET /v1/dreams/{id}")
+async def get_run(deps: DreamRequestDependencies, call: Call[None, PageQuery]) -> DreamDetail:
+    """Get a dream: input, output and reasons."""
+    principal, limit = call.principal, call.query.limit
+    run_id = await deps.short_ids.resolve(principal, "dream", call.path["id"])
+    run, inputs = await deps.dream_runs.get(principal, run_id)
+    after = decode_cursor(call.query.cursor, DecisionCursor)
+    rows = await deps.dream_runs.list_decisions(
+        principal, run_id, after.number if after else 0, limit + 1
+    )
+    items, next_cursor = cut_page(rows, limit, lambda item: DecisionCursor(number=item.number))
+    return DreamDetail(
+        **_build_run_body(run).model_dump(),
+        input=[DreamInput(**vars(item)) for item in inputs],
+        decisions=[DreamDecision(**vars(item)) for item in items],
+        next=next_cursor,
+    )
 
 
 def _build_run_body(run: DreamRunRecord) -> DreamRun:
@@ -171,32 +137,25 @@ class MaintenanceQuery(QueryParams):
     dry_run: bool = False
 
 
-def build_maintenance_routes(deps: MaintenanceDependencies) -> list[Route]:
-    """The route of maintenance."""
+maintenance_routes = RouteTable[MaintenanceDependencies]()
 
-    async def now(call: Call[None, MaintenanceQuery]) -> MaintenanceResponse:
-        principal = call.principal
-        if not principal.writable_patterns:
-            raise Forbidden("run maintenance", principal.default_scope())
-        # Its readers must be able to read all that the run names.
-        patterns = principal.writable_patterns
-        record_scope = patterns[0] if len(patterns) == 1 else "*"
-        query = call.query
-        scope = MaintenanceScope(
-            principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope
-        )
-        if query.dry_run:
-            return MaintenanceResponse(**await preview_maintenance(deps, scope))
-        progress = await run_maintenance(deps, scope, query.steps or ())
-        return MaintenanceResponse(**progress.counts, unfinished=progress.unfinished)
 
-    return [
-        Route(
-            "POST",
-            "/v1/maintenance/run",
-            now,
-            query=MaintenanceQuery,
-            response=MaintenanceResponse,
-            summary="Run maintenance in the scopes of the key",
-        ),
-    ]
+@maintenance_routes.add("POST /v1/maintenance/run")
+async def run_maintenance_now(
+    deps: MaintenanceDependencies, call: Call[None, MaintenanceQuery]
+) -> MaintenanceResponse:
+    """Run maintenance in the scopes of the key."""
+    principal = call.principal
+    if not principal.writable_patterns:
+        raise Forbidden("run maintenance", principal.default_scope())
+    # Its readers must be able to read all that the run names.
+    patterns = principal.writable_patterns
+    record_scope = patterns[0] if len(patterns) == 1 else "*"
+    query = call.query
+    scope = MaintenanceScope(
+        principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope
+    )
+    if query.dry_run:
+        return MaintenanceResponse(**await preview_maintenance(deps, scope))
+    progress = await run_maintenance(deps, scope, query.steps or ())
+    return MaintenanceResponse(**progress.counts, unfinished=progress.unfinished)

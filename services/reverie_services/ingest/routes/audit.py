@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from reverie.contracts.admin import AuditEntryBody, AuditPage
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.platform.audit import AuditFilter, AuditTable
 
 AuditSearchText = Annotated[str, Field(min_length=1, max_length=200)]
@@ -28,32 +28,23 @@ class AuditQuery(PageQuery):
     until: AwareDatetime | None = None
 
 
-def build_audit_routes(audit_table: AuditTable) -> list[Route]:
-    """The route of the audit log."""
+routes = RouteTable[AuditTable]()
 
-    async def audit(call: Call[None, AuditQuery]) -> AuditPage:
-        query = call.query
-        audit_filter = AuditFilter(
-            query.actor,
-            query.action,
-            query.subject,
-            None if query.changes is None else query.changes == "true",
-            query.since,
-            query.until,
-        )
-        before_id = query.before_id()
-        rows = await audit_table.page(call.principal, audit_filter, before_id, query.limit + 1)
-        items, next_cursor = cut_page(rows, query.limit, lambda entry: IdCursor(id=entry.id))
-        bodies = [AuditEntryBody.model_validate(entry, from_attributes=True) for entry in items]
-        return AuditPage(items=bodies, next=next_cursor)
 
-    return [
-        Route(
-            "GET",
-            "/v1/admin/audit",
-            audit,
-            query=AuditQuery,
-            response=AuditPage,
-            summary="List audit entries, newest first",
-        ),
-    ]
+@routes.add("GET /v1/admin/audit")
+async def list_audit_entries(deps: AuditTable, call: Call[None, AuditQuery]) -> AuditPage:
+    """List audit entries, newest first."""
+    query = call.query
+    audit_filter = AuditFilter(
+        query.actor,
+        query.action,
+        query.subject,
+        None if query.changes is None else query.changes == "true",
+        query.since,
+        query.until,
+    )
+    before_id = query.before_id()
+    rows = await deps.page(call.principal, audit_filter, before_id, query.limit + 1)
+    items, next_cursor = cut_page(rows, query.limit, lambda entry: IdCursor(id=entry.id))
+    bodies = [AuditEntryBody.model_validate(entry, from_attributes=True) for entry in items]
+    return AuditPage(items=bodies, next=next_cursor)

@@ -17,7 +17,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_endpoint import LanguageModelError
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
@@ -34,102 +34,94 @@ from reverie_services.ingest.write.corrections import (
 )
 
 MAX_CANDIDATES = 200
+
 COOLDOWN = 30.0
+
 """Seconds between two corrections of a session."""
 
 
-def build_correction_routes(deps: CorrectionDependencies) -> list[Route]:
-    """The route of corrections."""
-    handlers = CorrectionHandlers(deps)
-    return [
-        Route(
-            "POST",
-            "/v1/sessions/{id}/correct",
-            handlers.correct_session,
-            CorrectSessionRequest,
-            response=CorrectSessionResponse,
-            summary="Apply the corrections of a turn to memories",
-        ),
+routes = RouteTable[CorrectionDependencies]()
+
+
+@routes.add("POST /v1/sessions/{id}/correct")
+async def correct_session(
+    deps: CorrectionDependencies, call: Call[CorrectSessionRequest, None]
+) -> CorrectSessionResponse:
+    """Apply the corrections of a turn to memories.
+
+    Only what the user said corrects anything.
+    """
+    principal = call.principal
+    session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
+    session = await deps.sessions.get(principal, session_id)
+    principal.check_write(session.scope)
+    texts = _extract_user_texts(call.body, call.redactor.within(session.scope))
+    if not may_correct_memories(texts, deps.language_model):
+        return CorrectSessionResponse(session=session.id, skipped="nothing")
+    digest = hashlib.sha256("\n".join(texts).encode()).digest()
+    claim = await deps.corrections.claim_turn(principal, session.id, digest, COOLDOWN)
+    if claim != "taken":
+        return CorrectSessionResponse(session=session.id, skipped=claim)
+    changes, degraded = await _find_changes(deps, call, session, texts)
+    adjusted = [
+        await _apply_change(deps, call, session, change, f"adjust {n}")
+        for n, change in enumerate(changes)
     ]
+    applied = [adjustment for adjustment in adjusted if adjustment is not None]
+    return CorrectSessionResponse(session=session.id, corrections=applied, degraded=degraded)
 
 
-class CorrectionHandlers:
-    """Handler of corrections."""
-
-    def __init__(self, deps: CorrectionDependencies) -> None:
-        self._deps = deps
-
-    async def correct_session(
-        self, call: Call[CorrectSessionRequest, None]
-    ) -> CorrectSessionResponse:
-        """`POST /v1/sessions/{id}/correct`. Only what the user said corrects anything."""
-        principal, deps = call.principal, self._deps
-        session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
-        session = await deps.sessions.get(principal, session_id)
-        principal.check_write(session.scope)
-        texts = _extract_user_texts(call.body, call.redactor.within(session.scope))
-        if not may_correct_memories(texts, deps.language_model):
-            return CorrectSessionResponse(session=session.id, skipped="nothing")
-        digest = hashlib.sha256("\n".join(texts).encode()).digest()
-        claim = await deps.corrections.claim_turn(principal, session.id, digest, COOLDOWN)
-        if claim != "taken":
-            return CorrectSessionResponse(session=session.id, skipped=claim)
-        changes, degraded = await self._find_changes(call, session, texts)
-        adjusted = [
-            await self._apply_change(call, session, change, f"adjust {n}")
-            for n, change in enumerate(changes)
-        ]
-        applied = [adjustment for adjustment in adjusted if adjustment is not None]
-        return CorrectSessionResponse(session=session.id, corrections=applied, degraded=degraded)
-
-    async def _find_changes(
-        self, call: Call[Any, Any], session: SessionRecord, texts: Sequence[str]
-    ) -> tuple[list[MemoryCorrection], list[str]]:
-        """Finds the changes to apply; uses rules if no model answers, and returns why."""
-        principal, model = call.principal, self._deps.language_model
-        scopes = default_read_scopes(session.scope, session.agent, session.user_name)
-        kinds = [kind.value for kind in CORRECTABLE_KINDS]
-        words = build_search_words(texts, model)
-        memories = await self._deps.corrections.find_candidates(
-            principal, scopes, kinds, words, MAX_CANDIDATES
+async def _find_changes(
+    deps: CorrectionDependencies, call: Call[Any, Any], session: SessionRecord, texts: Sequence[str]
+) -> tuple[list[MemoryCorrection], list[str]]:
+    """Finds the changes to apply; uses rules if no model answers, and returns why."""
+    principal, model = call.principal, deps.language_model
+    scopes = default_read_scopes(session.scope, session.agent, session.user_name)
+    kinds = [kind.value for kind in CORRECTABLE_KINDS]
+    words = build_search_words(texts, model)
+    memories = await deps.corrections.find_candidates(
+        principal, scopes, kinds, words, MAX_CANDIDATES
+    )
+    if model is None:
+        return find_changes_by_rules(texts, memories), []
+    try:
+        model_changes = await find_changes_by_model(
+            model, principal, call.redactor, texts, memories
         )
-        if model is None:
-            return find_changes_by_rules(texts, memories), []
-        try:
-            model_changes = await find_changes_by_model(
-                model, principal, call.redactor, texts, memories
-            )
-        except LanguageModelError as error:
-            return find_changes_by_rules(texts, memories), [f"llm: {error}"]
-        return merge_changes(model_changes, find_changes_by_rules(texts, memories)), []
+    except LanguageModelError as error:
+        return find_changes_by_rules(texts, memories), [f"llm: {error}"]
+    return merge_changes(model_changes, find_changes_by_rules(texts, memories)), []
 
-    async def _apply_change(
-        self, call: Call[Any, Any], session: SessionRecord, change: MemoryCorrection, position: str
-    ) -> CorrectedMemory | None:
-        """Writes one change; None if the memory changed concurrently or the write is refused."""
-        principal, deps, headers = call.principal, self._deps, trace_headers()
-        new_memory = build_corrected_memory(change, principal, call.redactor, session)
-        reason = f"corrected in a session: {new_memory.metadata['quote']}"
-        if change.old is None:
-            [result] = await deps.memories.remember(
-                principal,
-                [new_memory],
-                headers,
-                call.idempotency_key,
-                position,
-                call.redactor.secrets.epoch,
-            )
-            written = None if isinstance(result, ReverieError) else result
-        else:
-            written = await deps.corrections.replace(
-                principal, change.old, new_memory, reason, headers
-            )
-        if written is None:
-            return None
-        events = build_events(principal, written, headers)
-        deps.publisher.publish_after_reply(call, principal.tenant, events)
-        old = change.old.id if change.old else None
-        return CorrectedMemory(old=old, new=written.id, quote=new_memory.metadata["quote"])
+
+async def _apply_change(
+    deps: CorrectionDependencies,
+    call: Call[Any, Any],
+    session: SessionRecord,
+    change: MemoryCorrection,
+    position: str,
+) -> CorrectedMemory | None:
+    """Writes one change; None if the memory changed concurrently or the write is refused."""
+    principal, deps, headers = call.principal, deps, trace_headers()
+    new_memory = build_corrected_memory(change, principal, call.redactor, session)
+    reason = f"corrected in a session: {new_memory.metadata['quote']}"
+    if change.old is None:
+        [result] = await deps.memories.remember(
+            principal,
+            [new_memory],
+            headers,
+            call.idempotency_key,
+            position,
+            call.redactor.secrets.epoch,
+        )
+        written = None if isinstance(result, ReverieError) else result
+    else:
+        written = await deps.corrections.replace(principal, change.old, new_memory, reason, headers)
+    if written is None:
+        return None
+    events = build_events(principal, written, headers)
+    deps.publisher.publish_after_reply(call, principal.tenant, events)
+    old = change.old.id if change.old else None
+    return CorrectedMemory(old=old, new=written.id, quote=new_memory.metadata["quote"])
 
 
 def _extract_user_texts(body: CorrectSessionRequest, redactor: Redactor) -> list[str]:

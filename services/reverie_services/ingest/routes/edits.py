@@ -23,7 +23,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import memory_index_text
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.db.idempotency import build_busy_error
 from reverie.store.memories.edits import MemoryChange, build_content_fields
@@ -36,243 +36,186 @@ from reverie_services.ingest.write.preparation import (
 )
 
 _VERSION_TAG = re.compile(r'(?:W/)?"(\d{1,9})(?:-[0-9a-f]+)?"')
+
 _FORGOTTEN_FIELDS = {"status": MemoryStatus.DELETED.value}
+
 _ATTEMPTS = 8
+
 _RESTORED_FIELDS = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
 
 
-def build_edit_routes(deps: EditDependencies) -> list[Route]:
-    """The routes of changes."""
-    handlers = EditHandlers(deps)
-    return [
-        Route(
-            "PATCH",
-            "/v1/memories/{id}",
-            handlers.edit_memory,
-            EditMemoryRequest,
-            response=MemoryChangeResponse,
-            supports_etag=True,
-            summary="Edit a memory; If-Match detects a concurrent edit",
-        ),
-        Route(
-            "DELETE",
-            "/v1/memories/{id}",
-            handlers.forget_memory,
-            response=MemoryChangeResponse,
-            supports_etag=True,
-            summary="Forget a memory for good",
-        ),
-        Route(
-            "POST",
-            "/v1/memories/{id}/rollback",
-            handlers.roll_back_memory,
-            RollbackRequest,
-            response=MemoryChangeResponse,
-            supports_etag=True,
-            summary="Restore an earlier version as a new version",
-        ),
-        Route(
-            "POST",
-            "/v1/memories/{id}/feedback",
-            handlers.give_feedback,
-            FeedbackRequest,
-            response=MemoryChangeResponse,
-            supports_etag=True,
-            summary="Approve, edit or discard a memory",
-        ),
-        Route(
-            "PUT",
-            "/v1/memories/{id}/pin",
-            handlers.pin_memory,
-            response=MemoryChangeResponse,
-            supports_etag=True,
-            summary="Pin a memory: always shown at session start, never decays",
-        ),
-        Route(
-            "DELETE",
-            "/v1/memories/{id}/pin",
-            handlers.unpin_memory,
-            response=MemoryChangeResponse,
-            supports_etag=True,
-            summary="Unpin a memory",
-        ),
-        Route(
-            "POST",
-            "/v1/memories/{id}/confirm",
-            handlers.confirm_memory,
-            response=ConfirmMemoryResponse,
-            summary="Confirm that a stale memory is still true",
-        ),
-        Route(
-            "POST",
-            "/v1/memories/{id}/restore",
-            handlers.restore_memory,
-            response=RestoreMemoryResponse,
-            summary="Restore an archived memory",
-        ),
-    ]
+routes = RouteTable[EditDependencies]()
 
 
-class EditHandlers:
-    """Handlers of changes of one memory."""
+@routes.add("PATCH /v1/memories/{id}", response=MemoryChangeResponse, supports_etag=True)
+async def edit_memory(deps: EditDependencies, call: Call[EditMemoryRequest, None]) -> Reply:
+    """Edit a memory; If-Match detects a concurrent edit."""
+    return await _apply_edit(deps, call, call.body)
 
-    def __init__(self, deps: EditDependencies) -> None:
-        self._deps = deps
 
-    async def edit_memory(self, call: Call[EditMemoryRequest, None]) -> Reply:
-        """`PATCH /v1/memories/{id}`."""
-        return await self._apply_edit(call, call.body)
+@routes.add("DELETE /v1/memories/{id}", response=MemoryChangeResponse, supports_etag=True)
+async def forget_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Forget a memory for good."""
+    return await _apply_change(deps, call, _FORGOTTEN_FIELDS, "forgotten", "forgotten")
 
-    async def forget_memory(self, call: Call[None, None]) -> Reply:
-        """`DELETE /v1/memories/{id}`."""
-        return await self._apply_change(call, _FORGOTTEN_FIELDS, "forgotten", "forgotten")
 
-    async def pin_memory(self, call: Call[None, None]) -> Reply:
-        """`PUT /v1/memories/{id}/pin`."""
-        return await self._apply_change(call, {"pinned": True}, "pinned", "pinned")
+@routes.add("PUT /v1/memories/{id}/pin", response=MemoryChangeResponse, supports_etag=True)
+async def pin_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Pin a memory: always shown at session start, never decays."""
+    return await _apply_change(deps, call, {"pinned": True}, "pinned", "pinned")
 
-    async def unpin_memory(self, call: Call[None, None]) -> Reply:
-        """`DELETE /v1/memories/{id}/pin`."""
-        return await self._apply_change(call, {"pinned": False}, "unpinned", "unpinned")
 
-    async def give_feedback(self, call: Call[FeedbackRequest, None]) -> Reply:
-        """`POST /v1/memories/{id}/feedback`."""
-        body = call.body
-        if (body.verdict == "edit") != (body.content is not None):
-            raise InvalidInput("content", "goes with the verdict edit, and only with it")
-        if body.verdict == "edit":
-            return await self._apply_edit(
-                call, EditMemoryRequest(content=body.content, reason=body.reason)
-            )
-        reason = call.redactor.redact(body.reason or body.verdict).text
-        if body.verdict == "approve":
-            fields = {"confidence": 1.0}
-            return await self._apply_change(call, fields, reason, "approved", confirms=True)
-        return await self._apply_change(call, _FORGOTTEN_FIELDS, reason, "forgotten")
+@routes.add("DELETE /v1/memories/{id}/pin", response=MemoryChangeResponse, supports_etag=True)
+async def unpin_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Unpin a memory."""
+    return await _apply_change(deps, call, {"pinned": False}, "unpinned", "unpinned")
 
-    async def roll_back_memory(self, call: Call[RollbackRequest, None]) -> Reply:
-        """`POST /v1/memories/{id}/rollback`."""
-        body = call.body
 
-        async def roll_back(memory: Memory, expected_version: int) -> Reply:
-            redactor = call.redactor.within(memory.scope)
-            reason = redactor.redact(body.reason or f"rolled back to version {body.version}").text
-            fields: dict[str, Any] = {}
-            if body.version != memory.version:
-                content, state = await self._deps.edits.version(
-                    call.principal, memory.id, body.version
-                )
-                fields = _build_restored_columns(memory, content, state)
-            return await self._apply_change(call, fields, reason, "edited", expected_version)
-
-        return await self._change_as_read(call, roll_back)
-
-    async def restore_memory(self, call: Call[None, None]) -> Reply:
-        """`POST /v1/memories/{id}/restore`."""
-        principal, deps = call.principal, self._deps
-        memory_id = await deps.memories.resolve(principal, call.path["id"])
-        version, event = await deps.maintenance.restore(principal, memory_id)
-        deps.publisher.publish_after_reply(call, principal.tenant, [event])
-        body = RestoreMemoryResponse(id=memory_id, version=version)
-        return Reply(body=body, headers={"ETag": f'"{version}"'})
-
-    async def confirm_memory(self, call: Call[None, None]) -> ConfirmMemoryResponse:
-        """`POST /v1/memories/{id}/confirm`."""
-        principal, deps = call.principal, self._deps
-        memory_id = await deps.memories.resolve(principal, call.path["id"])
-        version, cleared, events = await deps.stale_marks.confirm(
-            principal, memory_id, trace_headers()
+@routes.add("POST /v1/memories/{id}/feedback", response=MemoryChangeResponse, supports_etag=True)
+async def give_feedback(deps: EditDependencies, call: Call[FeedbackRequest, None]) -> Reply:
+    """Approve, edit or discard a memory."""
+    body = call.body
+    if (body.verdict == "edit") != (body.content is not None):
+        raise InvalidInput("content", "goes with the verdict edit, and only with it")
+    if body.verdict == "edit":
+        return await _apply_edit(
+            deps, call, EditMemoryRequest(content=body.content, reason=body.reason)
         )
-        deps.publisher.publish_after_reply(call, principal.tenant, events)
-        return ConfirmMemoryResponse(id=memory_id, version=version, cleared=cleared)
+    reason = call.redactor.redact(body.reason or body.verdict).text
+    if body.verdict == "approve":
+        fields = {"confidence": 1.0}
+        return await _apply_change(deps, call, fields, reason, "approved", confirms=True)
+    return await _apply_change(deps, call, _FORGOTTEN_FIELDS, reason, "forgotten")
 
-    async def _change_as_read(
-        self, call: Call[Any, None], change: Callable[[Memory, int], Awaitable[Reply]]
-    ) -> Reply:
-        """Makes a change that follows from the memory as it was read: it is read again where
-        somebody changed it in between, so that nothing read before is written back.
 
-        Raises `PreconditionFailed` where the caller named the version, `Unavailable` where others
-        changed it at every attempt.
-        """
-        deps, principal = self._deps, call.principal
-        expected_version = _parse_if_match(call.headers)
-        for _ in range(_ATTEMPTS):
-            memory_id = await deps.memories.resolve(principal, call.path["id"])
-            memory = await deps.memories.get(principal, memory_id)
-            try:
-                return await change(memory, expected_version or memory.version)
-            except PreconditionFailed:
-                if expected_version is not None:
-                    raise
-        raise build_busy_error("the memory")
+@routes.add("POST /v1/memories/{id}/rollback", response=MemoryChangeResponse, supports_etag=True)
+async def roll_back_memory(deps: EditDependencies, call: Call[RollbackRequest, None]) -> Reply:
+    """Restore an earlier version as a new version."""
+    body = call.body
 
-    async def _apply_edit(self, call: Call[Any, None], body: EditMemoryRequest) -> Reply:
+    async def roll_back(memory: Memory, expected_version: int) -> Reply:
+        redactor = call.redactor.within(memory.scope)
+        reason = redactor.redact(body.reason or f"rolled back to version {body.version}").text
+        fields: dict[str, Any] = {}
+        if body.version != memory.version:
+            content, state = await deps.edits.version(call.principal, memory.id, body.version)
+            fields = _build_restored_columns(memory, content, state)
+        return await _apply_change(deps, call, fields, reason, "edited", expected_version)
 
-        async def edit(memory: Memory, expected_version: int) -> Reply:
-            redacted, redactions = self._redact_edit(body, call.redactor.within(memory.scope))
-            reason = redacted.reason or "edited"
-            fields = _build_changed_columns(redacted, memory)
-            validity = (
-                getattr(redacted if name in redacted.model_fields_set else memory, name)
-                for name in ("valid_from", "valid_to")
-            )
-            check_validity(*validity)
-            kind = parse_kind(redacted.kind) if redacted.kind else memory.kind
-            hints = suggest_improvements(redacted.content, kind) if redacted.content else ()
-            is_new_text = redacted.content not in {None, memory.content}
-            return await self._apply_change(
-                call, fields, reason, "edited", expected_version, redactions, hints, is_new_text
-            )
+    return await _change_as_read(deps, call, roll_back)
 
-        return await self._change_as_read(call, edit)
 
-    def _redact_edit(
-        self, body: EditMemoryRequest, redactor: Redactor
-    ) -> tuple[EditMemoryRequest, int]:
-        """The edit without secrets and without recalled memory."""
-        texts: dict[str, Any] = {
-            "summary": strip_fenced(body.summary).strip() if body.summary else body.summary,
-            "reason": body.reason,
-            "tags": body.tags,
-            "metadata": body.metadata,
-        }
-        if body.content is not None:
-            check_size("content", body.content, self._deps.content_limit, "content_limit")
-            texts["content"] = strip_fenced(body.content).strip()
-            if not texts["content"]:
-                raise InvalidInput("content", ONLY_RECALLED_MESSAGE)
-        redacted = redactor.redact_value(texts)
-        given_fields = {
-            name: redacted.value[name] for name in texts if name in body.model_fields_set
-        }
-        return body.model_copy(update=given_fields), redacted.count
+@routes.add("POST /v1/memories/{id}/restore", response=RestoreMemoryResponse)
+async def restore_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Restore an archived memory."""
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    version, event = await deps.maintenance.restore(principal, memory_id)
+    deps.publisher.publish_after_reply(call, principal.tenant, [event])
+    body = RestoreMemoryResponse(id=memory_id, version=version)
+    return Reply(body=body, headers={"ETag": f'"{version}"'})
 
-    async def _apply_change(
-        self,
-        call: Call[Any, None],
-        fields: Mapping[str, Any],
-        reason: str,
-        event: str,
-        expected_version: int | None = None,
-        redactions: int = 0,
-        hints: tuple[str, ...] = (),
-        confirms: bool = False,
-    ) -> Reply:
-        principal, deps = call.principal, self._deps
+
+@routes.add("POST /v1/memories/{id}/confirm")
+async def confirm_memory(deps: EditDependencies, call: Call[None, None]) -> ConfirmMemoryResponse:
+    """Confirm that a stale memory is still true."""
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    version, cleared, events = await deps.stale_marks.confirm(principal, memory_id, trace_headers())
+    deps.publisher.publish_after_reply(call, principal.tenant, events)
+    return ConfirmMemoryResponse(id=memory_id, version=version, cleared=cleared)
+
+
+async def _change_as_read(
+    deps: EditDependencies, call: Call[Any, None], change: Callable[[Memory, int], Awaitable[Reply]]
+) -> Reply:
+    """Makes a change that follows from the memory as it was read: it is read again where
+    somebody changed it in between, so that nothing read before is written back.
+
+    Raises `PreconditionFailed` where the caller named the version, `Unavailable` where others
+    changed it at every attempt.
+    """
+    principal = call.principal
+    expected_version = _parse_if_match(call.headers)
+    for _ in range(_ATTEMPTS):
         memory_id = await deps.memories.resolve(principal, call.path["id"])
-        expected_version = expected_version or _parse_if_match(call.headers)
-        change = MemoryChange(fields, reason, event, expected_version, confirms)
-        changed = await deps.edits.change(principal, memory_id, change, trace_headers())
-        deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
-        body = MemoryChangeResponse(
-            id=memory_id,
-            version=changed.version,
-            changed=changed.changed,
-            redactions=redactions,
-            hints=list(hints),
+        memory = await deps.memories.get(principal, memory_id)
+        try:
+            return await change(memory, expected_version or memory.version)
+        except PreconditionFailed:
+            if expected_version is not None:
+                raise
+    raise build_busy_error("the memory")
+
+
+async def _apply_edit(
+    deps: EditDependencies, call: Call[Any, None], body: EditMemoryRequest
+) -> Reply:
+
+    async def edit(memory: Memory, expected_version: int) -> Reply:
+        redacted, redactions = _redact_edit(deps, body, call.redactor.within(memory.scope))
+        reason = redacted.reason or "edited"
+        fields = _build_changed_columns(redacted, memory)
+        validity = (
+            getattr(redacted if name in redacted.model_fields_set else memory, name)
+            for name in ("valid_from", "valid_to")
         )
-        return Reply(body=body, headers={"ETag": f'"{changed.version}"'})
+        check_validity(*validity)
+        kind = parse_kind(redacted.kind) if redacted.kind else memory.kind
+        hints = suggest_improvements(redacted.content, kind) if redacted.content else ()
+        is_new_text = redacted.content not in {None, memory.content}
+        return await _apply_change(
+            deps, call, fields, reason, "edited", expected_version, redactions, hints, is_new_text
+        )
+
+    return await _change_as_read(deps, call, edit)
+
+
+def _redact_edit(
+    deps: EditDependencies, body: EditMemoryRequest, redactor: Redactor
+) -> tuple[EditMemoryRequest, int]:
+    """The edit without secrets and without recalled memory."""
+    texts: dict[str, Any] = {
+        "summary": strip_fenced(body.summary).strip() if body.summary else body.summary,
+        "reason": body.reason,
+        "tags": body.tags,
+        "metadata": body.metadata,
+    }
+    if body.content is not None:
+        check_size("content", body.content, deps.content_limit, "content_limit")
+        texts["content"] = strip_fenced(body.content).strip()
+        if not texts["content"]:
+            raise InvalidInput("content", ONLY_RECALLED_MESSAGE)
+    redacted = redactor.redact_value(texts)
+    given_fields = {name: redacted.value[name] for name in texts if name in body.model_fields_set}
+    return body.model_copy(update=given_fields), redacted.count
+
+
+async def _apply_change(
+    deps: EditDependencies,
+    call: Call[Any, None],
+    fields: Mapping[str, Any],
+    reason: str,
+    event: str,
+    expected_version: int | None = None,
+    redactions: int = 0,
+    hints: tuple[str, ...] = (),
+    confirms: bool = False,
+) -> Reply:
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    expected_version = expected_version or _parse_if_match(call.headers)
+    change = MemoryChange(fields, reason, event, expected_version, confirms)
+    changed = await deps.edits.change(principal, memory_id, change, trace_headers())
+    deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
+    body = MemoryChangeResponse(
+        id=memory_id,
+        version=changed.version,
+        changed=changed.changed,
+        redactions=redactions,
+        hints=list(hints),
+    )
+    return Reply(body=body, headers={"ETag": f'"{changed.version}"'})
 
 
 def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from reverie.domain.access.scopes import parse_scope
 from reverie.domain.core.errors import InvalidInput, Unavailable
 from reverie.domain.core.kinds import parse_kind
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.streaming import StreamingReply, iterate_with_ticks
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.platform.event_visibility import (
@@ -92,28 +92,7 @@ class EventFilter:
         )
 
 
-def build_event_routes(deps: EventDependencies) -> list[Route]:
-    """The routes of events."""
-    handlers = EventHandlers(deps)
-    return [
-        Route(
-            "GET",
-            "/v1/events",
-            handlers.stream_events,
-            query=EventQuery,
-            streaming=True,
-            response_examples={"text/event-stream": _SSE_EXAMPLE},
-            summary="Stream changes of memories as server-sent events",
-        ),
-        Route(
-            "GET",
-            "/v1/events/page",
-            handlers.list_events,
-            query=EventPageQuery,
-            response=EventPage,
-            summary="List changes of memories after a cursor",
-        ),
-    ]
+routes: RouteTable[EventHandlers] = RouteTable()
 
 
 class EventHandlers:
@@ -123,8 +102,11 @@ class EventHandlers:
         self._deps = deps
         self._active_watchers = 0
 
+    @routes.add(
+        "GET /v1/events", streaming=True, response_examples={"text/event-stream": _SSE_EXAMPLE}
+    )
     async def stream_events(self, call: Call[None, EventQuery]) -> StreamingReply:
-        """`GET /v1/events`."""
+        """Stream changes of memories as server-sent events."""
         principal, event_filter = call.principal, _build_event_filter(call.principal, call.query)
         cursor_cipher = await self._deps.event_visibility.load_cursor_cipher(principal)
         after = _decode_position(call, cursor_cipher)
@@ -139,8 +121,12 @@ class EventHandlers:
             endless=True,
         )
 
+    @routes.add("GET /v1/events/page")
     async def list_events(self, call: Call[None, EventPageQuery]) -> EventPage:
-        """`GET /v1/events/page`: without a place, none but the place to begin from."""
+        """List changes of memories after a cursor.
+
+        Without a cursor, none but the one to begin from.
+        """
         principal, event_filter = call.principal, _build_event_filter(call.principal, call.query)
         cursor_cipher = await self._deps.event_visibility.load_cursor_cipher(principal)
         encode_cursor = partial(cursor_cipher.encrypt, EVENT_CURSOR_PURPOSE)

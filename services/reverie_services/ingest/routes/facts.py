@@ -24,7 +24,7 @@ from reverie.domain.extraction.learned_facts import (
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
@@ -38,99 +38,76 @@ class FactQuery(ScopedQuery):
     topic: Name | None = None
 
 
-def build_fact_routes(deps: FactDependencies) -> list[Route]:
-    """The routes of facts."""
-    handlers = FactHandlers(deps)
-    return [
-        Route(
-            "POST",
-            "/v1/facts",
-            handlers.add_fact,
-            AddFactRequest,
-            response=AddFactResponse,
-            status=201,
-            count_new_memories=lambda _: 1,
-            summary="Store a fact with its confidence",
-        ),
-        Route(
-            "GET",
-            "/v1/facts",
-            handlers.list_facts,
-            query=FactQuery,
-            response=FactPage,
-            summary="List facts, newest first",
-        ),
+routes = RouteTable[FactDependencies]()
+
+
+@routes.add("POST /v1/facts", status=201, count_new_memories=lambda _: 1)
+async def add_fact(deps: FactDependencies, call: Call[AddFactRequest, None]) -> AddFactResponse:
+    """Store a fact with its confidence."""
+    principal, deps, body = call.principal, deps, call.body
+    session = await deps.sessions.get(principal, body.session) if body.session else None
+    tag, secret_count = _build_fact(body, call.redactor, datetime.now(UTC).date())
+    prepared = _prepare_fact(deps, call, tag, session)
+    written = await deps.facts.learn(principal, prepared.memory, headers := trace_headers())
+    deps.publisher.publish_after_reply(
+        call, principal.tenant, build_events(principal, written, headers)
+    )
+    return AddFactResponse(
+        id=written.id,
+        status=written.outcome.value,
+        version=written.version,
+        redactions=prepared.redactions + secret_count,
+        key=tag.key,
+        fact=FactDetails.model_validate(tag.metadata),
+    )
+
+
+def _prepare_fact(
+    deps: FactDependencies,
+    call: Call[AddFactRequest, None],
+    tag: LearnedFact,
+    session: SessionRecord | None,
+) -> PreparedMemory:
+    body = call.body
+    memory = RememberRequest(
+        content=tag.content,
+        kind=body.kind,
+        scope=body.scope,
+        key=tag.key,
+        supersede_reason=f"verified again on {tag.verified.isoformat()}",
+        tags=["fact"],
+        session=body.session,
+        confidence=CONFIDENCE_BY_LEVEL[tag.confidence],
+        metadata={"fact": tag.metadata},
+    )
+    return prepare_memory(
+        memory,
+        call.principal,
+        call.redactor,
+        deps.settings,
+        session,
+        by_system=True,
+    )
+
+
+@routes.add("GET /v1/facts")
+async def list_facts(deps: FactDependencies, call: Call[None, FactQuery]) -> FactPage:
+    """List facts, newest first."""
+    principal, query = call.principal, call.query
+    rows = await deps.facts.page(
+        principal,
+        query.before_id(),
+        query.limit + 1,
+        query.readable_scope(principal),
+        slugify(query.topic) if query.topic else None,
+    )
+    items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
+    bodies = [
+        FactBody(**build_memory_body(item, deps.settings.half_lives).model_dump(), fact=fact)
+        for item in items
+        if (fact := parse_fact(item.metadata.get("fact")))
     ]
-
-
-class FactHandlers:
-    """Handlers of facts."""
-
-    def __init__(self, deps: FactDependencies) -> None:
-        self._deps = deps
-
-    async def add_fact(self, call: Call[AddFactRequest, None]) -> AddFactResponse:
-        """`POST /v1/facts`."""
-        principal, deps, body = call.principal, self._deps, call.body
-        session = await deps.sessions.get(principal, body.session) if body.session else None
-        tag, secret_count = _build_fact(body, call.redactor, datetime.now(UTC).date())
-        prepared = self._prepare_fact(call, tag, session)
-        written = await deps.facts.learn(principal, prepared.memory, headers := trace_headers())
-        deps.publisher.publish_after_reply(
-            call, principal.tenant, build_events(principal, written, headers)
-        )
-        return AddFactResponse(
-            id=written.id,
-            status=written.outcome.value,
-            version=written.version,
-            redactions=prepared.redactions + secret_count,
-            key=tag.key,
-            fact=FactDetails.model_validate(tag.metadata),
-        )
-
-    def _prepare_fact(
-        self, call: Call[AddFactRequest, None], tag: LearnedFact, session: SessionRecord | None
-    ) -> PreparedMemory:
-        body = call.body
-        memory = RememberRequest(
-            content=tag.content,
-            kind=body.kind,
-            scope=body.scope,
-            key=tag.key,
-            supersede_reason=f"verified again on {tag.verified.isoformat()}",
-            tags=["fact"],
-            session=body.session,
-            confidence=CONFIDENCE_BY_LEVEL[tag.confidence],
-            metadata={"fact": tag.metadata},
-        )
-        return prepare_memory(
-            memory,
-            call.principal,
-            call.redactor,
-            self._deps.settings,
-            session,
-            by_system=True,
-        )
-
-    async def list_facts(self, call: Call[None, FactQuery]) -> FactPage:
-        """`GET /v1/facts`."""
-        principal, query = call.principal, call.query
-        rows = await self._deps.facts.page(
-            principal,
-            query.before_id(),
-            query.limit + 1,
-            query.readable_scope(principal),
-            slugify(query.topic) if query.topic else None,
-        )
-        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
-        bodies = [
-            FactBody(
-                **build_memory_body(item, self._deps.settings.half_lives).model_dump(), fact=fact
-            )
-            for item in items
-            if (fact := parse_fact(item.metadata.get("fact")))
-        ]
-        return FactPage(items=bodies, next=next_cursor)
+    return FactPage(items=bodies, next=next_cursor)
 
 
 def _build_fact(body: AddFactRequest, redactor: Redactor, today: date) -> tuple[LearnedFact, int]:

@@ -16,7 +16,7 @@ from reverie.contracts.typed_memories import (
 from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.tasks import TaskChange
 from reverie_services.ingest.dependencies import TaskDependencies
@@ -29,96 +29,70 @@ class TaskQuery(ScopedQuery):
     claimable: bool | None = None
 
 
-def build_task_routes(deps: TaskDependencies) -> list[Route]:
-    """The routes of tasks."""
-    handlers = TaskHandlers(deps)
-    return [
-        Route(
-            "GET",
-            "/v1/tasks",
-            handlers.list_tasks,
-            query=TaskQuery,
-            response=TaskPage,
-            summary="List tasks, newest first",
-        ),
-        Route(
-            "PATCH",
-            "/v1/tasks/{id}",
-            handlers.update_task,
-            MoveTaskRequest,
-            response=TaskChangeResponse,
-            summary="Change a task",
-        ),
-        Route(
-            "POST",
-            "/v1/tasks/{id}/claim",
-            handlers.claim_task,
-            ClaimTaskRequest,
-            response=TaskChangeResponse,
-            summary="Claim a task for a time, or prolong the claim",
-        ),
-        Route(
-            "POST",
-            "/v1/tasks/{id}/release",
-            handlers.release_task,
-            ReleaseTaskRequest,
-            response=TaskChangeResponse,
-            summary="Release a task",
-        ),
-    ]
+routes = RouteTable[TaskDependencies]()
 
 
-class TaskHandlers:
-    """Handlers of tasks."""
-
-    def __init__(self, deps: TaskDependencies) -> None:
-        self._deps = deps
-
-    async def list_tasks(self, call: Call[None, TaskQuery]) -> TaskPage:
-        """`GET /v1/tasks`."""
-        principal, query = call.principal, call.query
-        rows = await self._deps.tasks.page(
-            principal,
-            query.before_id(),
-            query.limit + 1,
-            query.readable_scope(principal),
-            query.state,
-            query.claimable,
+@routes.add("GET /v1/tasks")
+async def list_tasks(deps: TaskDependencies, call: Call[None, TaskQuery]) -> TaskPage:
+    """List tasks, newest first."""
+    principal, query = call.principal, call.query
+    rows = await deps.tasks.page(
+        principal,
+        query.before_id(),
+        query.limit + 1,
+        query.readable_scope(principal),
+        query.state,
+        query.claimable,
+    )
+    items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item[0].id))
+    bodies = [
+        TaskBody(
+            **build_memory_body(memory, deps.half_lives).model_dump(),
+            task=TaskStateBody.model_validate(status, from_attributes=True),
         )
-        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item[0].id))
-        bodies = [
-            TaskBody(
-                **build_memory_body(memory, self._deps.half_lives).model_dump(),
-                task=TaskStateBody.model_validate(status, from_attributes=True),
-            )
-            for memory, status in items
-        ]
-        return TaskPage(items=bodies, next=next_cursor)
+        for memory, status in items
+    ]
+    return TaskPage(items=bodies, next=next_cursor)
 
-    async def update_task(self, call: Call[MoveTaskRequest, None]) -> TaskChangeResponse:
-        """`PATCH /v1/tasks/{id}`."""
-        agent = _resolve_agent(call, call.body.agent)
-        return await self._apply_change(call, TaskChange(agent, state=call.body.state))
 
-    async def claim_task(self, call: Call[ClaimTaskRequest, None]) -> TaskChangeResponse:
-        """`POST /v1/tasks/{id}/claim`."""
-        agent = _resolve_agent(call, call.body.agent)
-        return await self._apply_change(call, TaskChange(agent, claim_seconds=call.body.seconds))
+@routes.add("PATCH /v1/tasks/{id}")
+async def update_task(
+    deps: TaskDependencies, call: Call[MoveTaskRequest, None]
+) -> TaskChangeResponse:
+    """Change a task."""
+    agent = _resolve_agent(call, call.body.agent)
+    return await _apply_change(deps, call, TaskChange(agent, state=call.body.state))
 
-    async def release_task(self, call: Call[ReleaseTaskRequest, None]) -> TaskChangeResponse:
-        """`POST /v1/tasks/{id}/release`."""
-        return await self._apply_change(call, TaskChange(_resolve_agent(call, call.body.agent)))
 
-    async def _apply_change(self, call: Call[Any, None], change: TaskChange) -> TaskChangeResponse:
-        principal, deps = call.principal, self._deps
-        memory_id = await deps.memories.resolve(principal, call.path["id"])
-        changed = await deps.tasks.apply_change(principal, memory_id, change, trace_headers())
-        deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
-        status = await deps.tasks.get_status(principal, memory_id)
-        if status is None:
-            raise NotFound("task", str(memory_id))
-        task = TaskStateBody.model_validate(status, from_attributes=True)
-        return TaskChangeResponse(id=memory_id, version=changed.version, task=task)
+@routes.add("POST /v1/tasks/{id}/claim")
+async def claim_task(
+    deps: TaskDependencies, call: Call[ClaimTaskRequest, None]
+) -> TaskChangeResponse:
+    """Claim a task for a time, or prolong the claim."""
+    agent = _resolve_agent(call, call.body.agent)
+    return await _apply_change(deps, call, TaskChange(agent, claim_seconds=call.body.seconds))
+
+
+@routes.add("POST /v1/tasks/{id}/release")
+async def release_task(
+    deps: TaskDependencies, call: Call[ReleaseTaskRequest, None]
+) -> TaskChangeResponse:
+    """Release a task."""
+    return await _apply_change(deps, call, TaskChange(_resolve_agent(call, call.body.agent)))
+
+
+async def _apply_change(
+    deps: TaskDependencies, call: Call[Any, None], change: TaskChange
+) -> TaskChangeResponse:
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    changed = await deps.tasks.apply_change(principal, memory_id, change, trace_headers())
+    deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
+    status = await deps.tasks.get_status(principal, memory_id)
+    if status is None:
+        raise NotFound("task", str(memory_id))
+    task = TaskStateBody.model_validate(status, from_attributes=True)
+    return TaskChangeResponse(id=memory_id, version=changed.version, task=task)
 
 
 def _resolve_agent(call: Call[Any, None], requested: str | None) -> str:

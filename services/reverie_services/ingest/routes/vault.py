@@ -35,27 +35,33 @@ from reverie.runtime.http.pagination import (
     decode_cursor,
     encode_cursor,
 )
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.platform.vault import StateCandidate, VaultEntryInfo, VaultStore
 from reverie_services.ingest.dependencies import VaultDependencies
 from reverie_services.ingest.write.preparation import check_size
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
+
 _RESERVED_KEYS = frozenset({"suggestions", "redaction-status"})
+
 _NO_MASTER_KEY_MESSAGE = (
     "no master key is set: give the services vault_key (base64 of 32 random bytes, "
     "as of `openssl rand -base64 32`)"
 )
+
 _BACKFILL_HINT = (
     "texts stored earlier are searched for it and redacted;"
     " GET /v1/vault/redaction-status shows the progress"
 )
+
 _WEAK_HINT = (
     "sealed, but not redacted in texts: it is too weak. A value is redacted that has at least"
     f" {MIN_SECRET_LENGTH} characters and is more than words, names, dates and short numbers"
 )
+
 _RESTORED_HINT = "its values are being put back in the texts that they were redacted from"
+
 _UNENCRYPTED_MESSAGE = "holds a credential: send secret: true, and it is sealed"
 
 
@@ -87,171 +93,124 @@ class VaultAdviceCursor(CursorPosition):
     memory: UUID | None = None
 
 
-def build_vault_routes(deps: VaultDependencies) -> list[Route]:
-    """The routes of the vault."""
-    handlers = VaultHandlers(deps)
-    path = "/v1/vault/{key}"
-    return [
-        Route(
-            "GET",
-            "/v1/vault",
-            handlers.list_entries,
-            query=ScopedQuery,
-            response=VaultPage,
-            summary="List the entries of the vault, without their values",
-        ),
-        Route(
-            "GET",
-            "/v1/vault/suggestions",
-            handlers.list_advice,
-            query=PageQuery,
-            response=VaultSuggestionPage,
-            summary="List memories that belong in the vault",
-        ),
-        Route(
-            "GET",
-            "/v1/vault/redaction-status",
-            handlers.get_redaction_status,
-            response=RedactionBackfillStatus,
-            summary="Get the progress of redacting stored texts",
-        ),
-        Route(
-            "PUT",
-            path,
-            handlers.put_value,
-            VaultPutRequest,
-            VaultQuery,
-            VaultWriteResponse,
-            summary="Store an entry in the vault",
-        ),
-        Route(
-            "GET",
-            path,
-            handlers.get_value,
-            query=VaultQuery,
-            response=VaultValue,
-            summary="Get an entry of the vault",
-        ),
-        Route(
-            "DELETE",
-            path,
-            handlers.delete_value,
-            query=VaultDeleteQuery,
-            response=VaultWriteResponse,
-            summary="Delete an entry of the vault",
-        ),
-    ]
+routes = RouteTable[VaultDependencies]()
 
 
-class VaultHandlers:
-    """Handlers of the vault."""
+@routes.add("PUT /v1/vault/{key}")
+async def put_value(
+    deps: VaultDependencies, call: Call[VaultPutRequest, VaultQuery]
+) -> VaultWriteResponse:
+    """Store an entry in the vault."""
+    principal, body = call.principal, call.body
+    key = _check_key(call.path["key"], call.redactor)
+    scope = _resolve_scope(principal, call.query.scope, call.redactor)
+    principal.check_write(scope)
+    text = json.dumps(body.value, ensure_ascii=False)
+    check_size("value", text, deps.value_limit, "content_limit")
+    secret = await _check_secret(deps, call, scope, key)
+    await deps.scope_names.save(principal, parse_display_names(call.query.scope or scope))
+    version = await deps.vault.put(principal, scope, key, body.value, secret, body.version)
+    hints = _describe_redaction(body.value) if secret else []
+    return VaultWriteResponse(scope=scope, key=key, secret=secret, version=version, hints=hints)
 
-    def __init__(self, deps: VaultDependencies) -> None:
-        self._deps = deps
 
-    async def put_value(self, call: Call[VaultPutRequest, VaultQuery]) -> VaultWriteResponse:
-        """`PUT /v1/vault/{key}`."""
-        principal, body = call.principal, call.body
-        key = _check_key(call.path["key"], call.redactor)
-        scope = _resolve_scope(principal, call.query.scope, call.redactor)
-        principal.check_write(scope)
-        text = json.dumps(body.value, ensure_ascii=False)
-        check_size("value", text, self._deps.value_limit, "content_limit")
-        secret = await self._check_secret(call, scope, key)
-        await self._deps.scope_names.save(principal, parse_display_names(call.query.scope or scope))
-        version = await self._deps.vault.put(
-            principal, scope, key, body.value, secret, body.version
+async def _check_secret(
+    deps: VaultDependencies, call: Call[VaultPutRequest, VaultQuery], scope: str, key: str
+) -> bool:
+    """Returns whether the value is to be sealed.
+
+    Raises `InvalidInput` if it must be and is not.
+    """
+    body, secret = call.body, call.body.secret
+    if secret is None:
+        existing = await deps.vault.find(call.principal, scope, key)
+        secret = existing is not None and existing.secret
+    if secret and not deps.vault.can_encrypt:
+        raise InvalidInput("secret", _NO_MASTER_KEY_MESSAGE)
+    if not secret and call.redactor.within(scope).redact_value({key: body.value}).count:
+        raise InvalidInput("value", _UNENCRYPTED_MESSAGE)
+    if body.value is None:
+        raise InvalidInput("value", "is null: DELETE removes an entry")
+    return secret
+
+
+@routes.add("GET /v1/vault/{key}", response=VaultValue)
+async def get_value(deps: VaultDependencies, call: Call[None, VaultQuery]) -> Reply:
+    """Get an entry of the vault."""
+    principal = call.principal
+    scope = _resolve_scope(principal, call.query.scope)
+    entry, value = await deps.vault.get(principal, scope, call.path["key"])
+    body = VaultValue(**_build_item_body(entry).model_dump(), value=value)
+    return Reply(body=body, headers={"ETag": f'"{entry.version}"', "Cache-Control": "no-store"})
+
+
+@routes.add("GET /v1/vault")
+async def list_entries(deps: VaultDependencies, call: Call[None, ScopedQuery]) -> VaultPage:
+    """List the entries of the vault, without their values."""
+    principal, query = call.principal, call.query
+    after = decode_cursor(query.cursor, VaultCursor)
+    position = (after.scope, after.key) if after else ("", "")
+    rows = await deps.vault.page(
+        principal, query.readable_scope(principal), position, query.limit + 1
+    )
+    items, next_cursor = cut_page(
+        rows, query.limit, lambda item: VaultCursor(scope=item.scope, key=item.key)
+    )
+    return VaultPage(items=[_build_item_body(item) for item in items], next=next_cursor)
+
+
+@routes.add("DELETE /v1/vault/{key}")
+async def delete_value(
+    deps: VaultDependencies, call: Call[None, VaultDeleteQuery]
+) -> VaultWriteResponse:
+    """Delete an entry of the vault."""
+    principal, key, restore = call.principal, call.path["key"], call.query.restore
+    scope = _resolve_scope(principal, call.query.scope)
+    if not principal.may_read(scope) and not principal.may_write(scope):
+        raise NotFound("vault entry", key)
+    principal.check_write(scope)
+    if restore:
+        # The values become readable wherever they were redacted.
+        principal.check_admin("*")
+    version = await deps.vault.delete(principal, scope, key, restore)
+    hints = [_RESTORED_HINT] if restore else []
+    return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True, hints=hints)
+
+
+@routes.add("GET /v1/vault/suggestions")
+async def list_advice(deps: VaultDependencies, call: Call[None, PageQuery]) -> VaultSuggestionPage:
+    """List memories that belong in the vault."""
+    principal, limit = call.principal, call.query.limit
+    after = decode_cursor(call.query.cursor, VaultAdviceCursor)
+    candidates, next_cursor = await _list_frequent_keys(deps.vault, principal, limit, after)
+    if len(candidates) < limit:
+        before = after.memory if after else None
+        states, last_id = await deps.vault.list_state_memories(
+            principal, limit - len(candidates), before
         )
-        hints = _describe_redaction(body.value) if secret else []
-        return VaultWriteResponse(scope=scope, key=key, secret=secret, version=version, hints=hints)
+        candidates += states
+        next_cursor = VaultAdviceCursor(memory=last_id) if last_id else None
+    items = [VaultSuggestion(**vars(candidate), advice=USE_VAULT_HINT) for candidate in candidates]
+    return VaultSuggestionPage(items=items, next=next_cursor and encode_cursor(next_cursor))
 
-    async def _check_secret(
-        self, call: Call[VaultPutRequest, VaultQuery], scope: str, key: str
-    ) -> bool:
-        """Returns whether the value is to be sealed.
 
-        Raises `InvalidInput` if it must be and is not.
-        """
-        body, secret = call.body, call.body.secret
-        if secret is None:
-            existing = await self._deps.vault.find(call.principal, scope, key)
-            secret = existing is not None and existing.secret
-        if secret and not self._deps.vault.can_encrypt:
-            raise InvalidInput("secret", _NO_MASTER_KEY_MESSAGE)
-        if not secret and call.redactor.within(scope).redact_value({key: body.value}).count:
-            raise InvalidInput("value", _UNENCRYPTED_MESSAGE)
-        if body.value is None:
-            raise InvalidInput("value", "is null: DELETE removes an entry")
-        return secret
-
-    async def get_value(self, call: Call[None, VaultQuery]) -> Reply:
-        """`GET /v1/vault/{key}`."""
-        principal = call.principal
-        scope = _resolve_scope(principal, call.query.scope)
-        entry, value = await self._deps.vault.get(principal, scope, call.path["key"])
-        body = VaultValue(**_build_item_body(entry).model_dump(), value=value)
-        return Reply(body=body, headers={"ETag": f'"{entry.version}"', "Cache-Control": "no-store"})
-
-    async def list_entries(self, call: Call[None, ScopedQuery]) -> VaultPage:
-        """`GET /v1/vault`."""
-        principal, query = call.principal, call.query
-        after = decode_cursor(query.cursor, VaultCursor)
-        position = (after.scope, after.key) if after else ("", "")
-        rows = await self._deps.vault.page(
-            principal, query.readable_scope(principal), position, query.limit + 1
-        )
-        items, next_cursor = cut_page(
-            rows, query.limit, lambda item: VaultCursor(scope=item.scope, key=item.key)
-        )
-        return VaultPage(items=[_build_item_body(item) for item in items], next=next_cursor)
-
-    async def delete_value(self, call: Call[None, VaultDeleteQuery]) -> VaultWriteResponse:
-        """`DELETE /v1/vault/{key}`."""
-        principal, key, restore = call.principal, call.path["key"], call.query.restore
-        scope = _resolve_scope(principal, call.query.scope)
-        if not principal.may_read(scope) and not principal.may_write(scope):
-            raise NotFound("vault entry", key)
-        principal.check_write(scope)
-        if restore:
-            # The values become readable wherever they were redacted.
-            principal.check_admin("*")
-        version = await self._deps.vault.delete(principal, scope, key, restore)
-        hints = [_RESTORED_HINT] if restore else []
-        return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True, hints=hints)
-
-    async def list_advice(self, call: Call[None, PageQuery]) -> VaultSuggestionPage:
-        """`GET /v1/vault/suggestions`."""
-        principal, limit = call.principal, call.query.limit
-        after = decode_cursor(call.query.cursor, VaultAdviceCursor)
-        candidates, next_cursor = await _list_frequent_keys(
-            self._deps.vault, principal, limit, after
-        )
-        if len(candidates) < limit:
-            before = after.memory if after else None
-            states, last_id = await self._deps.vault.list_state_memories(
-                principal, limit - len(candidates), before
-            )
-            candidates += states
-            next_cursor = VaultAdviceCursor(memory=last_id) if last_id else None
-        items = [
-            VaultSuggestion(**vars(candidate), advice=USE_VAULT_HINT) for candidate in candidates
-        ]
-        return VaultSuggestionPage(items=items, next=next_cursor and encode_cursor(next_cursor))
-
-    async def get_redaction_status(self, call: Call[None, None]) -> RedactionBackfillStatus:
-        """`GET /v1/vault/redaction-status`."""
-        run = await self._deps.redaction_backfill.load_state(call.principal)
-        if run is None:
-            return RedactionBackfillStatus(state="none")
-        return RedactionBackfillStatus(
-            state="done" if run.finished else "waiting",
-            requested_at=run.requested_at,
-            finished_at=run.finished,
-            passes=run.passes,
-            # Of scopes that the key may not read, counts would tell whether a guess is right.
-            examined=run.examined if call.principal.may_read("*") else None,
-            redacted=run.redacted if call.principal.may_read("*") else None,
-        )
+@routes.add("GET /v1/vault/redaction-status")
+async def get_redaction_status(
+    deps: VaultDependencies, call: Call[None, None]
+) -> RedactionBackfillStatus:
+    """Get the progress of redacting stored texts."""
+    run = await deps.redaction_backfill.load_state(call.principal)
+    if run is None:
+        return RedactionBackfillStatus(state="none")
+    return RedactionBackfillStatus(
+        state="done" if run.finished else "waiting",
+        requested_at=run.requested_at,
+        finished_at=run.finished,
+        passes=run.passes,
+        # Of scopes that the key may not read, counts would tell whether a guess is right.
+        examined=run.examined if call.principal.may_read("*") else None,
+        redacted=run.redacted if call.principal.may_read("*") else None,
+    )
 
 
 async def _list_frequent_keys(

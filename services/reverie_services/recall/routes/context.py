@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -25,7 +24,7 @@ from reverie.domain.context.line_candidates import ContextInput, render_title
 from reverie.domain.context.open_files import MAX_OPEN_FILES
 from reverie.domain.core.errors import InvalidInput, field_context
 from reverie.runtime.http.calls import Call, Reply
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import ContextDependencies
@@ -53,23 +52,16 @@ class ContextQuery(QueryParams):
     format: Literal["json", "markdown"] = "json"
 
 
-def build_context_routes(deps: ContextDependencies) -> list[Route]:
-    """The route of the context block."""
-    return [
-        Route(
-            "GET",
-            "/v1/context",
-            partial(get_context, deps),
-            query=ContextQuery,
-            response=ContextResponse,
-            response_examples={"text/markdown": "## What is known of shop\n"},
-            summary="Get the context block for a session start",
-        ),
-    ]
+routes = RouteTable[ContextDependencies]()
 
 
+@routes.add(
+    "GET /v1/context",
+    response=ContextResponse,
+    response_examples={"text/markdown": "## What is known of shop\n"},
+)
 async def get_context(deps: ContextDependencies, call: Call[None, ContextQuery]) -> Reply:
-    """`GET /v1/context`."""
+    """Get the context block for a session start."""
     principal, query = call.principal, call.query
     requested_scopes = _parse_requested_scopes(principal, query)
     session, missing = await find_session(

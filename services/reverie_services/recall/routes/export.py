@@ -18,7 +18,7 @@ from reverie.domain.core.errors import Overloaded, Unavailable
 from reverie.domain.formats.memory_md import render_memory_file
 from reverie.domain.formats.obsidian import build_note_name, render_note, render_scope_index
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.streaming import StreamingReply
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.export_import import ScopeNotes
@@ -88,23 +88,7 @@ class ExportQuery(QueryParams):
     scope: list[NonBlankStr] | None = None
 
 
-def build_export_routes(deps: ExportDependencies) -> list[Route]:
-    """The route of exports."""
-    handler = ExportHandler(deps)
-    return [
-        Route(
-            "GET",
-            "/v1/export",
-            handler.export_memories,
-            query=ExportQuery,
-            streaming=True,
-            response_examples={
-                "application/x-ndjson": f"{JSONL_HEADER}\n",
-                "application/x-tar": "",
-            },
-            summary="Export all that the key may read: JSON lines, Markdown, or an Obsidian vault",
-        ),
-    ]
+routes: RouteTable[ExportHandler] = RouteTable()
 
 
 class ExportHandler:
@@ -114,8 +98,13 @@ class ExportHandler:
         self._deps = deps
         self._active_exports = 0
 
+    @routes.add(
+        "GET /v1/export",
+        streaming=True,
+        response_examples={"application/x-ndjson": f"{JSONL_HEADER}\n", "application/x-tar": ""},
+    )
     async def export_memories(self, call: Call[None, ExportQuery]) -> StreamingReply:
-        """`GET /v1/export`."""
+        """Export all that the key may read: JSON lines, Markdown, or an Obsidian vault."""
         principal = call.principal
         scope_patterns = _build_scope_patterns(principal, call.query.scope)
         if call.query.format == "jsonl":

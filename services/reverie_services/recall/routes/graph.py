@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -27,7 +26,7 @@ from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.entities.recognition import candidate_labels
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, decode_cursor, encode_cursor
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.graph import (
     RANKING_START,
@@ -40,7 +39,9 @@ from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie_services.recall.dependencies import GraphDependencies
 
 MAX_DEPTH = 5
+
 MAX_RANKED = 10_000
+
 """The most entries of a ranking."""
 
 
@@ -89,40 +90,14 @@ class StatsQuery(QueryParams):
     scope: NonBlankStr | None = None
 
 
-def build_graph_routes(deps: GraphDependencies) -> list[Route]:
-    """The routes of the graph."""
-    return [
-        Route(
-            "GET",
-            "/v1/memories/{id}/subgraph",
-            partial(get_subgraph, deps),
-            query=SubgraphQuery,
-            response=SubgraphResponse,
-            summary=("Get the graph around a memory, now or as of a moment"),
-        ),
-        Route(
-            "GET",
-            "/v1/impact",
-            partial(get_impact, deps),
-            query=ImpactQuery,
-            response=ImpactPage,
-            summary="List memories that a change of a file or an entity could make stale",
-        ),
-        Route(
-            "GET",
-            "/v1/graph/stats",
-            partial(get_stats, deps),
-            query=StatsQuery,
-            response=GraphStats,
-            summary="Count memories, edges and components",
-        ),
-    ]
+routes = RouteTable[GraphDependencies]()
 
 
+@routes.add("GET /v1/memories/{id}/subgraph")
 async def get_subgraph(
     deps: GraphDependencies, call: Call[None, SubgraphQuery]
 ) -> SubgraphResponse:
-    """`GET /v1/memories/{id}/subgraph`."""
+    """Get the graph around a memory, now or as of a moment."""
     principal, query = call.principal, call.query
     root = await deps.memories.resolve(principal, call.path["id"], query.as_of)
     request = SubgraphRequest(
@@ -144,8 +119,9 @@ async def get_subgraph(
     )
 
 
+@routes.add("GET /v1/impact")
 async def get_impact(deps: GraphDependencies, call: Call[None, ImpactQuery]) -> ImpactPage:
-    """`GET /v1/impact`."""
+    """List memories that a change of a file or an entity could make stale."""
     principal, query = call.principal, call.query
     project = slugify(query.project) if query.project else None
     graph, after = deps.graph, decode_cursor(query.cursor, ImpactCursor)
@@ -171,8 +147,9 @@ async def get_impact(deps: GraphDependencies, call: Call[None, ImpactQuery]) -> 
     return ImpactPage(items=items, truncated=records.truncated, next=next_cursor, **target)
 
 
+@routes.add("GET /v1/graph/stats")
 async def get_stats(deps: GraphDependencies, call: Call[None, StatsQuery]) -> GraphStats:
-    """`GET /v1/graph/stats`."""
+    """Count memories, edges and components."""
     scopes = _resolve_stats_scopes(call.principal, call.query)
     counts = await deps.graph.load_counts(call.principal, scopes)
     by_kind, by_status = Counter[str](), Counter[str]()

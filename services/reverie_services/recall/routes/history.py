@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -18,7 +17,7 @@ from reverie.contracts.edits import (
 from reverie.contracts.system_metadata import parse_promotion
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.memories.edits import NEWEST_VERSION
 from reverie_services.recall.dependencies import MemoryDependencies
 
@@ -29,29 +28,12 @@ class MemoryVersionCursor(CursorPosition):
     version: Annotated[int, Field(ge=1, le=NEWEST_VERSION)]
 
 
-def build_history_routes(deps: MemoryDependencies) -> list[Route]:
-    """The routes of a memory's past."""
-    return [
-        Route(
-            "GET",
-            "/v1/memories/{id}/history",
-            partial(list_versions, deps),
-            query=PageQuery,
-            response=MemoryHistoryPage,
-            summary="List the versions of a memory with actor, time and reason",
-        ),
-        Route(
-            "GET",
-            "/v1/memories/{id}/provenance",
-            partial(get_provenance, deps),
-            response=MemoryProvenanceResponse,
-            summary="Get the origin of a memory: session, turns, agent, predecessor",
-        ),
-    ]
+routes = RouteTable[MemoryDependencies]()
 
 
+@routes.add("GET /v1/memories/{id}/history")
 async def list_versions(deps: MemoryDependencies, call: Call[None, PageQuery]) -> MemoryHistoryPage:
-    """`GET /v1/memories/{id}/history`."""
+    """List the versions of a memory with actor, time and reason."""
     principal, query = call.principal, call.query
     memory_id = await deps.memories.resolve(principal, call.path["id"])
     await deps.memories.get(principal, memory_id)
@@ -67,10 +49,11 @@ async def list_versions(deps: MemoryDependencies, call: Call[None, PageQuery]) -
     )
 
 
+@routes.add("GET /v1/memories/{id}/provenance")
 async def get_provenance(
     deps: MemoryDependencies, call: Call[None, None]
 ) -> MemoryProvenanceResponse:
-    """`GET /v1/memories/{id}/provenance`."""
+    """Get the origin of a memory: session, turns, agent, predecessor."""
     principal = call.principal
     memory = await deps.memories.get(
         principal, await deps.memories.resolve(principal, call.path["id"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import partial
 from hashlib import blake2s
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from reverie.domain.core.kinds import Kind, parse_kind
 from reverie.domain.core.memory import MemoryStatus
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.memories import VISIBLE_STATUSES, ListFilter
 from reverie_services.recall.dependencies import MemoryDependencies
@@ -40,31 +39,12 @@ class MemoryListQuery(ScopedQuery):
     session: UUID | None = None
 
 
-def build_memory_routes(deps: MemoryDependencies) -> list[Route]:
-    """The routes of memories."""
-    return [
-        Route(
-            "GET",
-            "/v1/memories",
-            partial(list_memories, deps),
-            query=MemoryListQuery,
-            response=MemoryPage,
-            summary="List memories, newest first",
-        ),
-        Route(
-            "GET",
-            "/v1/memories/{id}",
-            partial(get_memory, deps),
-            query=AsOfQuery,
-            response=MemoryDetail,
-            supports_etag=True,
-            summary="Get a memory with its neighbours",
-        ),
-    ]
+routes = RouteTable[MemoryDependencies]()
 
 
+@routes.add("GET /v1/memories")
 async def list_memories(deps: MemoryDependencies, call: Call[None, MemoryListQuery]) -> MemoryPage:
-    """`GET /v1/memories`."""
+    """List memories, newest first."""
     principal, query = call.principal, call.query
     statuses = query.status or VISIBLE_STATUSES
     if MemoryStatus.DELETED in statuses:
@@ -84,8 +64,9 @@ async def list_memories(deps: MemoryDependencies, call: Call[None, MemoryListQue
     return MemoryPage(items=bodies, next=next_cursor)
 
 
+@routes.add("GET /v1/memories/{id}", response=MemoryDetail, supports_etag=True)
 async def get_memory(deps: MemoryDependencies, call: Call[None, AsOfQuery]) -> Reply:
-    """`GET /v1/memories/{id}`.
+    """Get a memory with its neighbours.
 
     Its ETag is the version, and a hash of what changes without one: neighbours, staleness, a claim.
     """

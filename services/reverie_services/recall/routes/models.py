@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from reverie.contracts.admin import ModelBody, ModelListResponse
 from reverie.domain.access.principals import Principal
 from reverie.inference.llm_endpoint import build_language_endpoint
 from reverie.inference.model_catalogue import MODELS, SPARSE_MODEL
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.settings.settings import Settings
 from reverie.store.search.embedding_models import TenantModel
 from reverie_services.recall.dependencies import ModelDependencies
 
-
-def build_model_routes(deps: ModelDependencies) -> list[Route]:
-    """The route of the models."""
-    return [
-        Route(
-            "GET",
-            "/v1/models",
-            partial(list_models, deps),
-            response=ModelListResponse,
-            summary="List the models in use and their progress",
-        ),
-    ]
+routes = RouteTable[ModelDependencies]()
 
 
+@routes.add("GET /v1/models")
 async def list_models(deps: ModelDependencies, call: Call[None, None]) -> ModelListResponse:
-    """`GET /v1/models`."""
+    """List the models in use and their progress."""
     principal = call.principal
     tenant_models = await deps.embedding_models.list_models(principal.tenant)
     embedding_bodies = [

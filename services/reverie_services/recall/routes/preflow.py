@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from reverie.contracts.context import PreflowItem, PreflowLayer, PreflowRequest, PreflowResponse
 from reverie.domain.access.principals import Principal
 from reverie.domain.context.active_set import ActiveSetEntry, ActiveSetLayer
 from reverie.domain.core.errors import PayloadTooLarge
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.preflow import (
     PreflowResult,
@@ -20,26 +18,14 @@ from reverie_services.recall.pipeline.preflow import (
 from reverie_services.recall.pipeline.visible_scopes import find_session
 from reverie_services.recall.routes.response_bodies import round_score
 
-
-def build_preflow_routes(deps: RecallDependencies) -> list[Route]:
-    """The route of preflow."""
-    return [
-        Route(
-            "POST",
-            "/v1/preflow",
-            partial(prepare_turn, deps),
-            PreflowRequest,
-            response=PreflowResponse,
-            read_only=True,
-            summary="Get what is new for the next turn of a session",
-        ),
-    ]
+routes = RouteTable[RecallDependencies]()
 
 
+@routes.add("POST /v1/preflow", read_only=True)
 async def prepare_turn(
     deps: RecallDependencies, call: Call[PreflowRequest, None]
 ) -> PreflowResponse:
-    """`POST /v1/preflow`."""
+    """Get what is new for the next turn of a session."""
     principal, body = call.principal, call.body
     size, limit = len(body.query.encode()), deps.pipeline.settings.content_limit
     if size > limit:

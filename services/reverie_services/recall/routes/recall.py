@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.domain.access.principals import Principal
@@ -15,7 +14,7 @@ from reverie.domain.core.kinds import parse_kind
 from reverie.domain.core.memory import Memory
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
@@ -29,26 +28,14 @@ from reverie_services.recall.pipeline.visible_scopes import (
 )
 from reverie_services.recall.routes.response_bodies import build_edge_body, build_recall_hit
 
-
-def build_recall_routes(deps: RecallDependencies) -> list[Route]:
-    """The route of recall."""
-    return [
-        Route(
-            "POST",
-            "/v1/recall",
-            partial(answer_recall, deps),
-            RecallRequest,
-            response=RecallResponse,
-            read_only=True,
-            summary="Find the memories that answer a question",
-        ),
-    ]
+routes = RouteTable[RecallDependencies]()
 
 
+@routes.add("POST /v1/recall", read_only=True)
 async def answer_recall(
     deps: RecallDependencies, call: Call[RecallRequest, None]
 ) -> RecallResponse:
-    """`POST /v1/recall`."""
+    """Find the memories that answer a question."""
     principal, body, settings = call.principal, call.body, deps.pipeline.settings
     session, missing = await find_session(
         deps.sessions, principal, body.session, settings.arm_timeout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -18,7 +17,7 @@ from reverie.runtime.http.pagination import (
     cut_page,
     decode_cursor,
 )
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import SessionDependencies
 from reverie_services.recall.routes.response_bodies import build_turn_body
@@ -38,30 +37,12 @@ class TurnCursor(CursorPosition):
     ordinal: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-def build_session_routes(deps: SessionDependencies) -> list[Route]:
-    """The routes of sessions."""
-    return [
-        Route(
-            "GET",
-            "/v1/sessions",
-            partial(list_sessions, deps),
-            query=SessionQuery,
-            response=SessionPage,
-            summary="List sessions, newest first",
-        ),
-        Route(
-            "GET",
-            "/v1/sessions/{id}/turns",
-            partial(list_turns, deps),
-            query=PageQuery,
-            response=TurnPage,
-            summary="List the turns of a session in order",
-        ),
-    ]
+routes = RouteTable[SessionDependencies]()
 
 
+@routes.add("GET /v1/sessions")
 async def list_sessions(deps: SessionDependencies, call: Call[None, SessionQuery]) -> SessionPage:
-    """`GET /v1/sessions`."""
+    """List sessions, newest first."""
     principal, query = call.principal, call.query
     if query.session is not None:
         session_id = await deps.short_ids.resolve(principal, "session", query.session)
@@ -76,8 +57,9 @@ async def list_sessions(deps: SessionDependencies, call: Call[None, SessionQuery
     return SessionPage(items=[_build_session_body(item) for item in items], next=next_cursor)
 
 
+@routes.add("GET /v1/sessions/{id}/turns")
 async def list_turns(deps: SessionDependencies, call: Call[None, PageQuery]) -> TurnPage:
-    """`GET /v1/sessions/{id}/turns`."""
+    """List the turns of a session in order."""
     principal, query = call.principal, call.query
     session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
     session = await deps.sessions.get(principal, session_id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pydantic import ConfigDict
 
 from reverie.contracts.typed_memories import SkillBody, SkillPage, SkillReplayResponse
@@ -14,7 +12,7 @@ from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.formats.procedures import fill_procedure, find_placeholders, parse_procedure
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.memories import ListFilter
 from reverie_services.recall.dependencies import MemoryDependencies
@@ -26,38 +24,12 @@ class ReplayQuery(QueryParams):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-def build_skill_routes(deps: MemoryDependencies) -> list[Route]:
-    """The routes of skills."""
-    return [
-        Route(
-            "GET",
-            "/v1/skills",
-            partial(list_skills, deps),
-            query=ScopedQuery,
-            response=SkillPage,
-            summary="List skills with their placeholders, newest first",
-        ),
-        Route(
-            "GET",
-            "/v1/skills/{id}/replay",
-            partial(replay_skill, deps),
-            query=ReplayQuery,
-            response=SkillReplayResponse,
-            summary="Get the steps of a skill with placeholders filled in",
-        ),
-        Route(
-            "GET",
-            "/v1/memories/{id}/replay",
-            partial(replay_skill, deps),
-            query=ReplayQuery,
-            response=SkillReplayResponse,
-            summary="Get the steps of a skill, by the id of its memory",
-        ),
-    ]
+routes = RouteTable[MemoryDependencies]()
 
 
+@routes.add("GET /v1/skills")
 async def list_skills(deps: MemoryDependencies, call: Call[None, ScopedQuery]) -> SkillPage:
-    """`GET /v1/skills`."""
+    """List skills with their placeholders, newest first."""
     principal, query = call.principal, call.query
     list_filter = ListFilter(
         scope=query.readable_scope(principal),
@@ -69,10 +41,14 @@ async def list_skills(deps: MemoryDependencies, call: Call[None, ScopedQuery]) -
     return SkillPage(items=[_build_skill_body(item) for item in items], next=next_cursor)
 
 
+@routes.add("GET /v1/skills/{id}/replay")
+@routes.add(
+    "GET /v1/memories/{id}/replay", summary="Get the steps of a skill, by the id of its memory"
+)
 async def replay_skill(
     deps: MemoryDependencies, call: Call[None, ReplayQuery]
 ) -> SkillReplayResponse:
-    """`GET /v1/skills/{id}/replay`."""
+    """Get the steps of a skill with placeholders filled in."""
     principal, memories = call.principal, deps.memories
     memory = await memories.get(principal, await memories.resolve(principal, call.path["id"]))
     if memory.kind is not Kind.SKILL:

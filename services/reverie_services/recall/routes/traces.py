@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.memory import Memory
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.search.recall_traces import RecallTraceRecord
 from reverie_services.recall.dependencies import TraceDependencies
 from reverie_services.recall.pipeline.recall_trace import decode_trace
@@ -33,37 +32,12 @@ class TraceQuery(PageQuery):
     session: UUID | None = None
 
 
-def build_trace_routes(deps: TraceDependencies) -> list[Route]:
-    """The routes of traces."""
-    return [
-        Route(
-            "GET",
-            "/v1/traces",
-            partial(list_traces, deps),
-            query=TraceQuery,
-            response=TracePage,
-            summary="List recalls, newest first",
-        ),
-        Route(
-            "GET",
-            "/v1/traces/{id}",
-            partial(get_trace, deps),
-            response=TraceDetail,
-            summary="Explain a recall, by its trace_id or its own id",
-        ),
-        Route(
-            "POST",
-            "/v1/traces/{id}/delivery",
-            partial(confirm_delivery, deps),
-            response=DeliveryReceipt,
-            read_only=True,
-            summary="Confirm that a hook wrote out what a preflow gave",
-        ),
-    ]
+routes = RouteTable[TraceDependencies]()
 
 
+@routes.add("GET /v1/traces")
 async def list_traces(deps: TraceDependencies, call: Call[None, TraceQuery]) -> TracePage:
-    """`GET /v1/traces`."""
+    """List recalls, newest first."""
     query = call.query
     await deps.trace_writer.flush()
     rows = await deps.traces.page(call.principal, query.before_id(), query.limit + 1, query.session)
@@ -73,8 +47,9 @@ async def list_traces(deps: TraceDependencies, call: Call[None, TraceQuery]) -> 
     )
 
 
+@routes.add("GET /v1/traces/{id}")
 async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDetail:
-    """`GET /v1/traces/{id}`."""
+    """Explain a recall, by its trace_id or its own id."""
     principal = call.principal
     await deps.trace_writer.flush()
     trace_id = await deps.short_ids.resolve(principal, "trace", call.path["id"])
@@ -95,8 +70,9 @@ async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDet
     return body
 
 
+@routes.add("POST /v1/traces/{id}/delivery", read_only=True)
 async def confirm_delivery(deps: TraceDependencies, call: Call[None, None]) -> DeliveryReceipt:
-    """`POST /v1/traces/{id}/delivery`."""
+    """Confirm that a hook wrote out what a preflow gave."""
     await deps.trace_writer.flush()
     trace_id = await deps.short_ids.resolve(call.principal, "trace", call.path["id"])
     return DeliveryReceipt(delivered_at=await deps.traces.confirm(call.principal, trace_id))

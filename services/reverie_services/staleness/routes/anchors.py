@@ -18,7 +18,7 @@ from reverie.domain.entities.file_paths import build_anchor_metadata
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.staleness.stale_marks import LockedProject
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.apply_change import recompute_marks
@@ -30,53 +30,41 @@ class UnanchoredQuery(PageQuery):
     project: Name
 
 
-def build_anchor_routes(deps: StalenessDependencies) -> list[Route]:
-    """The routes of anchors."""
+routes = RouteTable[StalenessDependencies]()
 
-    async def lacking(call: Call[None, UnanchoredQuery]) -> UnanchoredPage:
-        principal, query = call.principal, call.query
-        project = slugify(query.project)
-        rows = await deps.stale_marks.list_unlocated(
-            principal, project, query.before_id(), query.limit + 1
-        )
-        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item["memory"]))
-        return UnanchoredPage(items=[UnanchoredMemory(**item) for item in items], next=next_cursor)
 
-    async def anchor(call: Call[AnchorMemoriesRequest, None]) -> AnchorMemoriesResponse:
-        principal, body = call.principal, call.body
-        project = slugify(body.project)
-        git_by_memory = {item.memory: item.git for item in body.anchors}
-        versions = await deps.stale_marks.load_writable_versions(
-            principal, project, list(git_by_memory)
-        )
-        tenant_key = (principal.tenant, principal.tenant_name)
-        async with deps.stale_marks.lock_project(tenant_key, project) as locked_project:
-            for memory_id, git in sorted(git_by_memory.items()):
-                await _store_anchor(
-                    locked_project, memory_id, git, versions[memory_id], call.redactor
-                )
-        for memory_id in sorted(git_by_memory):
-            await recompute_marks(deps, *tenant_key, project, memory_id)
-        return AnchorMemoriesResponse(anchored=len(git_by_memory))
+@routes.add("GET /v1/git/anchors")
+async def list_unanchored(
+    deps: StalenessDependencies, call: Call[None, UnanchoredQuery]
+) -> UnanchoredPage:
+    """List memories without lines or symbols."""
+    principal, query = call.principal, call.query
+    project = slugify(query.project)
+    rows = await deps.stale_marks.list_unlocated(
+        principal, project, query.before_id(), query.limit + 1
+    )
+    items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item["memory"]))
+    return UnanchoredPage(items=[UnanchoredMemory(**item) for item in items], next=next_cursor)
 
-    return [
-        Route(
-            "GET",
-            "/v1/git/anchors",
-            lacking,
-            query=UnanchoredQuery,
-            response=UnanchoredPage,
-            summary="List memories without lines or symbols",
-        ),
-        Route(
-            "POST",
-            "/v1/git/anchors",
-            anchor,
-            AnchorMemoriesRequest,
-            response=AnchorMemoriesResponse,
-            summary="Set the lines and symbols that memories refer to",
-        ),
-    ]
+
+@routes.add("POST /v1/git/anchors")
+async def set_anchors(
+    deps: StalenessDependencies, call: Call[AnchorMemoriesRequest, None]
+) -> AnchorMemoriesResponse:
+    """Set the lines and symbols that memories refer to."""
+    principal, body = call.principal, call.body
+    project = slugify(body.project)
+    git_by_memory = {item.memory: item.git for item in body.anchors}
+    versions = await deps.stale_marks.load_writable_versions(
+        principal, project, list(git_by_memory)
+    )
+    tenant_key = (principal.tenant, principal.tenant_name)
+    async with deps.stale_marks.lock_project(tenant_key, project) as locked_project:
+        for memory_id, git in sorted(git_by_memory.items()):
+            await _store_anchor(locked_project, memory_id, git, versions[memory_id], call.redactor)
+    for memory_id in sorted(git_by_memory):
+        await recompute_marks(deps, *tenant_key, project, memory_id)
+    return AnchorMemoriesResponse(anchored=len(git_by_memory))
 
 
 async def _store_anchor(
