@@ -124,7 +124,7 @@ class _Inventive:
             )
             for name, to in cites.items()
         ]
-        return Extraction(made, produced_by="inventive-1")
+        return Extraction(made, prompt="inventive/1")
 
 
 async def test_an_extraction_that_cites_no_turn_of_its_segment_is_refused(store: Store) -> None:

@@ -34,7 +34,7 @@ from tests.support.stub_llm import TOKENS, stub_llm
 PINNED = {
     "adjust/1": "6db2caf25a9c",
     "causes/1": "7ac311f01cf6",
-    "distil/1": "abc4e475ac1e",
+    "record/1": "7fe47afc21d6",
     "reflect/1": "2cf11c36b07e",
     "rephrase/1": "79056f97ad0f",
     "review/1": "c616c78f034c",

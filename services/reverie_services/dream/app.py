@@ -92,7 +92,7 @@ async def open_service(
                     publisher,
                     load_redactor,
                     models,
-                    LlmExtractor(language_model, load_redactor, RuleExtractor())
+                    LlmExtractor(language_model, load_redactor)
                     if language_model
                     else RuleExtractor(),
                     metrics,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
 
+from reverie.domain.extraction.record_validation import DroppedStatement
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.store.sessions.dreams import DreamLease, DreamSession
-
-RULES = "rules"
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,31 @@ class ExtractionContext:
     session: DreamSession
 
 
+RecordOutcome = Literal["rules", "not_asked", "model", "failed", "empty", "unsupported"]
+"""What wrote the record of a matter: a model, or the rules, and why the rules.
+
+`rules`: no model is set. `not_asked`: the matter is short. `failed`: there was no usable answer in
+time. `empty`, `unsupported`: the answer had no record, or none that the turns support.
+"""
+
+
 @dataclass(frozen=True)
 class Extraction:
-    """The segments of a slice.
+    """The memories of a slice.
 
-    `produced_by`: the rules, or the prompt and its version. `degraded`: why the rules replaced a
-    configured model. `llm_calls` and `llm_tokens` include failed calls.
+    `prompt`: name and version of what a model was asked, if memories are from its answers.
+    `degraded`: why the rules replaced a configured model. `llm_calls` and `llm_tokens` include
+    failed calls. `outcomes`: matters by who wrote their record. `dropped`: statements of a model
+    that its turns do not support.
     """
 
     memories: Sequence[ExtractedMemory]
-    produced_by: str = RULES
-    degraded: str | None = None
+    prompt: str | None = None
+    degraded: frozenset[str] = frozenset()
     llm_calls: int = 0
     llm_tokens: int = 0
+    outcomes: Mapping[RecordOutcome, int] = field(default_factory=dict)
+    dropped: Sequence[DroppedStatement] = ()
 
 
 class Extractor(Protocol):
@@ -50,7 +61,8 @@ class RuleExtractor:
 
     async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
         """As `Extractor.extract`; the same slice gives the same segments."""
-        return Extraction(await asyncio.to_thread(extract_memories, [part]))
+        memories = await asyncio.to_thread(extract_memories, [part])
+        return Extraction(memories, outcomes={"rules": sum(m.record is not None for m in memories)})
 
 
 def drop_uncited(topic: TopicSegment, extraction: Extraction) -> Extraction:

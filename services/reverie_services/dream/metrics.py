@@ -33,6 +33,19 @@ class DreamMetrics:
             "reverie_dream_llm_calls", "Calls of language models.", registry=registry
         )
 
+        self._records = Counter(
+            "reverie_dream_records",
+            "Matters digested, by what wrote the record: rules or model; else why the rules did.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "reverie_dream_statements_dropped",
+            "Statements of a language model that the cited turns do not support, by objection.",
+            ["objection"],
+            registry=registry,
+        )
+
     def observe_dream(self, outcome: str, seconds: float) -> None:
         """Counts a dream that ended as done, again, retry, parked or lost."""
         self._seconds.labels(outcome).observe(seconds, exemplar())
@@ -42,6 +55,13 @@ class DreamMetrics:
         self._turns.inc(turns)
         for kind in kinds:
             self._segments.labels(kind).inc()
+
+    def count_records(self, outcomes: Iterable[tuple[str, int]], objections: Iterable[str]) -> None:
+        """Counts matters by outcome, and dropped statements by objection."""
+        for outcome, count in outcomes:
+            self._records.labels(outcome).inc(count)
+        for objection in objections:
+            self._dropped.labels(objection).inc()
 
     def count_llm_usage(self, calls: int, tokens: int) -> None:
         """Counts language model calls and tokens."""

@@ -25,6 +25,7 @@ from reverie.domain.extraction.record_statements import (
     LEAD,
     LEANING_START,
     MIN_SCORE,
+    RULES,
     RecordStatement,
     StatedExchange,
     is_near_duplicate,
@@ -50,7 +51,8 @@ _POINTING = re.compile(r"\b(?:this|that|these|those|them|it)\b", re.I)
 class DecisionRecord:
     """What one matter of a conversation settled; `exchanges` are those it was made of.
 
-    `also_cited`: turns that it cites beside those of its parts, as they say the same.
+    `also_cited`: turns that it cites beside those of its parts, as they say the same. `files`,
+    `names`: what else it is about. `produced_by`: as in `ExtractedMemory`.
     """
 
     problem: str
@@ -58,6 +60,9 @@ class DecisionRecord:
     refused: tuple[RefusedProposal, ...]
     exchanges: tuple[Exchange, ...]
     also_cited: tuple[TurnText, ...] = ()
+    files: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    produced_by: str = RULES
 
     @property
     def content(self) -> str:

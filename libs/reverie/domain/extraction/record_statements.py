@@ -37,6 +37,8 @@ from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText, trace_status
 
+RULES = "rules"
+"""What wrote a record or statement that no language model wrote."""
 RULE_SCORE = 4.0
 """The least rating of a sentence that states a rule or a preference by its own words."""
 MIN_SCORE = 1.6
@@ -79,7 +81,10 @@ _OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL})
 
 @dataclass(frozen=True)
 class RecordStatement:
-    """A statement of a record, the turn that makes it, and its weight."""
+    """A statement of a record, the turn that makes it, and its weight.
+
+    `stands_alone`: it is a memory of its own. `produced_by`: as in `ExtractedMemory`.
+    """
 
     text: str
     turn: TurnText
@@ -88,6 +93,7 @@ class RecordStatement:
     is_decided: bool
     is_recap: bool = False
     stands_alone: bool = False
+    produced_by: str = RULES
 
     @property
     def is_done(self) -> bool:

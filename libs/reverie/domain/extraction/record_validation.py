@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID
 
 from reverie.domain.entities.file_paths import extract_identifiers, extract_paths
 from reverie.domain.extraction.content_checks import contains_instructions
@@ -43,7 +44,18 @@ class Objection(StrEnum):
     NEGATION = "the turns that it cites say the opposite"
     SPEAKER = "who says it cannot decide it"
     ACCEPTANCE = "nobody accepted the proposal, or it was refused"
+    REFUSAL = "nobody refused it"
+    QUESTION = "it is a question"
     SPACE = "the record is full"
+
+
+@dataclass(frozen=True)
+class DroppedStatement:
+    """A statement that was dropped, why, and the turns that it cited."""
+
+    text: str
+    objection: Objection
+    turns: tuple[UUID, ...] = ()
 
 
 _GENERAL_WORDS = word_set(
@@ -56,18 +68,17 @@ _GENERAL_WORDS = word_set(
     as at by in is it of on or to up we us do be an a me my i he she
     use uses used using keep keeps kept set sets make makes made take takes get gets got give gives
     put puts go goes come comes become stay stays remain remains leave leaves hold holds apply
-    applies applied decide decides decided choose chose chosen agree agreed require requires required
-    ensure ensures mean means say says said call calls called treat treats treated handle handles
-    handled allow allows allowed avoid avoids avoided prefer preferred instead rather exactly always
-    must therefore thus hence however still already yet cannot
+    applies applied decide decides decided choose chose chosen agree agreed require requires
+    required ensure ensures mean means say says said call calls called treat treats treated handle
+    handles handled allow allows allowed avoid avoids avoided prefer preferred instead rather
+    exactly therefore thus hence however already yet cannot
     的 了 是 在 和 与 或 也 都 要 应 应该 必须 我们 用 使用 这 那 不"""
 )
 _NUMBER_WORDS = {
-    word: str(number)
-    for number, word in enumerate(
-        "two three four five six seven eight nine ten eleven twelve".split(), start=2
-    )
-} | {"zero": "0", "twice": "2", "half": "0.5", "hundred": "100", "thousand": "1000"}
+    "zero": "0", "half": "0.5", "two": "2", "twice": "2", "three": "3", "four": "4", "five": "5",
+    "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11",
+    "twelve": "12", "hundred": "100", "thousand": "1000",
+}  # fmt: skip
 _UNITS = {
     name: unit
     for unit, names in {
@@ -99,9 +110,8 @@ _CAPITALISED = re.compile(r"(?<![\w`/.-])[A-Z][A-Za-z0-9]+(?![\w/]|\.\w)")
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])[^\W\d_])+")
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|cannot|without|neither|nor|none|nothing|nobody|avoid\w*|refus\w+|reject\w*"
-    r"|forbid\w*|prohibit\w*|disallow\w*|stop|instead of|rather than)\b"
-    r"|n['’]t\b|不|没|无|禁止|别|勿|避免|拒绝",
+    r"\b(?:not|no|never|cannot|without|neither|nor|none|nothing|nobody|avoid\w*|forbid\w*"
+    r"|prohibit\w*|disallow\w*|stop|instead of|rather than)\b|n['’]t\b|不|没|无|禁止|别|勿|避免",
     re.I,
 )
 _CLAUSE_END = re.compile(
@@ -111,8 +121,9 @@ _CLAUSE_END = re.compile(
     re.I,
 )
 _DISMISSAL = re.compile(
-    r"\b(?:wrong|instead|too \w+|worse|rul(?:e|ed|ing) (?:it )?out|discard\w*|revert\w*|against|out"
-    r"|defeats?|breaks?|broke|fail\w*|overkill|later|hold on|wait|careful|actually)\b|太|错",
+    r"\b(?:refus\w+|reject\w*|wrong|instead|too \w+|worse|rul(?:e|ed|ing) (?:it )?out|discard\w*"
+    r"|revert\w*|against|out|defeats?|breaks?|broke|fail\w*|overkill|later|hold on|wait|careful"
+    r"|actually)\b|太|错|拒绝",
     re.I,
 )
 _SPACES_AND_MARKS = re.compile(r"[\s`*_\"'“”‘’«»]+")

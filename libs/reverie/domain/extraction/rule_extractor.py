@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from reverie.domain.extraction.decision_records import DecisionRecord, build_dec
 from reverie.domain.extraction.exchanges import split_exchanges
 from reverie.domain.extraction.matters import find_problem
 from reverie.domain.extraction.record_statements import (
+    RULES,
     RecordStatement,
     is_near_duplicate,
     read_exchanges,
@@ -29,6 +30,7 @@ from reverie.domain.extraction.review_findings import summarize_review
 from reverie.domain.extraction.salience import MIN_SALIENCE
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import (
+    MAX_FILES,
     WorkLog,
     collect_work_log,
     find_last_writes,
@@ -56,7 +58,7 @@ _STOP_WORDS = word_set(
 class ExtractedMemory:
     """A memory made from turns. `priority` is 0 to 1; `at` is the time when it became true.
 
-    `produced_by`: the prompt with its version and the model that worded it; empty for rules.
+    `produced_by`: `rules`, or the prompt with its version and the model that wrote it.
     `file_writes`: which of the files the session had written by then, each with the time.
     `record`: the parts of a decision record, as `DecisionRecord.parts` gives them; `headline`: the
     record as one line.
@@ -69,7 +71,7 @@ class ExtractedMemory:
     files: tuple[str, ...]
     turns: tuple[UUID, ...]
     at: datetime
-    produced_by: str = ""
+    produced_by: str = RULES
     file_writes: tuple[tuple[str, datetime], ...] = ()
     record: Mapping[str, Any] | None = None
     headline: str = ""
@@ -93,13 +95,16 @@ def read_topic(segment: TopicSegment) -> TopicReading:
 
 
 def extract_memories(
-    segments: Sequence[TopicSegment], roots: Sequence[str] = ()
+    segments: Sequence[TopicSegment],
+    roots: Sequence[str] = (),
+    read: Callable[[TopicSegment], TopicReading] = read_topic,
 ) -> list[ExtractedMemory]:
     """Extracts the lasting memories of a session's topics, in order of time, without near-copies.
 
     A decision record for each matter, the user's lasting rules and preferences, and the commands
     that verified the work. Returns at most `MAX_MEMORIES`; the less important are left out.
-    `roots` are the workspace folders that absolute paths are relative to.
+    `roots` are the workspace folders that absolute paths are relative to. `read` tells what a topic
+    holds.
     """
     work_log = collect_work_log((turn for segment in segments for turn in segment.turns), roots)
 
@@ -113,12 +118,24 @@ def extract_memories(
         return _build_memory(content, kind, turns, score, writes, work_log, roots)
 
     memories: list[ExtractedMemory] = []
-    for reading in map(read_topic, segments):
+    for reading in map(read, segments):
         for record in reading.records:
             writes = select_write_turns(t for e in record.exchanges for t in e.replies)
             memory = build(record.content, record.kind, record.turns, record.score, writes)
-            memories.append(replace(memory, record=record.parts, headline=record.headline))
-        memories += [build(s.text, s.kind, [s.turn], s.score, ()) for s in reading.lasting]
+            memories.append(
+                replace(
+                    memory,
+                    record=record.parts,
+                    headline=record.headline,
+                    files=tuple(dict.fromkeys((*memory.files, *record.files)))[:MAX_FILES],
+                    tags=tuple(dict.fromkeys((*memory.tags, *record.names)))[:MAX_TAGS],
+                    produced_by=record.produced_by,
+                )
+            )
+        memories += [
+            replace(build(s.text, s.kind, [s.turn], s.score, ()), produced_by=s.produced_by)
+            for s in reading.lasting
+        ]
     all_turns = [turn for segment in segments for turn in segment.turns]
     if commands := find_verification_commands(all_turns):
         listed = ", ".join(f"`{command}`" for command, _ in commands)

@@ -1,164 +1,176 @@
-"""Extracts memories with a language model and validates them against the cited turns."""
+"""Extracts memories with a language model: the record of each matter, held against its turns."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-import structlog
-from pydantic import BaseModel, Field
-
-from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.content_checks import contains_instructions, is_grounded
-from reverie.domain.extraction.decision_records import MAX_RECORD_CHARS as MAX_CONTENT
-from reverie.domain.extraction.rule_extractor import MAX_TAGS, ExtractedMemory
+from reverie.domain.extraction.decision_records import DecisionRecord, build_matter_record
+from reverie.domain.extraction.exchanges import Exchange
+from reverie.domain.extraction.matters import split_matters
+from reverie.domain.extraction.record_statements import RecordStatement, read_exchanges
+from reverie.domain.extraction.record_validation import DroppedStatement
+from reverie.domain.extraction.rule_extractor import TopicReading, extract_memories
 from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.domain.extraction.work_log import MAX_FILES, collect_work_log, find_last_writes
 from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
-from reverie_services.dream.extractor import Extraction, ExtractionContext, Extractor
-
-log = structlog.get_logger("reverie.dream")
+from reverie_services.dream.digest.record_answers import (
+    CheckedAnswer,
+    RecordAnswer,
+    check_answer,
+)
+from reverie_services.dream.extractor import Extraction, ExtractionContext, RecordOutcome
 
 MIN_CHARS = 200
-"""A shorter slice is not worth a call."""
+"""A shorter matter is not worth a call."""
 
-TURN_CHARS = 4_000
-MIN_CONTENT_LENGTH = 15
-MAX_TOOL_PRIORITY = 0.4
-"""The highest importance of a memory that only tool output supports."""
-
-_USER_ONLY_KINDS = frozenset({Kind.CONVENTION, Kind.PREFERENCE})
-
-ExtractableKind = Literal[
-    "decision", "convention", "preference", "bug", "lesson", "spec", "task", "skill", "context"
-]
+MAX_MATTER_CHARS, MAX_TURN_CHARS, MAX_TOOL_CHARS, MIN_TURN_CHARS = 24_000, 4_000, 800, 200
+"""Limits of what is sent for a matter, in characters: about 6,000 tokens."""
+TIMEOUTS_PER_RECORD = 2
+"""All tries for a record together may take so many times `llm_timeout`."""
 
 
-class ExtractedMemoryAnswer(BaseModel):
-    """A memory in the model's words, and the numbers of the turns that support it."""
+@dataclass(frozen=True)
+class MatterResult:
+    """The record of a matter, who wrote it and why, and what the model stated beside it."""
 
-    kind: ExtractableKind
-    content: str = Field(max_length=4_000)
-    turns: list[int] = Field(max_length=200)
-    priority: Annotated[float, Field(ge=0, le=1)] = 0.5
-    keywords: list[str] = Field(default_factory=list, max_length=50)
-    files: list[str] = Field(default_factory=list, max_length=100)
-
-
-class ExtractedMemoriesAnswer(BaseModel):
-    """The memories that the model extracted."""
-
-    memories: list[ExtractedMemoryAnswer] = Field(max_length=60)
+    record: DecisionRecord | None
+    outcome: RecordOutcome
+    lasting: Sequence[RecordStatement] = ()
+    dropped: Sequence[DroppedStatement] = ()
+    degraded: str | None = None
 
 
 class LlmExtractor:
-    """Asks a language model; what it does not answer, the rules do."""
+    """Asks a language model for the record of each matter. Where its answer is late, broken or not
+    supported by the turns, the rules' record stands."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        load_redactor: RedactorLoader,
-        rules: Extractor,
-    ) -> None:
-        self._model, self._load_redactor, self._rules = model, load_redactor, rules
+    def __init__(self, model: LanguageModel, load_redactor: RedactorLoader) -> None:
+        self._model, self._load_redactor = model, load_redactor
 
     async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        """Implements `Extractor.extract`; short slices are left to the rules."""
-        if sum(len(turn.content) for turn in part.turns) < MIN_CHARS:
-            return await self._rules.extract(part, context)
-        tally = UsageTally()
+        """Implements `Extractor.extract`; short matters are left to the rules."""
         lease = context.lease
         redactor = (await self._load_redactor(lease.tenant)).within(lease.scope)
-        text = await asyncio.to_thread(_render_turns, part.turns, redactor)
-        task = get_prompt("distil")
-        try:
-            answer = await self._model.ask(
-                context.lease.tenant, task, text, ExtractedMemoriesAnswer, tally
+        matters, stated_lasting = await asyncio.to_thread(_read_by_rules, part)
+        tally = UsageTally()
+        results = await asyncio.gather(
+            *(
+                self._write_record(lease.tenant, exchanges, record, redactor, tally)
+                for exchanges, record in matters
             )
-        except LanguageModelError as error:
-            extraction = await self._rules.extract(part, context)
-            return Extraction(
-                extraction.memories,
-                extraction.produced_by,
-                f"llm: {error}",
-                tally.calls,
-                tally.total_tokens,
-            )
-        produced_by = f"{task.label} {self._model.name}"
-        memories = await asyncio.to_thread(
-            validate_memories, answer.memories, part.turns, produced_by
         )
-        return Extraction(memories, task.label, None, tally.calls, tally.total_tokens)
+        lasting = [statement for result in results for statement in result.lasting]
+        restated = {statement.turn.id for statement in lasting}
+        lasting += [s for s in stated_lasting if s.turn.id not in restated]
+        records = [result.record for result in results if result.record]
+        reading = TopicReading(records, lasting)
+        memories = await asyncio.to_thread(extract_memories, [part], read=lambda _: reading)
+        outcomes = Counter(result.outcome for result in results)
+        return Extraction(
+            memories,
+            prompt=get_prompt("record").label if outcomes["model"] else None,
+            degraded=frozenset(result.degraded for result in results if result.degraded),
+            llm_calls=tally.calls,
+            llm_tokens=tally.total_tokens,
+            outcomes=outcomes,
+            dropped=[
+                replace(statement, text=redactor.redact(statement.text).text)
+                for result in results
+                for statement in result.dropped
+            ],
+        )
+
+    async def _write_record(
+        self,
+        tenant: int,
+        exchanges: Sequence[Exchange],
+        rules_record: DecisionRecord | None,
+        redactor: Redactor,
+        tally: UsageTally,
+    ) -> MatterResult:
+        turns = [t for e in exchanges for t in (e.opening, *e.replies) if t is not None]
+        if sum(len(turn.content) for turn in turns) < MIN_CHARS:
+            return MatterResult(rules_record, "not_asked")
+        prompt = get_prompt("record")
+        shown = await asyncio.to_thread(shorten_turns, turns, redactor)
+        text = fence_items((f"{turn.role} {turn.tool or ''}", turn.content) for turn in shown)
+        time_limit = TIMEOUTS_PER_RECORD * self._model.endpoint.timeout
+        try:
+            answer = await self._model.ask(tenant, prompt, text, RecordAnswer, tally, time_limit)
+        except LanguageModelError as error:
+            return MatterResult(rules_record, "failed", degraded=f"llm: {error}")
+        checked = await asyncio.to_thread(
+            check_answer, answer, shown, exchanges, f"{prompt.label} {self._model.name}"
+        )
+        return _choose_record(checked, rules_record)
 
 
-def validate_memories(
-    answers: Sequence[ExtractedMemoryAnswer], turns: Sequence[TurnText], produced_by: str = ""
-) -> list[ExtractedMemory]:
-    """Keeps the segments that the cited turns support; logs the others."""
-    memories: list[ExtractedMemory] = []
-    reasons: list[str] = []
-    for answer in answers:
-        memory = validate_memory(answer, turns)
-        if isinstance(memory, str):
-            reasons.append(memory)
-        else:
-            memories.append(replace(memory, produced_by=produced_by))
-    if reasons:
-        log.info("segments_rejected", reasons=reasons)
-    return memories
+def shorten_turns(turns: Sequence[TurnText], redactor: Redactor) -> list[TurnText]:
+    """The turns as they are shown to a model: redacted, long ones without their middle.
 
-
-def validate_memory(
-    answer: ExtractedMemoryAnswer, turns: Sequence[TurnText]
-) -> ExtractedMemory | str:
-    """Returns the memory, or the reason for its rejection.
-
-    The author of the cited turns decides what kind it may be, not the text.
+    Together they have at most about `MAX_MATTER_CHARS` characters.
     """
-    if not answer.turns:
-        return "it cites nothing"
-    if not all(1 <= n <= len(turns) for n in answer.turns):
-        return "it cites a turn that is not there"
-    content = " ".join(answer.content.split())
-    if not MIN_CONTENT_LENGTH <= len(content) <= MAX_CONTENT:
-        return "it is too short or too long"
-    if contains_instructions(content):
-        return "it speaks to a model"
-    cited = [turns[n - 1] for n in sorted(set(answer.turns))]
-    if not is_grounded(content, "\n".join(turn.content for turn in cited)):
-        return "the turns do not say it"
-    roles = {turn.role for turn in cited}
-    kind = Kind(answer.kind)
-    files = _find_mentioned_files(answer.files, cited)
-    return ExtractedMemory(
-        content=content,
-        kind=Kind.CONTEXT if kind in _USER_ONLY_KINDS and "user" not in roles else kind,
-        tags=_normalize_tags(answer.keywords),
-        priority=min(answer.priority, MAX_TOOL_PRIORITY) if roles == {"tool"} else answer.priority,
-        files=files,
-        turns=tuple(turn.id for turn in cited),
-        at=cited[-1].at,
-        file_writes=find_last_writes(files, collect_work_log(turns), cited[-1].at),
+    redacted = [replace(turn, content=redactor.redact(turn.content).text) for turn in turns]
+    limit = MAX_TURN_CHARS
+    while True:
+        shown = [
+            replace(turn, content=_cut_middle(turn.content, _limit_turn(turn, limit)))
+            for turn in redacted
+        ]
+        size = sum(len(turn.content) for turn in shown)
+        if size <= MAX_MATTER_CHARS or limit <= MIN_TURN_CHARS:
+            return shown
+        limit //= 2
+
+
+def _limit_turn(turn: TurnText, limit: int) -> int:
+    return min(limit, MAX_TOOL_CHARS) if turn.role == "tool" else limit
+
+
+def _cut_middle(text: str, limit: int) -> str:
+    """The beginning and the end of a text: a message ends with what sums it up."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]} […] {text[-half:]}"
+
+
+_Matter: TypeAlias = tuple[Sequence[Exchange], DecisionRecord | None]
+
+
+def _read_by_rules(part: TopicSegment) -> tuple[list[_Matter], list[RecordStatement]]:
+    """The matters of a topic, each with the record that rules make of it, and what is a memory of
+    its own by rules."""
+    stated = read_exchanges(part)
+    is_work = any(turn.role == "tool" for turn in part.turns)
+    matters: list[_Matter] = [
+        ([item.exchange for item in matter], build_matter_record(matter, is_work))
+        for matter in split_matters(stated)
+    ]
+    return matters, [s for item in stated for s in item.statements if s.stands_alone]
+
+
+def _choose_record(checked: CheckedAnswer, rules_record: DecisionRecord | None) -> MatterResult:
+    """The model's record, unless it says less than that of the rules."""
+    record, dropped = checked.record, checked.dropped
+    if record and (_is_decision(record) or not _is_decision(rules_record)):
+        return MatterResult(record, "model", checked.lasting, dropped)
+    problem = "its record decides nothing" if record else "its record is empty"
+    if dropped:
+        problem = "the turns do not support its record"
+    return MatterResult(
+        rules_record,
+        "unsupported" if dropped else "empty",
+        checked.lasting,
+        dropped,
+        degraded=f"llm: {problem}" if rules_record else None,
     )
 
 
-def _normalize_tags(keywords: Sequence[str]) -> tuple[str, ...]:
-    words = (" ".join(word.split())[:64] for word in keywords)
-    return tuple(dict.fromkeys(word for word in words if word))[:MAX_TAGS]
-
-
-def _find_mentioned_files(names: Sequence[str], cited: Sequence[TurnText]) -> tuple[str, ...]:
-    text = "\n".join(turn.content for turn in cited)
-    return tuple(dict.fromkeys(file for file in names if file.strip() and file in text))[:MAX_FILES]
-
-
-def _render_turns(turns: Sequence[TurnText], redactor: Redactor) -> str:
-    labels = (f"{turn.role} {turn.tool or ''}" for turn in turns)
-    texts = (redactor.redact(turn.content[:TURN_CHARS]).text for turn in turns)
-    return fence_items(zip(labels, texts, strict=True))
+def _is_decision(record: DecisionRecord | None) -> bool:
+    return record is not None and any(s.is_decided for s in record.statements)

@@ -16,7 +16,7 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES
 from reverie.domain.core.memory import NewMemory, hash_content
-from reverie.domain.extraction.dream_runs import DreamRunLog
+from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
@@ -26,15 +26,19 @@ from reverie.domain.extraction.rule_extractor import (
 from reverie.domain.extraction.topic_segmentation import TopicSegment, build_windows, segment_turns
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatch
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
 from reverie_services.dream.digest.leases import LeaseLost
-from reverie_services.dream.extractor import RULES, Extraction, ExtractionContext, drop_uncited
+from reverie_services.dream.extractor import Extraction, ExtractionContext, drop_uncited
 
 log = structlog.get_logger("reverie.dream")
+
+MAX_SHOWN_CHARS = 200
+"""Of a statement that was dropped, so much is in the report of the run."""
 
 
 @contextmanager
@@ -80,7 +84,7 @@ async def digest_session(
             for item, extracted in zip(items, extracted_memories, strict=False):
                 count = len(extracted.turns)
                 reason = f"{count} turn{'s' * (count > 1)}, priority {extracted.priority:.2f}"
-                record.record_reason(item.id, reason)
+                record.record_reason(item.id, f"{reason}, written by {extracted.produced_by}")
             with timed_stage(record, "compare"):
                 matches = await compare_with_existing(deps, lease, items)
             ids = [turn.id for turn in turns]
@@ -93,13 +97,15 @@ async def _extract_topic(
 ) -> Extraction:
     """Extracts the memories of a slice, and records the cost."""
     extraction = drop_uncited(topic, await deps.extractor.extract(topic, context))
-    record.add_llm_usage(
-        extraction.llm_calls,
-        extraction.llm_tokens,
-        None if extraction.produced_by == RULES else extraction.produced_by,
+    record.add_llm_usage(extraction.llm_calls, extraction.llm_tokens, extraction.prompt)
+    record.degraded |= extraction.degraded
+    for dropped in extraction.dropped:
+        why = f"the model stated “{shorten(dropped.text, MAX_SHOWN_CHARS)}”: {dropped.objection}"
+        record.record_decision(DigestDecision("dropped", why, turns=dropped.turns))
+    deps.metrics.count_records(
+        extraction.outcomes.items(),
+        (dropped.objection.name.lower() for dropped in extraction.dropped),
     )
-    if extraction.degraded:
-        record.degraded.add(extraction.degraded)
     return extraction
 
 

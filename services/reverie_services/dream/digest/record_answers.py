@@ -1,0 +1,312 @@
+"""The record that a language model answers with, and what of it the turns support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Literal, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.entities.file_paths import extract_paths
+from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.content_checks import contains_instructions
+from reverie.domain.extraction.decision_records import (
+    MAX_PROBLEM_CHARS,
+    MAX_RECORD_CHARS,
+    MAX_REFUSED,
+    DecisionRecord,
+)
+from reverie.domain.extraction.exchanges import Exchange
+from reverie.domain.extraction.matters import find_problem
+from reverie.domain.extraction.record_statements import (
+    LEANING_START,
+    RULE_SCORE,
+    RecordStatement,
+)
+from reverie.domain.extraction.record_validation import (
+    DroppedStatement,
+    Objection,
+    Quotation,
+    clean_line,
+    find_objection,
+    find_quotation,
+    find_unsupported,
+    is_dismissal,
+    is_named,
+)
+from reverie.domain.extraction.refused_proposals import (
+    MAX_PROPOSAL_CHARS,
+    MAX_REASON_CHARS,
+    RefusedProposal,
+)
+from reverie.domain.extraction.salience import is_question
+from reverie.domain.text.markdown import shorten
+from reverie.domain.text.turns import TurnText, trace_status
+
+MAX_ANSWER_CHARS, MAX_ANSWER_ITEMS = 4_000, 40
+MAX_NAME_CHARS, MAX_NAMES = 64, 8
+MAIN_SCORE, OTHER_SCORE, TOOL_SCORE = RULE_SCORE, RULE_SCORE / 2, 0.8
+"""Weights of statements: of the part that gives the record its kind, of the other part, and of what
+only a tool said."""
+
+
+RecordKind = Literal["decision", "bug", "lesson", "spec", "context"]
+
+
+class StatementAnswer(BaseModel):
+    """A statement, the numbers of the turns that say it, and words of one of them."""
+
+    text: str = Field(max_length=MAX_ANSWER_CHARS)
+    turns: list[int] = Field(max_length=200)
+    quote: str = Field(max_length=MAX_ANSWER_CHARS)
+
+
+class LastingStatementAnswer(StatementAnswer):
+    """A statement that is a memory of its own."""
+
+    kind: Literal["convention", "preference", "task", "skill"]
+
+
+class RefusedAnswer(BaseModel):
+    """A proposal that was refused, and why."""
+
+    proposal: str = Field(max_length=MAX_ANSWER_CHARS)
+    reason: str = Field("", max_length=MAX_ANSWER_CHARS)
+    turns: list[int] = Field(max_length=200)
+    quote: str = Field(max_length=MAX_ANSWER_CHARS)
+
+
+class RecordAnswer(BaseModel):
+    """The record of one matter in the model's words."""
+
+    problem: str = Field("", max_length=MAX_ANSWER_CHARS)
+    decided: list[StatementAnswer] = Field(default_factory=list, max_length=MAX_ANSWER_ITEMS)
+    found: list[StatementAnswer] = Field(default_factory=list, max_length=MAX_ANSWER_ITEMS)
+    refused: list[RefusedAnswer] = Field(default_factory=list, max_length=MAX_ANSWER_ITEMS)
+    kind: RecordKind = "decision"
+    files: list[str] = Field(default_factory=list, max_length=100)
+    symbols: list[str] = Field(default_factory=list, max_length=100)
+    commands: list[str] = Field(default_factory=list, max_length=100)
+    lasting: list[LastingStatementAnswer] = Field(default_factory=list, max_length=MAX_ANSWER_ITEMS)
+
+
+StatementT = TypeVar("StatementT", bound=StatementAnswer)
+
+
+@dataclass(frozen=True)
+class CheckedAnswer:
+    """What is left of an answer: a record if a statement of one is left."""
+
+    record: DecisionRecord | None
+    lasting: Sequence[RecordStatement]
+    dropped: Sequence[DroppedStatement]
+
+
+def check_answer(
+    answer: RecordAnswer,
+    turns: Sequence[TurnText],
+    exchanges: Sequence[Exchange],
+    produced_by: str,
+) -> CheckedAnswer:
+    """Keeps of an answer what the turns support.
+
+    `turns`: as the model was shown them, cited by their numbers from 1. `exchanges`: the same
+    turns as exchanges. Nothing in an answer raises an error.
+    """
+    check = _AnswerCheck(turns, exchanges, produced_by)
+    own_words = [turn for turn in turns if turn.role != "tool"]
+    problem = clean_line(answer.problem)
+    if problem and (objection := find_unsupported(problem, own_words)):
+        check.dropped.append(DroppedStatement(problem, objection))
+        problem = ""
+    if not problem or len(problem) > MAX_PROBLEM_CHARS:
+        problem = find_problem(exchanges, MAX_PROBLEM_CHARS)
+    refused = list(check.iter_refused(answer.refused))[:MAX_REFUSED]
+    remaining = MAX_RECORD_CHARS - len(problem) - 40
+    remaining -= sum(len(r.proposal) + len(r.reason) + 16 for r in refused)
+    statements: list[RecordStatement] = []
+    for statement in (
+        *check.iter_decided(answer.decided, answer.kind == "decision"),
+        *check.iter_found(answer.found, answer.kind),
+    ):
+        if len(statement.text) >= remaining:
+            check.dropped.append(
+                DroppedStatement(statement.text, Objection.SPACE, (statement.turn.id,))
+            )
+        elif statement.text not in {s.text for s in statements}:
+            statements.append(statement)
+            remaining -= len(statement.text) + 1
+    lasting = list(check.iter_lasting(answer.lasting))
+    record = None
+    if statements:
+        text = "\n".join(turn.content for turn in turns)
+        record = DecisionRecord(
+            problem,
+            tuple(statements),
+            tuple(refused),
+            tuple(exchanges),
+            also_cited=tuple(check.cited.values()),
+            files=tuple(_find_files(answer.files, text)),
+            names=tuple(islice(_find_names([*answer.symbols, *answer.commands], text), MAX_NAMES)),
+            produced_by=produced_by,
+        )
+    return CheckedAnswer(record, lasting, check.dropped)
+
+
+@dataclass
+class _AnswerCheck:
+    """The turns that an answer is held against, the turns it cites, and what was dropped."""
+
+    turns: Sequence[TurnText]
+    exchanges: Sequence[Exchange]
+    produced_by: str
+    cited: dict[UUID, TurnText] = field(default_factory=dict)
+    dropped: list[DroppedStatement] = field(default_factory=list)
+
+    def iter_decided(
+        self, answers: Sequence[StatementAnswer], is_main: bool
+    ) -> Iterator[RecordStatement]:
+        """The decided statements that are supported, and that somebody could decide."""
+        for answer, text, cited, quotation in self._iter_supported(answers):
+            if objection := self._find_missing_acceptance(quotation):
+                self._drop(text, objection, answer.turns)
+                continue
+            self.cited |= {turn.id: turn for turn in cited}
+            score = MAIN_SCORE if is_main else OTHER_SCORE
+            yield self._build(text, quotation, score, Kind.DECISION, is_decided=True)
+
+    def iter_found(
+        self, answers: Sequence[StatementAnswer], kind: RecordKind
+    ) -> Iterator[RecordStatement]:
+        """The found statements that are supported."""
+        main_kind = None if kind == "decision" else Kind(kind)
+        for _, text, cited, quotation in self._iter_supported(answers):
+            self.cited |= {turn.id: turn for turn in cited}
+            score = MAIN_SCORE if main_kind else OTHER_SCORE
+            if quotation.turn.role == "tool":
+                score = TOOL_SCORE
+            yield self._build(text, quotation, score, main_kind or Kind.CONTEXT)
+
+    def iter_lasting(self, answers: Sequence[LastingStatementAnswer]) -> Iterator[RecordStatement]:
+        """The memories of their own that are supported; rules are the user's to state."""
+        for answer, text, _, quotation in self._iter_supported(answers):
+            role = quotation.turn.role
+            is_rule = answer.kind in ("convention", "preference")
+            if (is_rule and role != "user") or (answer.kind == "task" and role == "tool"):
+                self._drop(text, Objection.SPEAKER, answer.turns)
+            elif LEANING_START.match(text):
+                self._drop(text, Objection.WORDS, answer.turns)
+            else:
+                scores = {"user": MAIN_SCORE, "tool": TOOL_SCORE}
+                score = scores.get(role, OTHER_SCORE)
+                statement = self._build(text, quotation, score, Kind(answer.kind), is_decided=True)
+                yield replace(statement, stands_alone=True)
+
+    def iter_refused(self, answers: Sequence[RefusedAnswer]) -> Iterator[RefusedProposal]:
+        """The refused proposals that are supported, without reasons that are not."""
+        for answer in answers:
+            proposal, reason = clean_line(answer.proposal), clean_line(answer.reason)
+            cited = self._list_cited(answer.turns)
+            if reason and find_unsupported(reason, cited):
+                self._drop(reason, Objection.WORDS, answer.turns)
+                reason = ""
+            objection = find_unsupported(proposal, cited) if cited else Objection.TURNS
+            quotation = find_quotation(f"{proposal} {reason}", answer.quote, cited)
+            objection = objection or _find_missing_refusal(quotation)
+            if objection or quotation is None:
+                self._drop(proposal, objection or Objection.QUOTE, answer.turns)
+                continue
+            self.cited |= {turn.id: turn for turn in cited}
+            yield RefusedProposal(
+                shorten(proposal, MAX_PROPOSAL_CHARS),
+                shorten(reason, MAX_REASON_CHARS),
+                quotation.turn,
+            )
+
+    def _iter_supported(
+        self, answers: Sequence[StatementT]
+    ) -> Iterator[tuple[StatementT, str, Sequence[TurnText], Quotation]]:
+        for answer in answers:
+            text = clean_line(answer.text)
+            cited = self._list_cited(answer.turns)
+            objection = find_unsupported(text, cited) if cited else Objection.TURNS
+            objection = objection or (Objection.QUESTION if is_question(text) else None)
+            quotation = None if objection else find_quotation(text, answer.quote, cited)
+            if quotation is None:
+                self._drop(text, objection or Objection.QUOTE, answer.turns)
+            elif objection := find_objection(text, cited, quotation):
+                self._drop(text, objection, answer.turns)
+            else:
+                yield answer, text, cited, quotation
+
+    def _build(
+        self,
+        text: str,
+        quotation: Quotation,
+        score: float,
+        kind: Kind,
+        is_decided: bool = False,
+    ) -> RecordStatement:
+        return RecordStatement(
+            text, quotation.turn, score, kind, is_decided, produced_by=self.produced_by
+        )
+
+    def _list_cited(self, numbers: Sequence[int]) -> list[TurnText]:
+        """The turns of the numbers; none if one of them is not there."""
+        if not all(1 <= number <= len(self.turns) for number in numbers):
+            return []
+        return [self.turns[number - 1] for number in sorted(set(numbers))]
+
+    def _find_missing_acceptance(self, quotation: Quotation) -> Objection | None:
+        """Why what was quoted is not decided; None if it is."""
+        turn = quotation.turn
+        if is_question(quotation.sentences):
+            return Objection.ACCEPTANCE
+        if turn.role == "user":
+            return None
+        if turn.role == "tool":
+            is_answer = trace_status(turn.content) in ("answered", "rejected")
+            return None if is_answer else Objection.SPEAKER
+        exchange = next((e for e in self.exchanges if _is_last_reply(e, turn)), None)
+        if exchange and exchange.is_refused:
+            return Objection.ACCEPTANCE
+        is_proposal = discourse_markers.PROPOSAL.search(quotation.sentences)
+        is_confirmed = exchange is not None and exchange.is_confirmed
+        return Objection.ACCEPTANCE if is_proposal and not is_confirmed else None
+
+    def _drop(self, text: str, objection: Objection, numbers: Sequence[int]) -> None:
+        cited = tuple(turn.id for turn in self._list_cited(numbers))
+        self.dropped.append(DroppedStatement(text, objection, cited))
+
+
+def _is_last_reply(exchange: Exchange, turn: TurnText) -> bool:
+    return exchange.last_reply is not None and exchange.last_reply.id == turn.id
+
+
+def _find_missing_refusal(quotation: Quotation | None) -> Objection | None:
+    """Why a quote shows no refusal; None if it does."""
+    if quotation is None:
+        return Objection.QUOTE
+    if contains_instructions(quotation.sentences):
+        return Objection.INSTRUCTIONS
+    is_refusal = is_dismissal(quotation.sentences) or discourse_markers.REFUSAL.search(
+        quotation.sentences
+    )
+    return None if is_refusal else Objection.REFUSAL
+
+
+def _find_files(names: Sequence[str], text: str) -> Iterator[str]:
+    """The paths among the names that the turns name."""
+    for name in map(clean_line, names):
+        yield from (path for path in extract_paths(name) if is_named(name, text))
+
+
+def _find_names(names: Sequence[str], text: str) -> Iterator[str]:
+    """The symbols and commands that the turns name."""
+    for name in map(clean_line, names):
+        if 1 < len(name) <= MAX_NAME_CHARS and is_named(name, text):
+            yield name
