@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -14,7 +12,6 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.record_validation import Objection
 from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageProvider
 from reverie.store.sessions.dreams import DreamLease, DreamSession
@@ -35,6 +32,7 @@ from tests.dream.test_llm_extraction import (
     known_redactor,
     statement,
 )
+from tests.support.extraction import START, build_turns
 from tests.support.stub_llm import LlmRequest, StubModel, stub_llm
 
 
@@ -56,7 +54,6 @@ class _Unlimited:
         return None
 
 
-START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 CONTEXT = ExtractionContext(
     DreamLease(1, "one", "project/shop", 1, 1),
     DreamSession(new_id(), None, "ann", None, "shop", None, START, None, None),
@@ -64,13 +61,7 @@ CONTEXT = ExtractionContext(
 
 
 def build_segment(*said: tuple[str, str]) -> TopicSegment:
-    return TopicSegment(
-        tuple(
-            TurnText(UUID(int=n + 1), n, role, text, START + timedelta(minutes=n),
-                     "Bash" if role == "tool" else None)
-            for n, (role, text) in enumerate(said)
-        )
-    )  # fmt: skip
+    return TopicSegment(tuple(build_turns(*said)))
 
 
 async def _extract(

@@ -177,7 +177,7 @@ async def test_what_the_turns_do_not_support_is_dropped_counted_and_reported(
         "its quote is not in": statement(AT_ONCE, "a refused upload is queued for an hour", 6),
         "a number is not in": statement(LIMIT.replace("2 GB", "4 GB"), quote, 3, 6),
         "a name is not in": statement(LIMIT.replace("/videos", "`media_root`"), quote, 3, 6),
-        "its words are not in": statement("In each release thumbnails are rendered by workers at 10 MB.",
+        "its words are not in": statement("For a release thumbnails get rendered by workers.",
                                            quote, 3),
         "say the opposite": statement(
             "A refused upload is not answered at once with the limit.",
