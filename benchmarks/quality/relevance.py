@@ -3,7 +3,10 @@
 Run from the root of the project: `python -m benchmarks.quality.relevance [english|chinese]`.
 Answered: questions about short notes, of DevMemBench, of LoCoMo, and bug reports of sde-bench, each
 asked of their own project; and of Chinese notes, in the half of the notes that holds the answer.
-Unrelated: the same questions asked of other projects, and general prompts. `--fit` prints the
+Unrelated: the same questions asked of other projects, those of DevMemBench that nothing answers,
+every bug report of sde-bench asked of the talks that are no answer, coding prompts of other
+projects, and general prompts. Notes and DevMemBench are not asked of each other: both are about web
+shops, and answer each other's questions. `--fit` prints the
 coefficients of `reverie.domain.retrieval.relevance`, fitted on the first half of the questions: a
 logistic regression over the best hit of each answer, by iteratively reweighted least squares, with
 both classes of equal weight. AUC and shares are of the other half.
@@ -41,11 +44,12 @@ from tests.support.stack import Stack, eventually, running_stack
 LANGUAGES = ("english", "chinese")
 LIMIT = 12
 LOCOMO_QUESTIONS = 50
+SDE_DECOYS = 60
 COLUMNS = {
-    "cosine, sparse": (0, 1, 2, 3),
-    "cosine": (0, 1, 3),
-    "sparse": (0, 2, 3),
-    "neither": (0, 3),
+    "cosine, sparse": (0, 1, 2, 3, 4),
+    "cosine": (0, 1, 3, 4),
+    "sparse": (0, 2, 3, 4),
+    "neither": (0, 3, 4),
 }
 GENERAL_PROMPTS = """\
 How do I bake sourdough bread?|What is the capital of France?|write a haiku about autumn
@@ -61,6 +65,65 @@ what's 17 * 23|generate a UUID|explain this stack trace|how does TCP slow start 
 draw an ascii cat|difference between let and const|format this file
 is this code thread safe?|bump the version to 2.1|what are good names for a dog
 add a loading spinner to the page|help me write a cover letter"""
+CODING_PROMPTS = """\
+Why does the Celery worker time out when it renders invoice PDFs?
+the Kotlin app crashes on rotation in the login fragment
+How do we rotate the Terraform state bucket's encryption key?
+Our Rails migration locks the subscriptions table for ten minutes, what did we decide about it?
+add a Prometheus histogram to the kafka consumer lag exporter
+Which Ansible role installs the nginx ingress certificates?
+Unity shader flickers on Metal when shadows are enabled
+the ESP32 firmware loses its Wi-Fi credentials after a brownout reset
+Why did we choose Elixir over Go for the chat gateway?
+Fix the flaky Cypress test of the seat map in the airline booking flow
+What is our retry policy for the SAP order interface?
+the iOS widget shows yesterday's step count until it is tapped
+Where do we configure the Airflow DAG that loads the Salesforce accounts?
+Rewrite the COBOL batch job's date handling for leap years
+our Godot tilemap collision is off by half a tile
+Which feature store does the fraud model read from?
+The Dockerfile of the R Shiny dashboard takes forty minutes to build
+Why is the Flink checkpoint growing without bound?
+how should errors be wrapped in the Rust parser crate
+the Helm chart of the billing service ignores podAntiAffinity
+What does the CAN bus decoder do with frames from the second inverter?
+Investigate the memory leak in the Electron tray icon
+Is the ledger's GraphQL mutation for refunds idempotent?
+The Swift package for barcode scanning rejects EAN-8 codes
+How do we version the protobuf messages of the drone telemetry?
+the Hugo theme renders footnotes twice in the RSS feed
+What was the root cause of the Cassandra tombstone storm in March?
+Why are the Snowflake credits doubling each weekend?
+the MATLAB filter coefficients differ from the fixed-point DSP code
+which Slack channel gets the PagerDuty escalations of the payments squad
+Port the OpenGL particle system to Vulkan compute shaders
+The Jenkins pipeline of the set-top box image fails at the signing step
+Do we shard the Mongo collection of chat messages by room or by day?
+remove the deprecated SOAP endpoint of the insurance quotes
+How are translations of the Android strings pulled from Weblate?
+The Arduino soil sensor reads 1023 after the second watering
+our LaTeX build drops the bibliography on Windows runners
+What compression does the satellite image tiler use for band eight?
+Make the Blender add-on remember its export folder
+The Perl log rotator deletes files that syslog still writes
+which vendor supplies the GPS chip of the second revision board
+Why does the Solidity vesting contract revert in the last block of a period?
+The Zig allocator test leaks on arm64|Where is the WebRTC signalling server deployed?
+Speed up the pandas merge of the energy meter readings
+What is the naming scheme of our BigQuery datasets?
+The Qt table view scrolls back to the top on each refresh
+how do we mock the DICOM server in the radiology viewer's tests
+Let the Discord bot mute users for an hour
+The Lambda that resizes avatars runs out of memory on HEIC photos
+Did we agree on tabs or spaces in the Verilog sources?
+Handle back pressure in the MQTT bridge of the greenhouse
+The Wear OS tile does not update after midnight
+Why is the Bazel remote cache missed on every macOS build?
+Change the cron of the payroll export to the last working day
+The Minecraft plugin duplicates items on chunk unload|What is the SLA of the address geocoder?
+The Vue form of the clinic loses its state on language switch
+How are feature branches of the data warehouse cleaned up?"""
+"""Made up, of projects that none of the sets is about."""
 CHINESE_PROMPTS = """\
 怎么做红烧肉？|法国的首都是哪里？|写一首关于秋天的诗|把 README.md 里的错别字改掉
 现在东京几点？|帮我总结这封邮件|天空为什么是蓝色的？|一个牛油果有多少卡路里？
@@ -82,7 +145,10 @@ class QuestionGroup:
 
 @dataclass(frozen=True)
 class RatedQuestion:
-    """A question, and a row for each hit: 1, cosine, sparse product, share of words; or NaN."""
+    """A question, and a row for each hit: 1, then the likeness, the length as its logarithm.
+
+    What is not known is NaN.
+    """
 
     group: QuestionGroup
     is_held_out: bool
@@ -100,50 +166,83 @@ def project_scopes(*projects: str) -> list[str]:
 
 async def prepare_english(stack: Stack) -> AsyncIterator[QuestionGroup]:
     """Stores the public sets that are there; the questions of each, and of the others."""
-    answered: list[QuestionGroup] = []
-    if (folder := DATA / "devmembench").exists():
-        sessions = json.loads((folder / "sessions.json").read_text("utf-8"))
-        talks = [
-            [{"role": turn["role"], "text": turn["content"]} for turn in session["messages"]]
-            for session in sessions
-        ]
-        await hand_over(stack, "devmembench", talks)
-        asked = json.loads((folder / "questions-dev.json").read_text("utf-8"))
-        questions = [question["question"] for question in asked]
-        answered.append(
-            QuestionGroup("DevMemBench", True, questions, project_scopes("devmembench"))
-        )
-    if (folder := DATA / "sde").exists():
-        tasks = json.loads((folder / "tasks-dev.json").read_text("utf-8"))
-        talks = [talk["turns"] for talk in json.loads((folder / "decoys.json").read_text("utf-8"))]
-        reports = []
-        for task in tasks:
-            if task["source"].startswith("conversation"):
-                told = task["conversations"]
-                talks += told if isinstance(told[0], list) else [told]
-                reports.append(task["bug_report"])
-        await hand_over(stack, "sde", talks)
-        answered.append(QuestionGroup("sde-bench", True, reports, project_scopes("sde")))
-    if (DATA / "locomo").exists():
-        choice = random.Random(3)
-        for number, talk in enumerate(locomo_turns()):
-            await fill(stack, talk)
-            questions = [question.text for question in talk.questions]
-            sample = choice.sample(questions, LOCOMO_QUESTIONS)
-            answered.append(QuestionGroup(f"LoCoMo {number + 1}", True, sample, talk.scopes))
     notes = own("identifiers")
     await fill(stack, notes)
     questions = [question.text for question in notes.questions]
-    answered.insert(0, QuestionGroup("identifiers", True, questions, notes.scopes))
-    for place, group in enumerate(answered):
+    groups = [
+        *await prepare_devmembench(stack),
+        *await prepare_sde(stack),
+        QuestionGroup("identifiers", True, questions, notes.scopes),
+        *await prepare_locomo(stack),
+    ]
+    answered = [group for group in groups if group.is_answered]
+    for group in groups:
         yield group
+    for place, group in enumerate(answered):
         other = answered[(place + 1) % len(answered)]
         for elsewhere in (other,) if other is not group else ():
             name = f"{group.name} of {elsewhere.name}"
             yield QuestionGroup(name, False, group.questions, elsewhere.scopes)
+        prompts = list_prompts(CODING_PROMPTS)
+        yield QuestionGroup(f"coding of {group.name}", False, prompts, group.scopes)
         if place < 4:
             prompts = list_prompts(GENERAL_PROMPTS)
             yield QuestionGroup(f"general of {group.name}", False, prompts, group.scopes)
+
+
+async def prepare_devmembench(stack: Stack) -> list[QuestionGroup]:
+    """Digests the sessions; the questions that they answer, and those that they do not."""
+    folder, scopes = DATA / "devmembench", project_scopes("devmembench")
+    if not folder.exists():
+        return []
+    sessions = json.loads((folder / "sessions.json").read_text("utf-8"))
+    talks = [
+        [{"role": turn["role"], "text": turn["content"]} for turn in session["messages"]]
+        for session in sessions
+    ]
+    await hand_over(stack, "devmembench", talks)
+    groups: dict[bool, list[str]] = {True: [], False: []}
+    for question in json.loads((folder / "questions-dev.json").read_text("utf-8")):
+        groups[bool(question["haystackSessionIds"])].append(question["question"])
+    return [
+        QuestionGroup("DevMemBench", True, groups[True], scopes),
+        QuestionGroup("DevMemBench, no answer", False, groups[False], scopes),
+    ]
+
+
+async def prepare_sde(stack: Stack) -> list[QuestionGroup]:
+    """Digests the talks; the bug reports that they answer, and all of them of other talks."""
+    folder = DATA / "sde"
+    if not folder.exists():
+        return []
+    tasks = json.loads((folder / "tasks-dev.json").read_text("utf-8"))
+    decoys = [talk["turns"] for talk in json.loads((folder / "decoys.json").read_text("utf-8"))]
+    talks, reports = list(decoys), []
+    for task in tasks:
+        if task["source"].startswith("conversation"):
+            told = task["conversations"]
+            talks += told if isinstance(told[0], list) else [told]
+            reports.append(task["bug_report"])
+    await hand_over(stack, "sde", talks)
+    await hand_over(stack, "decoys", decoys[:SDE_DECOYS])
+    all_reports = list(dict.fromkeys(task["bug_report"] for task in tasks))
+    return [
+        QuestionGroup("sde-bench", True, reports, project_scopes("sde")),
+        QuestionGroup("sde-bench of decoys", False, all_reports, project_scopes("decoys")),
+    ]
+
+
+async def prepare_locomo(stack: Stack) -> list[QuestionGroup]:
+    """Stores the turns of the conversations; some questions of each."""
+    if not (DATA / "locomo").exists():
+        return []
+    choice, groups = random.Random(3), []
+    for number, talk in enumerate(locomo_turns()):
+        await fill(stack, talk)
+        questions = [question.text for question in talk.questions]
+        sample = choice.sample(questions, LOCOMO_QUESTIONS)
+        groups.append(QuestionGroup(f"LoCoMo {number + 1}", True, sample, talk.scopes))
+    return groups
 
 
 async def prepare_chinese(stack: Stack) -> AsyncIterator[QuestionGroup]:
@@ -187,7 +286,8 @@ async def ask_group(stack: Stack, group: QuestionGroup) -> list[RatedQuestion]:
             body = {"query": text, "scopes": group.scopes, "limit": LIMIT}
             answer = await stack.post("/v1/recall", body)
             assert not answer["degraded"], answer["degraded"]
-            rows = np.array([[1, *hit] for hit in noted], dtype=float).reshape(-1, 4)
+            rows = np.array([[1, *hit] for hit in noted], dtype=float).reshape(-1, 5)
+            rows[:, 4] = np.log1p(rows[:, 4])
             is_held_out = zlib.crc32(text.encode()) % 2 == 1
             rated.append(RatedQuestion(group, is_held_out, rows, answer["relevance"] or 0.0))
     return rated
@@ -258,10 +358,10 @@ def report(model: str, rated: Sequence[RatedQuestion], fits: bool) -> None:
         known, is_answered = select_known(held_out, columns)
         best = np.array([(hits @ fitted).max() for hits in known])
         figures = build_figures(1 / (1 + np.exp(-best)), is_answered)
-        whole = np.zeros(4)
+        whole = np.zeros(5)
         whole[list(columns)] = fitted
         rows.append([name, ", ".join(f"{weight:.2f}" for weight in whole), *figures])
-    headings = ["known", "bias, cosine, sparse, words", "AUC", "answered", "silent"]
+    headings = ["known", "bias, cosine, sparse, words, length", "AUC", "answered", "silent"]
     show(f"All {len(held_out)} questions of that half", headings, rows)
 
 

@@ -39,7 +39,7 @@ async def test_results_are_hardly_longer_as_data_than_as_text_and_hold_short_ids
         assert found == {id[-8:] for id in kept}
         assert all(id in text for id in found)
         assert UUID.search(text + data) is None
-        assert len(data) < 1.8 * len(text), data
+        assert len(data) < 1.6 * len(text), data
         for tool, given in (("subgraph", {"id": kept[0]}), ("sessions", {}), ("stale", {})):
             shown = said(await client.call_tool(tool, given))
             assert UUID.search(shown) is None, shown

@@ -42,8 +42,10 @@ _DEFAULTS = {
     "staleness": 0.0,
     "pinned": False,
     "is_active": True,
+    "answered": True,
+    "degraded": [],
 }
-"""Fields of memories with the values that say nothing."""
+"""Fields of memories and answers with the values that say nothing."""
 _NEVER = object()
 _STORED_TEXTS = frozenset({"content", "key", "label", "metadata", "summary", "tags", "text"})
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -69,13 +71,17 @@ def compact(value: Any, nested: bool = False) -> Any:
 def shorten(value: Any) -> Any:
     """A body of memories for a model: short ids, and without what goes without saying.
 
-    Whatever has a default is named only where it differs; times are cut to the minute.
+    Whatever has a default is named only where it differs; times are cut to the minute. A score
+    says nothing beside a relevance: the memories are in order. The relevance of an answer is that
+    of its most relevant memory.
     """
     if isinstance(value, Mapping):
+        unread = _UNREAD_FIELDS | ({"score"} if "relevance" in value else set())
+        unread |= {"relevance"} if "memories" in value else set()
         return {
             name: item if name in _STORED_TEXTS else shorten(item)
             for name, item in value.items()
-            if name not in _UNREAD_FIELDS and _DEFAULTS.get(name, _NEVER) != item
+            if name not in unread and _DEFAULTS.get(name, _NEVER) != item
         }
     if isinstance(value, str):
         return value[-SHORT_LENGTH:] if _UUID.fullmatch(value) else _TIME.sub(r"\1\2", value)

@@ -26,8 +26,9 @@ from reverie.domain.retrieval.candidates import (
 from reverie.domain.retrieval.fusion import find_unembedded, fuse_arms, rescore_with_arm
 from reverie.domain.retrieval.graph_expansion import EDGE_WEIGHTS, HOP_WEIGHT, expand_neighbours
 from reverie.domain.retrieval.question_parsing import QuestionIntent, parse_question
-from reverie.domain.retrieval.scoring import boost_named, compute_factors, demote_superseded
+from reverie.domain.retrieval.scoring import boost_named, compute_factors
 from reverie.domain.retrieval.selection import diversify, jaccard_similarity, tokenize
+from reverie.domain.retrieval.succession import rank_successors_first
 
 TEXTS = ["pool size is ten", "pool size is ten now", "deploys run at night"]
 
@@ -371,15 +372,17 @@ def test_a_superseded_memory_is_moved_below_all_its_successors() -> None:
         ScoredMemory(uid(3), 0.3),
         ScoredMemory(uid(4), 0.5),
     ]
-    ordered = demote_superseded(found, {uid(1): uid(2), uid(2): uid(3), uid(4): uid(9)})
-    assert [one.id for one in ordered] == [uid(4), uid(3), uid(2), uid(1)]
-    assert "successor" in ordered[-1].factors
-    assert demote_superseded(found, {}) == [*found[:2], found[3], found[2]]
+    ordered = rank_successors_first(found, {uid(1): uid(2), uid(2): uid(3), uid(4): uid(9)})
+    assert [one.id for one in ordered] == [uid(3), uid(2), uid(1), uid(4)]
+    assert ordered[0].score == 0.9
+    assert "successor" in ordered[0].factors
+    assert rank_successors_first(found, {}) == [*found[:2], found[3], found[2]]
 
 
 def test_a_superseded_memory_without_score_stays_in_the_results() -> None:
     found = [ScoredMemory(uid(1), 0.0), ScoredMemory(uid(2), 0.0)]
-    assert {one.id for one in demote_superseded(found, {uid(1): uid(2)})} == {uid(1), uid(2)}
+    ordered = rank_successors_first(found, {uid(1): uid(2)})
+    assert [one.id for one in ordered] == [uid(2), uid(1)]
 
 
 def test_memories_that_hold_the_name_rank_above_all_others() -> None:

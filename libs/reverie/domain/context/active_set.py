@@ -58,6 +58,7 @@ class ActiveSetEntry:
     fingerprint: int
     memory: Memory | None = None
     relevance: float | None = None
+    successor: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -231,17 +232,21 @@ def _normalize_text(text: str) -> str:
 def _fill_layer(
     candidates: Sequence[ActiveSetEntry], heading: str, budget: int, count_tokens: CountTokens
 ) -> tuple[list[ActiveSetEntry], int]:
-    """The entries that fit under their heading, and the tokens of both."""
+    """The entries that fit under their heading, and the tokens of both.
+
+    A memory whose successor does not fit is not given without it.
+    """
     selected: list[ActiveSetEntry] = []
-    used, misfits = count_tokens(heading) + 2, 0
+    misfits: set[UUID] = set()
+    used = count_tokens(heading) + 2
     for entry in candidates:
         cost = count_tokens(entry.line) + 1
-        if used + cost <= budget:
+        if used + cost <= budget and entry.successor not in misfits:
             selected.append(entry)
             used += cost
         else:
-            misfits += 1
-        if misfits == MAX_MISFITS or used + MIN_LINE_TOKENS > budget:
+            misfits.add(entry.id)
+        if len(misfits) == MAX_MISFITS or used + MIN_LINE_TOKENS > budget:
             break
     return (selected, used) if selected else ([], 0)
 

@@ -27,12 +27,16 @@ MIN_RECENT_WEIGHT = 0.2
 
 
 class OnDemandHit(NamedTuple):
-    """A memory for this turn: its score, why it is needed, and how surely it is relevant."""
+    """A memory for this turn: its score, why it is needed, and how surely it is relevant.
+
+    `successor`: the memory that replaced or contradicts it.
+    """
 
     memory: Memory
     score: float
     why: str
     relevance: float | None = None
+    successor: UUID | None = None
 
 
 def build_resident_entries(
@@ -81,7 +85,7 @@ def build_on_demand_entries(
             entry = _build_memory_entry(
                 memory, ActiveSetLayer.ON_DEMAND, min(hit.score, 1.0), hit.why, text, chars
             )
-            entries[memory.id] = replace(entry, relevance=hit.relevance)
+            entries[memory.id] = replace(entry, relevance=hit.relevance, successor=hit.successor)
     return list(entries.values())
 
 

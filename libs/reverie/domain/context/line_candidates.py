@@ -14,7 +14,7 @@ from reverie.domain.context.budgets import DEFAULT_BUDGETS, BudgetSection, Conte
 from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.context.text_rendering import LINE_CHARS, flatten_text, render_line
 from reverie.domain.core.kinds import Kind
-from reverie.domain.core.memory import Memory
+from reverie.domain.core.memory import Memory, is_title_only
 
 SESSION_CHARS = 2000
 TASK_MARKS = {"todo": "○", "doing": "→", "blocked": "⊘"}
@@ -122,11 +122,12 @@ _WARM_ORDER = (
 
 
 def iter_line_candidates(context_input: ContextInput) -> Iterator[LineCandidate]:
-    """Every memory once, the weightiest first."""
+    """Every memory once, the weightiest first; titles of sessions alone are left out."""
     emitted_ids: set[UUID] = set()
     for candidate in _iter_all_candidates(context_input):
         state = context_input.task_states.get(candidate.memory.id, "")
-        if candidate.memory.id not in emitted_ids and state != "done":
+        is_told = candidate.memory.id in emitted_ids or is_title_only(candidate.memory.content)
+        if not is_told and state != "done":
             emitted_ids.add(candidate.memory.id)
             if mark := TASK_MARKS.get(state):
                 marked = tuple(text.replace("] ", f"] {mark} ", 1) for text in candidate.texts)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import is_title_only
 from reverie.domain.text.markdown import shorten
 
 MAX_LINE = 280
@@ -97,9 +98,11 @@ def summarize_memories(
 
     The result has at most `cap` tokens and is empty if nothing fits. Order in a section: pinned
     first, then by confidence, then newest; sessions newest first. Each section is first filled up
-    to its share, then the rest is shared. The same memories in any order give the same text.
+    to its share, then the rest is shared. Titles of sessions alone are left out. The same memories
+    in any order give the same text.
     """
-    ordered = sorted(memories, key=lambda memory: memory.content)
+    told = (memory for memory in memories if not is_title_only(memory.content))
+    ordered = sorted(told, key=lambda memory: memory.content)
     page: _SummaryPage[MemoryT] = _SummaryPage(count_tokens, cap, {})
     leftovers = {
         heading: _fill_section(

@@ -144,7 +144,16 @@ class Memory:
     settled_use: MemoryUsage = MemoryUsage()
 
 
+_TITLE_ONLY = re.compile(r"Session: [^\n]*")
 _WHITESPACE = re.compile(r"\s+")
+
+
+def is_title_only(content: str) -> bool:
+    """Whether a memory holds the title of a session alone, as a dream writes it.
+
+    A title repeats what was asked, and answers nothing.
+    """
+    return _TITLE_ONLY.fullmatch(content.strip()) is not None
 
 
 def was_valid_at(memory: Memory, at: datetime) -> bool:

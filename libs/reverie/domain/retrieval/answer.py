@@ -9,6 +9,7 @@ from uuid import UUID
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
 from reverie.domain.retrieval.fusion import ARM_WEIGHTS
+from reverie.domain.retrieval.succession import Successors, iterate_successors
 
 TURN_WEIGHT = 0.6
 MAX_MERGED_TURNS = 3
@@ -59,13 +60,14 @@ def assemble_answer(
     limit: int,
     budget_tokens: int | None,
     count_tokens: Callable[[str], int],
+    successors: Successors,
 ) -> Answer:
     """Merges the turns into the memories, and selects hits while limit and budget last.
 
     Hits with a higher score than the last selected one were dropped for diversity.
     """
     hits = merge_turns(memories, turns)
-    selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens)
+    selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens, successors)
     rejections = rejection_reasons(hits, selected, limit)
     ordered = sorted(selected, key=lambda hit: (-hit.scored.score, hit.scored.id))
     ordered, absorbed = merge_adjacent_turns(ordered)
@@ -213,19 +215,28 @@ def score_with_adjacent_turns(turns: Mapping[UUID, tuple[UUID, int, float]]) -> 
 
 
 def fit_budget(
-    hits: Sequence[RankedHit], limit: int, budget: int | None, count: Callable[[str], int]
+    hits: Sequence[RankedHit],
+    limit: int,
+    budget: int | None,
+    count: Callable[[str], int],
+    successors: Successors,
 ) -> tuple[list[RankedHit], int]:
     """Selects at most `limit` hits whose contents together have at most `budget` tokens.
 
-    A hit that does not fit is replaced by a smaller one after it.
+    A hit that does not fit is replaced by a smaller one after it, but not by a memory that it
+    replaced.
     """
     selected: list[RankedHit] = []
+    misfit_ids: set[UUID] = set()
     used = 0
     for hit in hits:
         if len(selected) == limit:
             break
         cost = count(hit.content)
-        if budget is None or used + cost <= budget:
+        is_outdated = not misfit_ids.isdisjoint(iterate_successors(hit.item.id, successors))
+        if budget is None or (used + cost <= budget and not is_outdated):
             selected.append(hit)
             used += cost
+        else:
+            misfit_ids.add(hit.item.id)
     return selected, used

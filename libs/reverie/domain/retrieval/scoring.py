@@ -1,4 +1,4 @@
-"""Scores candidates: factors besides relevance, and the order of named and replaced memories."""
+"""Scores candidates: factors besides relevance, and the order of named memories."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from reverie.domain.retrieval.candidates import (
 from reverie.domain.retrieval.exact_name_match import contains_name
 from reverie.domain.retrieval.question_parsing import ParsedQuestion
 from reverie.domain.retrieval.speakers import compute_speaker_factor
+from reverie.domain.retrieval.succession import DEMOTION_FACTOR
 
 STALENESS_WEIGHT = 0.5
 SUPERSEDED_FACTOR = 0.5
@@ -34,7 +35,6 @@ PINNED_FACTOR = 1.05
 CENTRALITY_WEIGHT = 0.1
 """The addition to the score of the best linked memory of a tenant."""
 TIER_FACTORS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
-DEMOTION_FACTOR = 0.95
 
 
 def compute_factors(
@@ -138,26 +138,6 @@ def plan_loading(
         else:
             plan.to_skip.append(memory.id)
     return plan
-
-
-def demote_superseded(
-    memories: Sequence[ScoredMemory], successors: Mapping[UUID, UUID]
-) -> list[ScoredMemory]:
-    """Ranks replaced memories below the memories that replaced them, if both were found.
-
-    A score of 0 stays: there is nothing below it.
-    """
-    if not successors:
-        return sort_by_score(memories)
-    by_id = {memory.id: memory for memory in memories}
-    # The newest first, so that a chain of replacements comes out in order.
-    for memory in sorted(memories, key=lambda memory: memory.id, reverse=True):
-        newer = by_id.get(successors[memory.id]) if memory.id in successors else None
-        if newer is not None and memory.score >= newer.score and memory.score > 0:
-            by_id[memory.id] = apply_factors(
-                memory, {"successor": DEMOTION_FACTOR * newer.score / memory.score}
-            )
-    return sort_by_score(by_id.values())
 
 
 def boost_named(

@@ -13,7 +13,12 @@ from uuid import UUID
 
 from reverie.domain.retrieval.candidates import RecallCandidate, Rejection, ScoredMemory
 from reverie.domain.retrieval.exact_name_match import find_name_holders
-from reverie.domain.retrieval.scoring import boost_named, demote_superseded
+from reverie.domain.retrieval.scoring import boost_named
+from reverie.domain.retrieval.succession import (
+    find_successors,
+    list_successors_first,
+    rank_successors_first,
+)
 
 POOL_FACTOR = 3
 """Diversity chooses from the best candidates: this many times the limit of the answer."""
@@ -92,15 +97,12 @@ def select_memories(
 ) -> Selection:
     """Selects at most `limit` memories, or the whole pool `with_spares`.
 
-    Spares are for answers in which turns or smaller memories may take the places of others.
+    A replaced memory is selected only behind the one that replaced it. Spares are for answers in
+    which turns or smaller memories may take the places of others.
     """
-    successors = {
-        memory_id: successor
-        for memory_id, candidate in candidates.items()
-        if (successor := candidate.facts.superseded_by)
-    }
+    successors = find_successors(candidates)
     named_ids = find_name_holders(candidates, only_names, successors)
-    ranked = boost_named(demote_superseded(ranked, successors), named_ids)
+    ranked = boost_named(rank_successors_first(ranked, successors), named_ids)
     # Of several memories with one text, the first stays.
     first_by_hash: dict[bytes, ScoredMemory] = {}
     rejections: dict[UUID, Rejection] = {}
@@ -112,24 +114,24 @@ def select_memories(
     token_sets = [tokenize(candidates[memory.id].content) for memory in pool]
     count = len(pool) if named_ids or with_spares else limit
     order = diversify([memory.score for memory in pool], token_sets, count, mmr_lambda)
-    similarities = dict(order)
+    similarities = {pool[index].id: similarity for index, similarity in order}
+    diverse = [pool[index] for index, _ in order]
+    selected = list_successors_first(diverse, pool, successors)[:count]
+    selected_ids = {memory.id for memory in selected}
     for index, memory in enumerate(pool):
-        if index in similarities:
+        if memory.id in selected_ids:
             continue
-        rejections[memory.id] = _explain_rejection(memory, pool[order[-1][0]])
-        if rejections[memory.id].reason == "diversity":
-            similarities[index] = max(
-                jaccard_similarity(token_sets[index], token_sets[selected]) for selected, _ in order
+        rejections[memory.id] = _explain_rejection(memory, selected[-1])
+        if rejections[memory.id].reason == "diversity" and memory.id not in similarities:
+            similarities[memory.id] = max(
+                jaccard_similarity(token_sets[index], token_sets[other]) for other, _ in order
             )
-    selected = sorted(
-        (pool[index] for index, _ in order), key=lambda memory: memory.id not in named_ids
-    )
+    selected.sort(key=lambda memory: memory.id not in named_ids)
     if not with_spares:
         for memory in selected[limit:]:
             rejections[memory.id] = _explain_rejection(memory, selected[limit - 1])
         selected = selected[:limit]
-    by_id = {pool[index].id: similarity for index, similarity in similarities.items()}
-    return Selection(selected, ranked, by_id, rejections)
+    return Selection(selected, ranked, similarities, rejections)
 
 
 def _explain_rejection(memory: ScoredMemory, last_selected: ScoredMemory) -> Rejection:

@@ -53,11 +53,12 @@ from (
 group by c.path order by max(c.score) desc, min(c.ago), c.path limit $3;
 
 -- name: context_sessions
--- The latest sessions that a dream condensed.
+-- The latest sessions that a dream condensed to more than a title (is_title_only).
 select * from memory_view($1)
 where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and scope_matches($2, b.scope) and b.status = 'active' and b.kind = 'session'
+    and b.content !~ '^\s*Session: [^\n]*\s*$'
   order by coalesce(b.valid_from, b.created) desc, b.id desc limit $3))
 order by coalesce(valid_from, created) desc, id desc;
 

@@ -32,7 +32,7 @@ from reverie.domain.context.active_set_entries import (
 from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.core.kinds import Kind
-from reverie.domain.core.memory import Memory
+from reverie.domain.core.memory import Memory, is_title_only
 from reverie.domain.redaction.redactor import redact
 from reverie.domain.retrieval.question_parsing import (
     ParsedQuestion,
@@ -40,6 +40,7 @@ from reverie.domain.retrieval.question_parsing import (
     extract_query,
     parse_question,
 )
+from reverie.domain.retrieval.succession import find_successors
 from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
@@ -268,6 +269,7 @@ def _filter_hits(
     hits: list[OnDemandHit] = []
     held_back: list[PreflowOutcome] = []
     best_score = 0.0
+    successors = find_successors(result.state.candidates) if result else {}
     for hit in result.hits if result else ():
         if not isinstance(hit.item, Memory):
             continue
@@ -280,7 +282,9 @@ def _filter_hits(
             held_back.append(PreflowOutcome(hit.item.id, "score", hit.relevance))
         else:
             reason = reasons.get(hit.item.id, f"found by {' and '.join(hit.scored.arm_ranks)}")
-            hits.append(OnDemandHit(hit.item, score, reason, hit.relevance))
+            hits.append(
+                OnDemandHit(hit.item, score, reason, hit.relevance, successors.get(hit.item.id))
+            )
     of_files = [
         OnDemandHit(entry.memory, OPEN_FILE_SCORE, entry.why)
         for entry in file_memories
@@ -317,7 +321,7 @@ def _choose_candidates(
         current = {
             memory.id: memory
             for memory in (*briefing.memories, *briefing.stale)
-            if memory.id not in done_ids
+            if memory.id not in done_ids and not is_title_only(memory.content)
         }
         candidates[ActiveSetLayer.RESIDENT] = build_resident_entries(
             turn.session.id, briefing.summaries, turn.session.scope

@@ -32,7 +32,6 @@ from reverie.domain.retrieval.graph_expansion import expand_neighbours
 from reverie.domain.retrieval.question_parsing import (
     MAX_PARSED_CHARS,
     extract_project_mentions,
-    list_distinctive_words,
     parse_question,
 )
 from reverie.domain.retrieval.scoring import (
@@ -43,6 +42,7 @@ from reverie.domain.retrieval.scoring import (
 )
 from reverie.domain.retrieval.selection import POOL_FACTOR, select_memories
 from reverie.domain.retrieval.speakers import find_speakers
+from reverie.domain.retrieval.succession import find_successors
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.inference.sparse_encoder import WordWeights
 from reverie_services.recall.dependencies import RecallPipelineDependencies
@@ -60,6 +60,8 @@ from reverie_services.recall.query_expansion import NO_EXPANSION
 MAX_RERANKED = 20
 FIRST_LOAD_FACTOR = 4
 """Of what the arms found, this many times the pool of the answer is loaded first."""
+MAX_SUCCESSION = 4
+"""So many successors of a memory are looked for beyond those that were found."""
 MIN_VOCABULARY_SHARE = 0.05
 """The smallest weight of vectors: a guess is better than nothing if words find nothing."""
 
@@ -206,7 +208,28 @@ async def _load_rest(
     skipped = {*plan.to_skip, *plan.to_load_if_named} - rest.value.keys()
     report = state.report.with_outcomes(rest)
     state = replace(state, skipped=frozenset(skipped), report=report)
-    return _add_candidates(state, rest.value, retriever)
+    return await _load_successors(_add_candidates(state, rest.value, retriever), retriever)
+
+
+async def _load_successors(state: RecallState, retriever: Retriever) -> RecallState:
+    """Loads what replaced a candidate but was not found, or not near enough to be loaded."""
+    sought: set[UUID] = set()
+    for _ in range(MAX_SUCCESSION):
+        newer = set(find_successors(state.candidates).values())
+        missing = newer - state.candidates.keys() - sought
+        if not missing:
+            break
+        loaded = await _load_candidates(state, retriever, sorted(missing))
+        sought |= missing
+        unfound = loaded.value.keys() - {memory.id for memory in state.found}
+        state = replace(
+            state,
+            found=[*state.found, *(ScoredMemory(id, 0.0, {"graph": 1}) for id in sorted(unfound))],
+            skipped=state.skipped - loaded.value.keys(),
+            report=state.report.with_outcomes(loaded),
+        )
+        state = _add_candidates(state, loaded.value, retriever)
+    return state
 
 
 async def _rescore(state: RecallState, retriever: Retriever) -> RecallState:
@@ -370,9 +393,9 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
     )
     missing = Rejection("not read in time" if loaded.failed else "gone meanwhile")
     model = retriever.deps.embedding_models.get_cached(retriever.principal.tenant).name
-    words = list_distinctive_words(state.texts[0])
+    relevance = rate_relevance(state, model)
     hits = [
-        RankedHit(memory, item, relevance=rate_relevance(state, memory, item.content, words, model))
+        RankedHit(memory, item, relevance=relevance[memory.id])
         for memory in state.selected
         if (item := loaded.value.get(memory.id))
     ]
@@ -383,6 +406,7 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
         question.limit,
         question.budget_tokens,
         retriever.deps.model_manager.counter.count,
+        find_successors(state.candidates),
     )
     lost = {memory_id: missing for memory_id in ids if memory_id not in loaded.value}
     state = replace(

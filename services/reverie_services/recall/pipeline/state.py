@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from reverie.domain.core.memory import is_title_only
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import (
     RecallCandidate,
@@ -15,13 +16,14 @@ from reverie.domain.retrieval.candidates import (
     SearchHit,
     TurnHit,
 )
-from reverie.domain.retrieval.question_parsing import ParsedQuestion
+from reverie.domain.retrieval.question_parsing import ParsedQuestion, list_distinctive_words
 from reverie.domain.retrieval.relevance import (
     Likeness,
     compute_length,
     compute_relevance,
     compute_word_share,
 )
+from reverie.domain.retrieval.succession import find_successors, iterate_successors
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.pipeline.stages import Deadline, StageReport
@@ -111,10 +113,29 @@ class RecallResult:
         return any(hit.relevance is None or hit.relevance >= threshold for hit in self.hits)
 
 
-def rate_relevance(
-    state: RecallState, memory: ScoredMemory, content: str, words: Sequence[str], model: str
+def rate_relevance(state: RecallState, model: str) -> dict[UUID, float]:
+    """Rates the selected memories by vectors of that model.
+
+    A memory is at least as relevant as one that it replaced: it answers the same questions.
+    """
+    words = list_distinctive_words(state.texts[0])
+    ratings = {memory.id: _rate_memory(state, memory, words, model) for memory in state.selected}
+    successors = find_successors(state.candidates)
+    for memory in state.ranked if successors else ():
+        newer_ids = [id for id in iterate_successors(memory.id, successors) if id in ratings]
+        if newer_ids:
+            rating = ratings.get(memory.id) or _rate_memory(state, memory, words, model)
+            ratings |= {id: max(ratings[id], rating) for id in newer_ids}
+    return ratings
+
+
+def _rate_memory(
+    state: RecallState, memory: ScoredMemory, words: Sequence[str], model: str
 ) -> float:
-    """Rates a memory; one that the vector arm did not find is at most as near as its last hit."""
+    """A memory that the vector arm did not find is at most as near as its last hit."""
+    content = state.candidates[memory.id].content
+    if is_title_only(content):
+        return 0.0
     cosine, vector_hits = memory.raw_scores.get("meaning"), state.hits_by_arm.get("meaning")
     if cosine is None and vector_hits and memory.id not in state.boosts:
         cosine = vector_hits[-1].score
@@ -125,6 +146,7 @@ def rate_relevance(
             cosine=cosine,
             sparse=product / length if product is not None and length else None,
             words=compute_word_share(words, content),
+            length=len(content),
         ),
         model,
     )
