@@ -63,7 +63,7 @@ async def recalls(
     questions = itertools.count(1)
     for count, size in [*((1, size) for size in sizes), *([(many, each)] if many else [])]:
         before = table_bytes(system)
-        corpus, anew = await _filled(system, count, size, centres)
+        corpus, anew = await fill_tenants(system, count, size, centres)
         await _ranked(system)
         per = (table_bytes(system) - before) / (count * size)
         if measured:
@@ -86,7 +86,7 @@ async def _ranked(system: Running) -> None:
         await connection.close()
 
 
-async def _filled(
+async def fill_tenants(
     system: Running, count: int, size: int, centres: bulk_memories.Centres
 ) -> tuple[Corpus, bool]:
     """The memories, and whether any of them was missing."""

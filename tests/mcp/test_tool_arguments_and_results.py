@@ -39,10 +39,19 @@ async def test_results_are_hardly_longer_as_data_than_as_text_and_hold_short_ids
         assert found == {id[-8:] for id in kept}
         assert all(id in text for id in found)
         assert UUID.search(text + data) is None
+        assert all(memory["relevance"] >= 0.6 for memory in answer.structured_content["memories"])
         assert len(data) < 1.6 * len(text), data
         for tool, given in (("subgraph", {"id": kept[0]}), ("sessions", {}), ("stale", {})):
             shown = said(await client.call_tool(tool, given))
             assert UUID.search(shown) is None, shown
+
+
+async def test_an_answer_that_no_memory_gives_says_so(stack: Stack) -> None:
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        await _keep_facts(client)
+        found = await call(client, "recall", query="How do I bake sourdough bread?")
+        assert found["answered"] is False
+        assert all(memory["relevance"] < 0.6 for memory in found["memories"])
 
 
 async def test_a_short_id_that_recall_printed_is_taken_by_every_tool(stack: Stack) -> None:

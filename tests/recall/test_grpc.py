@@ -78,6 +78,10 @@ async def _core(stub: Any, key: Any) -> None:
     other = await stub.Remember(pb.RememberRequest(content="Flour is kept dry."), metadata=key)
     found = await stub.Recall(pb.RecallRequest(query="when does the mill grind"), metadata=key)
     assert found.memories[0].id == made.id
+    assert found.answered
+    assert found.relevance == max(hit.relevance for hit in found.memories) >= 0.6
+    unrelated = pb.RecallRequest(query="How do I bake sourdough bread?")
+    assert not (await stub.Recall(unrelated, metadata=key)).answered
     assert found.memories[0].created_at.ToDatetime(UTC) < datetime.now(UTC)
     context = await stub.Context(pb.ContextRequest(scope=["global"]), metadata=key)
     assert "mill" in context.markdown

@@ -98,6 +98,23 @@ async def test_what_contradicts_a_memory_comes_before_it(stack: Stack) -> None:
         assert ids[0] == chains[0][-1]
 
 
+async def test_before_an_action_what_is_contradicted_is_not_given(stack: Stack) -> None:
+    touched = {"git": {"files": ["src/retrier.py"]}}
+    command = "alembic upgrade head"
+    old, new = [
+        await _remember(stack, f"`{command}` runs {when} each deploy", **touched)
+        for when in ("before", "after")
+    ]
+    await stack.post("/v1/links", {"from": new, "to": old, "type": "contradicts"})
+    await _enriched(stack)
+    for before, query in (("edit", "src/retrier.py"), ("command", command)):
+        start = {"agent": "ann", "project": "shop"}
+        session = (await stack.post("/v1/sessions/start", start))["session"]
+        body = {"session": session, "query": query, "before": before}
+        given = (await stack.post("/v1/preflow", body))["items"]
+        assert [item["id"] for item in given] == [new], before
+
+
 async def test_the_title_of_a_session_alone_is_given_to_no_agent(stack: Stack) -> None:
     title = f"Session: {QUESTION}"
     empty = await _remember(stack, title, kind="session")

@@ -64,7 +64,8 @@ order by coalesce(valid_from, created) desc, id desc;
 
 -- name: context_file_memories
 -- Memories that the grants $2 cover and that touch a file of a name of $3 or right in a folder of $4,
--- of one project $5 or of all; those by name first, pinned first, newest first; $6 at most.
+-- of one project $5 or of all; those by name first, pinned first, newest first; $6 at most. What a later one
+-- contradicts is left out.
 with near as materialized (
   (select a.node, a.path, true as named from anchor a
    where a.tenant = $1 and a.name = any($3::text[]) and ($5::text is null or a.project = $5)
@@ -76,13 +77,19 @@ with near as materialized (
    where a.tenant = $1 and a.name <> all($3::text[]) and ($5::text is null or a.project = $5)
    order by a.node limit 200)
 )
-select m.id, n.path
-from near n
-join edge e on e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
-join memory m on m.tenant = $1 and m.id = e.src
-where m.status = 'active' and scope_matches($2, m.scope)
-order by n.named desc, m.pinned desc, coalesce(m.valid_from, m.created) desc, m.id desc, n.path
-limit $6;
+select f.id, f.path
+from (
+  select m.id, n.path, m.scope, coalesce(m.confirmed, m.created) as stated,
+         row_number() over (order by n.named desc, m.pinned desc, coalesce(m.valid_from, m.created) desc,
+                            m.id desc, n.path) as place
+  from near n
+  join edge e on e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
+  join memory m on m.tenant = $1 and m.id = e.src
+  where m.status = 'active' and scope_matches($2, m.scope)
+  order by place limit $6
+) f
+where contradicted_by($1, f.id, f.scope, f.stated) is null
+order by f.place;
 
 -- name: task_states
 -- The states of the tasks in a list of memories.

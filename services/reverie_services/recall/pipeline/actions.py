@@ -10,6 +10,7 @@ from reverie.domain.context.active_set_entries import OnDemandHit
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities.file_paths import is_same_file
+from reverie.domain.retrieval.succession import find_successors
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
@@ -62,7 +63,10 @@ async def find_about_file(
 async def find_about_command(
     deps: RecallPipelineDependencies, principal: Principal, scopes: Sequence[str], command: str
 ) -> list[OnDemandHit]:
-    """Failures, conventions, decisions and specifications that name a command of the line."""
+    """Failures, conventions, decisions and specifications that name a command of the line.
+
+    What a later memory contradicts is left out.
+    """
     names = list(parse_commands(command))
     if not names:
         return []
@@ -77,8 +81,13 @@ async def find_about_command(
         if (memory := loaded.get(hit.id))
         and any(_names_command(memory.content, name) for name in names)
     ]
+    ids = [memory.id for memory in named]
+    candidates = await deps.search.load_candidates(principal, ids, search_filter) if ids else {}
+    outdated = find_successors(candidates)
     return [
-        OnDemandHit(memory, ACTION_SCORE, "names this command") for memory in _sort_by_kind(named)
+        OnDemandHit(memory, ACTION_SCORE, "names this command")
+        for memory in _sort_by_kind(named)
+        if memory.id not in outdated
     ]
 
 

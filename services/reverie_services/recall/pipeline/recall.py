@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -15,10 +14,8 @@ from reverie.domain.core.kinds import ANCHOR_KINDS
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answer
 from reverie.domain.retrieval.candidates import (
-    NO_NAMED_CANDIDATES,
     NamedCandidates,
     NeighbourEdge,
-    RecallCandidate,
     Rejection,
     ScoredMemory,
     SearchHit,
@@ -35,9 +32,7 @@ from reverie.domain.retrieval.question_parsing import (
     parse_question,
 )
 from reverie.domain.retrieval.scoring import (
-    compute_factors,
     compute_score_threshold,
-    compute_text_factors,
     plan_loading,
 )
 from reverie.domain.retrieval.selection import POOL_FACTOR, select_memories
@@ -46,8 +41,14 @@ from reverie.domain.retrieval.succession import find_successors
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.inference.sparse_encoder import WordWeights
 from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.candidate_loading import (
+    LOADING_SHARE,
+    add_candidates,
+    load_candidates,
+    load_successors,
+)
 from reverie_services.recall.pipeline.retrievers import Retriever, open_retriever
-from reverie_services.recall.pipeline.stages import Deadline, StageOutcome, run_stage
+from reverie_services.recall.pipeline.stages import Deadline, run_stage
 from reverie_services.recall.pipeline.state import (
     ArmWeights,
     RecallQuestion,
@@ -60,18 +61,10 @@ from reverie_services.recall.query_expansion import NO_EXPANSION
 MAX_RERANKED = 20
 FIRST_LOAD_FACTOR = 4
 """Of what the arms found, this many times the pool of the answer is loaded first."""
-MAX_SUCCESSION = 4
-"""So many successors of a memory are looked for beyond those that were found."""
 MIN_VOCABULARY_SHARE = 0.05
 """The smallest weight of vectors: a guess is better than nothing if words find nothing."""
 
-EXPANSION_SHARE, RETRIEVAL_SHARE, RESCORING_SHARE, GRAPH_SHARE, LOADING_SHARE = (
-    0.25,
-    0.5,
-    0.55,
-    0.6,
-    0.8,
-)
+EXPANSION_SHARE, RETRIEVAL_SHARE, RESCORING_SHARE, GRAPH_SHARE = 0.25, 0.5, 0.55, 0.6
 """Shares of a recall's timeout by which its stages must be over; the last stage has the rest."""
 
 
@@ -179,7 +172,7 @@ async def expand_and_load(state: RecallState, retriever: Retriever) -> RecallSta
     pool_size = state.question.limit * POOL_FACTOR
     first_ids = [memory.id for memory in state.found[: FIRST_LOAD_FACTOR * pool_size]]
     expanded, first = await asyncio.gather(
-        _expand_graph(state, retriever), _load_candidates(state, retriever, first_ids)
+        _expand_graph(state, retriever), load_candidates(state, retriever, first_ids)
     )
     texts = (candidate.content for candidate in first.value.values())
     expanded = replace(
@@ -187,7 +180,7 @@ async def expand_and_load(state: RecallState, retriever: Retriever) -> RecallSta
         speakers=find_speakers(texts, state.parsed_question.people),
         report=expanded.report.with_outcomes(first),
     )
-    state = _add_candidates(expanded, first.value, retriever)
+    state = add_candidates(expanded, first.value, retriever)
     return await _load_rest(state, retriever, frozenset(first_ids))
 
 
@@ -204,32 +197,11 @@ async def _load_rest(
         state.boosts,
     )
     by_name = NamedCandidates(plan.to_load_if_named, state.parsed_question.names)
-    rest = await _load_candidates(state, retriever, plan.to_load, by_name)
+    rest = await load_candidates(state, retriever, plan.to_load, by_name)
     skipped = {*plan.to_skip, *plan.to_load_if_named} - rest.value.keys()
     report = state.report.with_outcomes(rest)
     state = replace(state, skipped=frozenset(skipped), report=report)
-    return await _load_successors(_add_candidates(state, rest.value, retriever), retriever)
-
-
-async def _load_successors(state: RecallState, retriever: Retriever) -> RecallState:
-    """Loads what replaced a candidate but was not found, or not near enough to be loaded."""
-    sought: set[UUID] = set()
-    for _ in range(MAX_SUCCESSION):
-        newer = set(find_successors(state.candidates).values())
-        missing = newer - state.candidates.keys() - sought
-        if not missing:
-            break
-        loaded = await _load_candidates(state, retriever, sorted(missing))
-        sought |= missing
-        unfound = loaded.value.keys() - {memory.id for memory in state.found}
-        state = replace(
-            state,
-            found=[*state.found, *(ScoredMemory(id, 0.0, {"graph": 1}) for id in sorted(unfound))],
-            skipped=state.skipped - loaded.value.keys(),
-            report=state.report.with_outcomes(loaded),
-        )
-        state = _add_candidates(state, loaded.value, retriever)
-    return state
+    return await load_successors(add_candidates(state, rest.value, retriever), retriever)
 
 
 async def _rescore(state: RecallState, retriever: Retriever) -> RecallState:
@@ -278,36 +250,6 @@ async def _expand_graph(state: RecallState, retriever: Retriever) -> RecallState
             if memory.id not in seen and not memory.raw_scores
         ][:max_seeds]
     return state
-
-
-async def _load_candidates(
-    state: RecallState,
-    retriever: Retriever,
-    ids: Sequence[UUID],
-    by_name: NamedCandidates = NO_NAMED_CANDIDATES,
-) -> StageOutcome[dict[UUID, RecallCandidate]]:
-    nothing: dict[UUID, RecallCandidate] = {}
-    work = retriever.load_candidates(ids, by_name) if ids or by_name.ids else None
-    return await run_stage("store", state.deadline.remaining(LOADING_SHARE), work, nothing)
-
-
-def _add_candidates(
-    state: RecallState, loaded: Mapping[UUID, RecallCandidate], retriever: Retriever
-) -> RecallState:
-    """Adds loaded candidates with the factors of their facts and texts."""
-    question, half_lives = state.parsed_question, retriever.deps.settings.half_lives
-    factors = {
-        memory_id: {
-            **compute_factors(candidate.facts, question, state.now, half_lives),
-            **compute_text_factors(candidate.content, question, state.speakers),
-        }
-        for memory_id, candidate in loaded.items()
-    }
-    return replace(
-        state,
-        candidates={**state.candidates, **loaded},
-        factors={**state.factors, **factors},
-    )
 
 
 def score(state: RecallState) -> RecallState:
