@@ -12,6 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.support.real_transcripts import TRANSCRIPTS, questions, transcripts
+
+PASSAGE_CHARS, PASSAGE_TURN_CHARS = 3_000, 8_000
 DATA = Path(__file__).parents[3] / "shared" / "data"
 OWN = Path(__file__).parent / "sets"
 LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
@@ -70,6 +73,10 @@ def all_sets() -> Iterator[QuestionSet]:
         yield from locomo_sessions()
     if (DATA / "devmembench").exists():
         yield devmembench()
+    if (DATA / "sde").exists():
+        yield sde_talks()
+    if TRANSCRIPTS.exists():
+        yield long_passages()
     yield from (own(file.stem) for file in sorted(OWN.glob("*.json")))
 
 
@@ -149,6 +156,50 @@ def devmembench() -> QuestionSet:
         if one["haystackSessionIds"]
     ]
     return QuestionSet("DevMemBench sessions", "devmembench", documents, questions)
+
+
+def sde_talks() -> QuestionSet:
+    """Every talk of sde-bench is a document; the bug reports that talks with a decision answer."""
+    folder = DATA / "sde"
+    talks = [talk["turns"] for talk in json.loads((folder / "decoys.json").read_text("utf-8"))]
+    questions = []
+    for task in json.loads((folder / "tasks-dev.json").read_text("utf-8")):
+        if task["source"].startswith("conversation"):
+            told = task["conversations"]
+            own_talks = told if isinstance(told[0], list) else [told]
+            gold = frozenset(str(len(talks) + place) for place in range(len(own_talks)))
+            questions.append(LabelledQuestion(task["bug_report"], gold, "bug report"))
+            talks += own_talks
+    documents = [
+        Document(str(place), "\n".join(f"{turn['role']}: {turn['text']}" for turn in talk))
+        for place, talk in enumerate(talks)
+    ]
+    return QuestionSet("Sde-bench talks", "sde-talks", documents, questions)
+
+
+def long_passages() -> QuestionSet:
+    """Runs of turns of the real sessions, without outputs of tools: 3,000 characters and more."""
+    documents: list[Document] = []
+    document_of: dict[tuple[str, str], str] = {}
+    for stem, transcript in transcripts().items():
+        parts: list[str] = []
+        ids: list[str] = []
+        turns = [turn for turn in transcript.turns if turn.role != "tool" and turn.content.strip()]
+        for place, turn in enumerate(turns, start=1):
+            parts.append(f"{turn.role}: {turn.content[:PASSAGE_TURN_CHARS]}")
+            ids.append((turn.external_id or "").split(".")[0])
+            if sum(map(len, parts)) > PASSAGE_CHARS or place == len(turns):
+                name = f"{stem}/{len(documents)}"
+                documents.append(Document(name, "\n\n".join(parts)))
+                document_of |= {(stem, turn_id): name for turn_id in ids}
+                parts, ids = [], []
+    asked = []
+    for question in questions():
+        keys = {(question.transcript, turn) for turn in question.turns}
+        gold = frozenset(document_of[key] for key in keys & document_of.keys())
+        if gold:
+            asked.append(LabelledQuestion(question.text, gold, "real session"))
+    return QuestionSet("Long passages", "long-passages", documents, asked)
 
 
 def own(name: str) -> QuestionSet:
