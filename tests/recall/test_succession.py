@@ -101,10 +101,11 @@ async def test_what_contradicts_a_memory_comes_before_it(stack: Stack) -> None:
 async def test_before_an_action_what_is_contradicted_is_not_given(stack: Stack) -> None:
     touched = {"git": {"files": ["src/retrier.py"]}}
     command = "alembic upgrade head"
-    old, new = [
-        await _remember(stack, f"`{command}` runs {when} each deploy", **touched)
-        for when in ("before", "after")
-    ]
+    texts = (
+        f"Somebody runs `{command}` by hand before each deploy.",
+        f"In its last step, the pipeline calls `{command}`; nobody else may.",
+    )
+    old, new = [await _remember(stack, text, **touched) for text in texts]
     await stack.post("/v1/links", {"from": new, "to": old, "type": "contradicts"})
     await _enriched(stack)
     for before, query in (("edit", "src/retrier.py"), ("command", command)):
