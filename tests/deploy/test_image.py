@@ -241,7 +241,7 @@ async def test_the_image_works_with_external_servers(image: Path, test_run: Test
                 await remembered_recalled_dreamt_and_stale(system)
                 # What a worker holds counts: nobody takes it for idle.
                 running["dream"].send_signal(signal.SIGSTOP)
-                session = await said(system, "The heron oils the hinges of the sluice.")
+                session = await said(system, "Remember: the heron oils the hinges of the sluice.")
                 await eventually(lambda: lags(cluster, 1))
                 running["dream"].send_signal(signal.SIGCONT)
                 await became(system, session, "oils the hinges")
@@ -249,7 +249,7 @@ async def test_the_image_works_with_external_servers(image: Path, test_run: Test
                 run_what_helm_test_runs(system)
                 # One machine of three goes: what is said goes on being heard.
                 cluster.kill(0)
-                session = await said(system, "The wren keeps the tide tables in the boathouse.")
+                session = await said(system, "Remember: the wren keeps the tide tables in the boathouse.")
                 await became(system, session, "keeps the tide tables")
 
 
@@ -266,6 +266,10 @@ def back_up(system: System, folder: Path) -> None:
     path = f"{programs}:{entry}:{os.defpath}"
     chart = (ROOT / "helm/reverie/templates/backup.yaml").read_text()
     [script] = re.findall(r"args:\n\s+- \|\n(.*?)\n\s+env:", chart, re.S)
+    refused = folder / "refused"
+    refused.mkdir()
+    shutil.chown(refused, USER)
+    assert "pg_dump" in system.refused("admin", "backup", str(refused / "backup"))
     told = system.environment | {"PATH": path, "BACKUPS": str(volume), "KEEP": "2"}
     names: list[str] = []
     for _ in range(3):

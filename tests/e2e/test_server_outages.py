@@ -172,6 +172,7 @@ CALLS: list[tuple[str, str, Any]] = [
     ("GET", "/v1/context", None),
     ("GET", "/v1/stale", None),
     ("GET", "/v1/dreams", None),
+    ("GET", "/v1/export", None),
 ]
 
 

@@ -88,7 +88,7 @@ class Stack:
         headers = {"Authorization": f"Bearer {key or self.key}", **more.pop("headers", {})}
         url = path if path.startswith("http") else self.url + path
         async with self.http.request(method, url, json=json, headers=headers, **more) as answer:
-            plain = answer.content_type in {"text/html", "text/javascript"}
+            plain = answer.content_type in {"text/html", "text/javascript", "application/x-ndjson"}
             decoded = answer.text if plain else partial(answer.json, content_type=None)
             body = await decoded() if await answer.read() else None
             return Reply(answer.status, body, dict(answer.headers))

@@ -104,8 +104,10 @@ class RouteExecutor:
     async def answer_streaming(self, request: IncomingRequest) -> OutgoingResponse:
         """The response of a route whose body or answer is streamed."""
         deps = self.deps
-        principal = await self._authenticate(request)
-        call = self._read_call(request, b"", principal, await self._load_redactor(principal))
+        async with asyncio.timeout(deps.request_timeout):
+            principal = await self._authenticate(request)
+            redactor = await self._load_redactor(principal)
+        call = self._read_call(request, b"", principal, redactor)
         if deps.rates is not None:
             call = replace(call, spend=partial(deps.rates.count_memories, principal))
         request.after_reply_jobs = call.after_reply_jobs

@@ -165,16 +165,16 @@ class ReverseProxy:
         limit = proxy_route.stream_limit or proxy_route.body_limit or options.body_limit
         setting = "import_limit" if proxy_route.stream_limit else proxy_route.body_limit_setting
         check_body_size(request, limit, setting)
-        if not proxy_route.public:
-            # Nothing is read before the key is checked, and no other service is asked.
-            await options.authenticate(request.headers)
-        # The signature of a body may be refused before the body comes.
-        if has_small_body(request) and not (proxy_route.public and request.content_length):
-            # A slow client holds no slot while it sends a small body.
-            async with asyncio.timeout(options.timeout):
+        async with asyncio.timeout(options.timeout):
+            if not proxy_route.public:
+                # Nothing is read before the key is checked, and no other service is asked.
+                await options.authenticate(request.headers)
+            # The signature of a body may be refused before the body comes.
+            if has_small_body(request) and not (proxy_route.public and request.content_length):
+                # A slow client holds no slot while it sends a small body.
                 body: ProxiedBody = await read_body(request, limit, setting) or None
-        else:
-            body = _record_errors(read_chunks(request, limit, setting), body_errors)
+            else:
+                body = _record_errors(read_chunks(request, limit, setting), body_errors)
         # Streams would hold slots for long, and anybody can send slow bodies to a public route.
         holds_slot = not (proxy_route.endless or proxy_route.stream_limit or proxy_route.public)
         with self._tracer.start_as_current_span(
