@@ -17,8 +17,10 @@ from reverie.agent.git.announcement_log import ChangeReceipt
 from reverie.agent.git.backfill import HistoryRange, backfill_history, read_history
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import Unavailable
+from reverie.testing.chaos_proxy import ChaosProxy
 from tests.support.commands import command
 from tests.support.git_clone import Clone, new_clone
+from tests.support.proxies import port_of
 from tests.support.stack import Stack
 from tests.support.tables import rows
 
@@ -145,20 +147,25 @@ async def test_an_interrupt_says_how_to_go_on_and_nothing_is_stored_twice(
     stack: Stack, clone: Clone, tmp_path: Path
 ) -> None:
     env, run = environment(stack, tmp_path), ("git", "backfill", "-C", str(clone.root))
-    started = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "reverie.cli.app.main", *run),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-    )
-    assert started.stderr is not None
-    assert b"100 of 253" in await started.stderr.readline()
-    started.send_signal(signal.SIGINT)
-    _, said = await started.communicate()
-    assert started.returncode != 0
-    assert b"run the command again" in said
-    assert b"Traceback" not in said
-    code, shown, _ = await command(env, *run)
+    async with ChaosProxy("127.0.0.1", port_of(stack.url)) as proxy:
+        env["REVERIE_GATEWAY_URL"] = f"http://127.0.0.1:{proxy.port}"
+        # What follows the first batch takes seconds, however late this process reads of it.
+        proxy.delay(0.5)
+        started = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "reverie.cli.app.main", *run),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=env,
+        )
+        assert started.stderr is not None
+        assert b"100 of 253" in await started.stderr.readline()
+        started.send_signal(signal.SIGINT)
+        _, said = await started.communicate()
+        assert started.returncode != 0
+        assert b"run the command again" in said
+        assert b"Traceback" not in said
+        proxy.restore()
+        code, shown, _ = await command(env, *run)
     assert code == 0
     assert shown.strip() in {"153 commits sent to ledger", "53 commits sent to ledger"}
     assert [row[1:3] for row in memories(stack)] == [(1, "active")] * 26

@@ -249,7 +249,7 @@ async def test_the_image_works_with_external_servers(image: Path, test_run: Test
                 run_what_helm_test_runs(system)
                 # One machine of three goes: what is said goes on being heard.
                 cluster.kill(0)
-                session = await said(system, "Remember: the wren keeps the tide tables in the boathouse.")
+                session = await said(system, "Remember: the wren keeps the tide tables in a shed.")
                 await became(system, session, "keeps the tide tables")
 
 

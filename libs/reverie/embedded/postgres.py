@@ -34,6 +34,8 @@ INITDB = (
 )
 DEFAULT_OPTIONS = {
     "max_connections": "100",
+    # A restore takes 15,000 locks: it drops and makes every table, partition and index at once.
+    "max_locks_per_transaction": "256",
     # Rows of many tenants are mixed in the tables: an index finds those of one faster.
     "random_page_cost": "1.1",
     # A store that fills fast is planned badly until its statistics are taken.

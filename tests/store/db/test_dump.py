@@ -84,6 +84,19 @@ def test_a_dump_of_something_else_is_refused_and_nothing_is_lost(
     assert "later" in _tenants(database)
 
 
+def test_a_server_with_too_few_locks_is_told_the_setting(
+    database: DatabaseUrls, tmp_path: Path
+) -> None:
+    file, programs = _dump(database, tmp_path), tmp_path / "programs"
+    programs.mkdir()
+    (programs / "pg_restore").symlink_to(find_postgres_bin() / "pg_restore")
+    refusing = programs / "psql"
+    refusing.write_text("#!/bin/sh\necho 'ERROR:  out of shared memory' >&2\nexit 3\n")
+    refusing.chmod(0o755)
+    with pytest.raises(Unavailable, match=r"max_locks_per_transaction.*nothing was changed"):
+        restore(database.admin_url, programs, file)
+
+
 async def test_a_restore_killed_in_the_middle_leaves_what_was_there(
     database: DatabaseUrls, tmp_path: Path
 ) -> None:

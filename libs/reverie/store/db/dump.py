@@ -20,6 +20,8 @@ from reverie.store.db.names import SCHEMA
 _Command = list[Path | str]
 _APPLICATION_NAME = "reverie"
 """The application name of the services at the server."""
+_RESTORE_LOCKS = 256
+"""Locks for each connection that Postgres may have: of 100, a restore needs 150 for each."""
 _BEGIN_AND_DROP = f"""
 begin;
 set local client_min_messages = warning;
@@ -103,7 +105,10 @@ def restore(url: str, programs: Path, file: Path) -> list[str]:
             writer.stdin.close()
         if writer.wait() or reader.wait():
             failed, log = ("psql", writer_log) if writer.returncode else ("pg_restore", reader_log)
-            raise Unavailable(failed, f"{_first_line(log)}; nothing was changed")
+            message = _first_line(log)
+            if "out of shared memory" in message:
+                message += f": start Postgres with max_locks_per_transaction = {_RESTORE_LOCKS}"
+            raise Unavailable(failed, f"{message}; nothing was changed")
     return migrate(url)
 
 
