@@ -1,9 +1,11 @@
-"""The blocks of the README answer as written, pasted into bash and zsh as one block."""
+"""The demo, and the blocks of the README, pasted into bash and zsh as one block."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,10 +30,15 @@ START_SECONDS = 90
 
 @dataclass(frozen=True)
 class Newcomer:
-    """A started Reverie, seen from the folder of a clone."""
+    """A started Reverie, seen from the folder of a clone.
+
+    `first_demo`, `greeting`: what the two demos printed. `made`: what lay in HOME after the first.
+    """
 
     clone: Path
     environment: Mapping[str, str]
+    first_demo: str
+    made: set[str]
     greeting: str
 
 
@@ -47,18 +54,40 @@ def shell(request: pytest.FixtureRequest) -> str:
 def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
     """The sample day was played in this store, so that much is found that was not asked for."""
     folder = test_run.new_folder("newcomer")
-    programs = folder / "clone" / ".venv" / "bin"
+    programs, home = folder / "clone" / ".venv" / "bin", folder / "home"
     programs.mkdir(parents=True)
+    home.mkdir()
     path = ":".join(path for path in sys.path if path)
     runs = f"exec env PYTHONPATH='{path}' {sys.executable} -P -m reverie.cli.app.main"
     (programs / "reverie").write_text(f'#!/bin/sh\n{runs} "$@"\n')
     (programs / "reverie").chmod(0o755)
-    environment = {"PATH": os.defpath, "HOME": str(folder), "COLUMNS": "200"}
+    environment = {"PATH": os.defpath, "HOME": str(home), "COLUMNS": "200"}
     models = f"--set embedding_model_dir={model_home() / 'models'}"
-    flags = " ".join(ANY_PORT)
-    command = f"{programs / 'reverie'} demo --home {folder / '.reverie'} {models} {flags}"
+    command = f"{programs / 'reverie'} demo {models} {' '.join(ANY_PORT)}"
+    first = subprocess.run(
+        shlex.split(f"{command} --once"),
+        capture_output=True,
+        text=True,
+        cwd="/",
+        env=environment,
+        check=False,
+        timeout=START_SECONDS,
+    )
+    assert first.returncode == 0, first.stdout[-2000:] + first.stderr
+    made = {one.name for one in home.iterdir()}
+    # Commands without --home look there.
+    (home / ".reverie").symlink_to(".reverie-demo")
     with keep_running(command, "rm -r ", folder, environment, START_SECONDS) as printed:
-        yield Newcomer(folder / "clone", environment, printed)
+        yield Newcomer(folder / "clone", environment, first.stdout, made, printed)
+
+
+def test_the_demo_keeps_to_a_home_of_its_own_and_does_not_pile_up(newcomer: Newcomer) -> None:
+    assert newcomer.made == {".reverie-demo"}
+    for printed in (newcomer.first_demo, newcomer.greeting):
+        assert "The sample day is complete" in printed
+        assert "rm -r ~/.reverie-demo" in printed
+        assert ("played before is removed" in printed) is (printed is newcomer.greeting)
+        assert "Its project is tidewater-demo." in printed
 
 
 def test_the_first_steps_answer_as_written(newcomer: Newcomer, shell: str) -> None:

@@ -1,4 +1,4 @@
-"""`reverie up` as root and as a user: start, use, kill, restart, stop; and `reverie demo`."""
+"""`reverie up` as root and as a user: start, use, kill, restart, stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import pwd
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,32 +15,8 @@ from reverie.embedded.home import open_home, write_run_file
 from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
 from reverie.embedded.processes import is_alive
-from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, NatsServer, TestRun
-from tests.support.reverie_up import ANY_PORT, COMMAND, Up, as_user, gone, post, until
-
-
-def test_the_demo_keeps_to_a_home_of_its_own_and_does_not_pile_up(test_run: TestRun) -> None:
-    folder = test_run.new_folder("demo")
-    flags = [*ANY_PORT, "--set", f"embedding_model_dir={model_home() / 'models'}"]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("REVERIE_")}
-    for times in (1, 2):
-        done = subprocess.run(
-            [*COMMAND, "demo", "--once", *flags],
-            capture_output=True,
-            text=True,
-            cwd="/",
-            env=plain | {"HOME": str(folder)},
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-        assert "The sample day is complete" in done.stdout
-        assert "rm -r ~/.reverie-demo" in done.stdout
-        assert ("played before is removed" in done.stdout) is (times == 2)
-        assert "Its project is tidewater-demo." in done.stdout
-    assert [one.name for one in folder.iterdir()] == [".reverie-demo"]
-
+from tests.support.reverie_up import ANY_PORT, Up, as_user, gone, post, until
 
 USER = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 import aiohttp
@@ -26,9 +27,12 @@ from tests.support.stack import Stack, running_stack
 FOLDER = "PYTEST_REVERIE_FOLDER"
 LONG = (
     *("test_real_sessions.py", "test_operations_guide.py", "test_openapi_conformance.py"),
-    *("e2e", "test_image.py", "test_reindex.py", "test_input_limits.py"),
+    *("e2e", "test_image.py", "test_telemetry_end_to_end.py"),
+    *("test_tenant_isolation.py", "test_reindex.py", "test_input_limits.py"),
 )
 """Files and folders of tests that take seconds each, the longest first."""
+TOGETHER = ("test_query_plans.py", "test_first_steps.py")
+"""Files whose tests share what takes half a minute to make: one worker begins with each."""
 MEMBERSHIP = pytest.StashKey[int]()
 RUN = pytest.StashKey[servers.TestRun]()
 
@@ -79,11 +83,15 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each of several workers begins with its part of the long tests, so that none comes last."""
     workers = _workers()
-    long = sorted((item for item in items if _is_long(config, item)), key=_place)
-    rest = [item for item in items if item not in set(long)]
+    files = [[item for item in items if item.path.name == name] for name in TOGETHER]
+    placed = set(chain(*files))
+    long = [item for item in items if item not in placed and _is_long(config, item)]
+    long.sort(key=_place)
+    placed |= set(long)
+    rest = [item for item in items if item not in placed]
     count, items[:] = len(items), []
     for worker in range(workers):
-        first = long[worker::workers]
+        first = [*chain(*files[worker::workers]), *long[worker::workers]]
         # What worksteal hands to this worker: as many as to each of those that follow.
         others = max(0, (count - len(items)) // (workers - worker) - len(first))
         items += first + rest[:others]

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import aiohttp
 import pytest
 
-from reverie.contracts.export_import import ImportResponse
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.ids import new_id
-from reverie.domain.redaction.redactor import Redactor
-from reverie.runtime.settings.settings import Settings
-from reverie.store.db.database import open_database
-from reverie.store.memories.export_import import ExportImportStore
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest.settings import build_ingest_settings
-from reverie_services.ingest.write.jsonl_import import ImportContext, ImportTally, import_lines
 from tests.support.import_files import (
-    Line,
     export_file,
     memory_line,
     send_import,
@@ -28,10 +19,7 @@ from tests.support.import_files import (
     version_line,
 )
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.store_setup import principal
-from tests.support.tables import value
-
-LIMITS = build_ingest_settings(Settings())
+from tests.support.tables import run, value
 
 
 async def test_an_export_names_no_memory_that_the_key_may_not_read(stack: Stack) -> None:
@@ -64,10 +52,13 @@ async def test_an_export_that_nobody_reads_keeps_no_snapshot(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with running_stack(
-        database, nats_url, model_home(), transfer_timeout=0.5, pool_max=4
+        database, nats_url, model_home(), transfer_timeout=0.5, pool_max=4, ingest_role="api"
     ) as stack:
-        records = [memory_line(f"Fact {n} " + "x" * 20_000) for n in range(1500)]
-        await _store(database, stack, records)
+        for batch in range(4):
+            items = [{"content": f"Fact {n} of {batch}"} for n in range(100)]
+            await stack.post("/v1/remember/batch", {"items": items})
+        # More than the sockets of both ends hold.
+        run(stack.admin_url, "update memory set content = repeat('x', 60000)")
         headers = {"Authorization": f"Bearer {stack.key}"}
         answer = await stack.http.get(f"{stack.url}/v1/export", headers=headers)
 
@@ -80,16 +71,3 @@ async def test_an_export_that_nobody_reads_keeps_no_snapshot(
         with pytest.raises(aiohttp.ClientError):
             await answer.read()
         answer.close()
-
-
-async def _store(database: DatabaseUrls, stack: Stack, records: list[Line]) -> None:
-    who = principal(stack.number(), stack.tenant)
-    async with open_database(database.service_url, size=2) as db:
-        session = ExportImportStore(db).open_import(who, "merge", dry_run=False)
-        tally = ImportTally(ImportResponse())
-        context = ImportContext(session, tally, LIMITS, _no_secrets)
-        await import_lines(io.BytesIO(export_file(*records)), who, context)
-
-
-async def _no_secrets(_: int) -> Redactor:
-    return Redactor()
