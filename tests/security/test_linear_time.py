@@ -14,7 +14,6 @@ import pytest
 
 from benchmarks.quality.redaction import HOSTILE, distinct
 from reverie.contracts.git import GitChange
-from reverie.domain.entities.recognition import extract_entities
 from reverie.domain.extraction.learned_facts import hash_statement
 from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories
 from reverie.domain.extraction.topic_segmentation import segment_turns
@@ -25,7 +24,6 @@ from reverie.domain.graph.duplicate_detection import (
     compare_memories,
 )
 from reverie.domain.redaction.redactor import redact
-from reverie.domain.text.markdown import split_sentences, to_plain_text
 from reverie.domain.text.snippets import best_snippet
 from reverie.domain.text.turns import TurnText
 from reverie_services.staleness.webhooks.push_events import PushPayload, parse_push
@@ -36,18 +34,6 @@ FILE = 1 << 20
 
 def _filled(pattern: str, size: int) -> str:
     return (pattern * (size // len(pattern) + 1))[:size]
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("pattern", ["[", "[a](", "[a](b ", " *a", " _a", "**a "])
-def test_text_normalization_takes_linear_time(pattern: str) -> None:
-    assert to_plain_text(_filled(pattern, LIMIT)).strip()
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("pattern", ["a->", "a.", "a::", "a#"])
-def test_chains_of_names_are_read_in_linear_time(pattern: str) -> None:
-    assert not extract_entities(f"x {_filled(pattern, LIMIT)} y`")
 
 
 @pytest.mark.timeout(20)
@@ -85,11 +71,6 @@ def test_texts_too_long_to_be_statements_are_not_compared_as_such(pattern: str) 
 def test_a_claim_of_many_symbols_is_hashed_in_linear_time() -> None:
     assert hash_statement(f"It holds{_filled('!', LIMIT)}") == hash_statement("it holds")
     assert hash_statement(f"{_filled('!', LIMIT)} holds.") != hash_statement("it holds")
-
-
-@pytest.mark.timeout(20)
-def test_sentences_after_an_open_code_span_are_split_in_linear_time() -> None:
-    assert len(split_sentences(f"First. `{_filled('A. ', 4 * LIMIT)}")) == 2
 
 
 @pytest.mark.parametrize("line", ["a{}", "- it {}", "# Decision {}"])

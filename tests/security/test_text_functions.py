@@ -31,6 +31,7 @@ GROWTH = 40
 """The most that eight times the text may take, where it takes longer than a tenth of `LIMIT`."""
 UNITS = (
     " ", "a", "(", "a.", "_a", "`", "a->", "/a", "not ", " \n", "[a](b ", '"\\', "a: [,",
+    " _a", "[", "[a](", " *a", "**a ", "a::", "a#", "`A. ",
     *(
         ("\n", "A", "-", "*", "#", "7", "7.", "a b, ", "@a/", "a=", "<a ", "{", "|", "> ", "- a\n",
          "# a\n", "```\n", "import a, ", "from a import b, ", "because ", "instead of ", "use a, ",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reverie.domain.redaction.matching import MAX_JUDGED
 from reverie.domain.redaction.redactor import redact, redact_value
+from tests.security.fuzz_inputs import EXAMPLES
 
 WORD = "hunter" + "2"
 KEY = "sk-" + "proj-" + "aB3dE5gH7jK9" * 4
@@ -44,7 +45,7 @@ def test_a_short_lower_case_word_is_no_credential(word: str) -> None:
     assert redact(word).text == word
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=30 * EXAMPLES, deadline=None)
 @given(TEXTS)
 def test_redacting_redacted_text_changes_nothing(text: str) -> None:
     once = redact(text)
@@ -52,7 +53,7 @@ def test_redacting_redacted_text_changes_nothing(text: str) -> None:
     assert (twice.text, twice.count, twice.kinds) == (once.text, 0, ())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=10 * EXAMPLES, deadline=None)
 @given(JSON)
 def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
     once = redact_value(value)
@@ -60,13 +61,13 @@ def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
     assert (twice.value, twice.count) == (once.value, 0)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=10 * EXAMPLES, deadline=None)
 @given(TEXTS, TEXTS)
 def test_a_known_key_is_found_in_any_surroundings(before: str, after: str) -> None:
     assert KEY not in redact(f"{before} {KEY} {after}").text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=10 * EXAMPLES, deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=4), st.integers(1, 3))
 def test_redacted_text_written_as_json_contains_nothing_more_to_redact(
     parts: list[str], times: int
@@ -148,7 +149,7 @@ def test_a_putty_key_is_redacted_and_its_comment_kept() -> None:
     assert redact(text).text == f"{head}Private-Lines: 3\n[REDACTED_PRIVATE_KEY]\nPrivate-MAC: 00"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=10 * EXAMPLES, deadline=None)
 @given(TEXTS)
 def test_a_text_without_findings_is_returned_unchanged(text: str) -> None:
     found = redact(text)
