@@ -34,6 +34,7 @@ from reverie.contracts.context import ContextBudgetsUpdate
 from reverie.contracts.dreams import DreamLimitsUpdate, LlmBudgetUpdate
 from reverie.contracts.git import FileStatus
 from reverie.contracts.memories import LineRange, SymbolLocation
+from reverie.contracts.typed_memories import MAX_CLAIM_SECONDS
 
 EXPORT_FORMAT = "reverie"
 EXPORT_VERSION = 1
@@ -52,6 +53,10 @@ def _reject_future(value: datetime) -> datetime:
     return value
 
 
+def _replace_future(value: datetime) -> datetime:
+    return min(value, datetime.now(UTC))
+
+
 def _check_key_size(key: str) -> str:
     if len(key.encode()) > MAX_KEY_BYTES:
         raise ValueError(f"holds more than {MAX_KEY_BYTES} bytes")
@@ -61,8 +66,13 @@ def _check_key_size(key: str) -> str:
 def _check_timestamp(text: str) -> str:
     if not _TIMESTAMP_TEXT.fullmatch(text):
         raise ValueError("is no date and time, as 2026-01-31T10:00:00Z")
-    _TIMESTAMP.validate_python(text)
-    return text
+    value, now = _TIMESTAMP.validate_python(text), datetime.now(UTC)
+    return text if value <= now else now.isoformat()
+
+
+def _limit_claim(value: datetime) -> datetime:
+    """A claim lasts no longer than one that is made now may."""
+    return min(value, datetime.now(UTC) + timedelta(seconds=MAX_CLAIM_SECONDS))
 
 
 def _format_timestamp(value: datetime) -> str:
@@ -75,12 +85,14 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 ExportedTimestamp = Annotated[Timestamp, PlainSerializer(_format_timestamp, str, "json")]
 PastTimestamp = Annotated[ExportedTimestamp, AfterValidator(_reject_future)]
 """A time at which something has happened; clocks may differ by a day."""
+GitTimestamp = Annotated[ExportedTimestamp, AfterValidator(_replace_future)]
+"""A time of a commit. A later one is a wrong clock's, and is read as now."""
 ExportedSha = Annotated[
     str, StringConstraints(max_length=400, pattern=r"^([0-9a-f]{7,64}|.*\[REDACTED_.*)$")
 ]
 """A commit or a blob; or what redaction left of it."""
 TimestampText = Annotated[str, AfterValidator(_check_timestamp)]
-"""A time that is kept as it was written."""
+"""A time in a repository, kept as it was written. A later one than now is read as now."""
 StoredName = Annotated[NonBlankStr, StringConstraints(max_length=400)]
 """A name or tag: redaction may have made it longer."""
 StoredKey = Annotated[str, StringConstraints(min_length=1), AfterValidator(_check_key_size)]
@@ -144,7 +156,7 @@ class ExportedTaskState(ExportRecord):
 
     state: Literal["todo", "doing", "blocked", "done"]
     claimed_by: StoredName | None = None
-    claimed_until: ExportedTimestamp | None = None
+    claimed_until: Annotated[ExportedTimestamp, AfterValidator(_limit_claim)] | None = None
     updated: PastTimestamp | None = None
 
     @model_validator(mode="after")
@@ -167,7 +179,7 @@ class ExportedStaleMark(ExportRecord):
     change: FileStatus
     lines: list[LineRange] = Field(default_factory=list)
     subject: Annotated[str, StringConstraints(max_length=4000)]
-    committed_at: ExportedTimestamp
+    committed_at: GitTimestamp
     event: UUID
     created: PastTimestamp
     cleared: PastTimestamp | None = None

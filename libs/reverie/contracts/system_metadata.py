@@ -12,6 +12,7 @@ from reverie.contracts.base import ResponseBody
 from reverie.contracts.typed_memories import FactDetails
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import Kind
+from reverie.domain.staleness.commit_marks import COMMIT_SOURCE
 from reverie.domain.text.index_terms import GENERATED_KEY_PREFIXES
 
 _T = TypeVar("_T")
@@ -84,7 +85,7 @@ def check_own_fields(key: str | None, metadata: Mapping[str, Any]) -> None:
 
 
 def check_imported_fields(
-    key: str | None, kind: Kind, source: str | None, metadata: Mapping[str, Any]
+    key: str | None, kind: Kind | None, source: str | None, metadata: Mapping[str, Any]
 ) -> None:
     """Checks the key and metadata of an exported memory.
 
@@ -100,7 +101,7 @@ def check_imported_fields(
         "topic:": kind is Kind.ENTITY,
         "session:": kind is Kind.SESSION,
         "learn:": "fact" in metadata,
-        "commit:": source in {"commit", None},
+        "commit:": source == COMMIT_SOURCE,
     }
     for prefix, is_owner in owners.items():
         if key is not None and key.lower().startswith(prefix) and not is_owner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
@@ -27,7 +28,7 @@ from tests.support.import_files import (
     stale_mark,
     version_line,
 )
-from tests.support.stack import Stack
+from tests.support.stack import Stack, eventually
 from tests.support.tables import value
 
 M = memory_line()
@@ -74,6 +75,19 @@ UNSOUND: dict[str, tuple[Line, str]] = {
         "state.superseded_by",
     ),
     "a version's status": (version_line(M, status="sung"), "status"),
+    "a record in a version without a kind": (
+        version_line(M, state={"metadata": {"record": "junk"}}),
+        "state.metadata.record",
+    ),
+    "a commit key in a version": (
+        version_line(M, state={"key": f"commit:{'a' * 40}"}),
+        "state.key",
+    ),
+    "a commit outside of a project": (
+        memory_line(source="commit", scope="global", git={"commit": "a" * 40}),
+        "source",
+    ),
+    "a commit that is not named": (memory_line(source="commit"), "git"),
     "a version to come": (version_line(M, known_to=FAR), "known_to"),
     "a version that ends before it begins": (
         version_line(M, known_from=LATER, known_to=AT),
@@ -116,6 +130,71 @@ async def test_versions_of_scopes_that_the_key_may_not_write_are_refused(stack: 
     assert (status, body["field"]) == (422, "line 3: scope")
     found = await stack.call("GET", "/v1/memories?scope=global&as_of=2026-01-15T00:00:00Z")
     assert "forged" not in json.dumps(found.body)
+
+
+async def test_only_a_key_that_may_announce_changes_imports_memories_of_commits(
+    stack: Stack,
+) -> None:
+    fields = {"key": f"commit:{'a' * 40}", "source": "commit", "git": {"commit": "a" * 40}}
+    branch = "project/shop/feature/cart"
+    writer = stack.key_of(role=KeyRole.WRITER, reads=("*",), writes=(branch,))
+    forged = memory_line("Carts never expire", scope=branch, **fields)
+    status, body = await send_import(stack, export_file(forged), key=writer)
+    assert (status, body["field"]) == (422, "line 2: source")
+    mine = memory_line("mine", scope=branch)
+    state = {"scope": branch, "kind": "context", **fields}
+    status, body = await send_import(
+        stack, export_file(mine, version_line(mine, state=state)), key=writer
+    )
+    assert (status, body["field"]) == (422, "line 3: state.source")
+    writer = stack.key_of(role=KeyRole.WRITER, reads=("*",), writes=("project/shop", branch))
+    status, body = await send_import(stack, export_file(forged), key=writer)
+    assert (status, body["created"]) == (200, 1)
+
+
+async def test_times_to_come_do_no_harm(stack: Stack) -> None:
+    """A validity may begin later, as it may in `remember`; what happened counts as of now."""
+    future = "9998-01-01T00:00:00+00:00"
+    git: Line = {"commit": "b" * 40, "files": ["src/a.ts"], "committed_at": future}
+    git |= {"modified_at": {"src/a.ts": future}}
+    claim = {"state": "doing", "claimed_by": "ann", "claimed_until": future}
+    lasting = memory_line(
+        "Carts expire after an hour, see src/a.ts", valid_from=future, git=git, created=AT
+    )
+    marked = memory_line("Baskets are carts", stale=[stale_mark(committed_at=future)])
+    task = memory_line("Empty the carts", kind="task", task=claim)
+    newest = memory_line("Carts have owners", created=LATER, updated=LATER)
+    status, body = await send_import(stack, export_file(lasting, marked, task, newest))
+    assert (status, body["created"]) == (200, 4), body
+    now = datetime.now(UTC)
+    shown = await stack.get(f"/v1/memories/{lasting['id']}")
+    assert shown["valid_from"].startswith("9998")
+    located = shown["provenance"]["git"]
+    for time in (located["committed_at"], located["modified_at"]["src/a.ts"]):
+        assert datetime.fromisoformat(time) <= now
+    [stale] = (await stack.get("/v1/stale?project=shop"))["items"]
+    assert datetime.fromisoformat(stale["evidence"][0]["committed_at"]) <= now
+    held = (await stack.get(f"/v1/memories/{task['id']}"))["task"]["claimed_until"]
+    assert datetime.fromisoformat(held) <= now + timedelta(days=2)
+    # A memory of which the truth begins later is neither the newest, nor beyond doubt.
+    text = (await stack.get("/v1/context?project=shop"))["markdown"]
+    assert text.index("Carts have owners") < text.index("Carts expire after an hour")
+    change = {"project": "shop", "branch": "main", "after": "c" * 40,
+              "commits": [{"sha": "c" * 40, "subject": "x", "committed_at": now.isoformat()}],
+              "files": [{"path": "src/a.ts", "status": "deleted"}]}  # fmt: skip
+
+    async def is_marked() -> bool:
+        items = (await stack.get("/v1/stale?project=shop"))["items"]
+        return lasting["id"] in {item["memory"]["id"] for item in items}
+
+    await eventually(lambda: _is_linked(stack, lasting["id"]))
+    await stack.post("/v1/git/changes", change)
+    await eventually(is_marked)
+
+
+async def _is_linked(stack: Stack, memory: str) -> bool:
+    shown = await stack.get(f"/v1/memories/{memory}")
+    return any(one["kind"] == "file" for one in shown["neighbours"])
 
 
 async def test_an_imported_version_never_stands_in_the_way_of_an_edit(stack: Stack) -> None:

@@ -16,7 +16,7 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.recall.routes.export import JSONL_HEADER
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.tables import Tables, run
+from tests.support.tables import Tables, run, value
 
 SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 
@@ -364,3 +364,28 @@ async def test_a_memory_replaced_by_an_import_was_current_until_then(stack: Stac
     now, before = (await stack.get(f"/v1/memories/{old['id']}/history"))["items"]
     assert (now["status"], before["status"]) == ("superseded", "active")
     assert now["known_from"] == before["known_to"] > before["known_from"]
+
+
+BROKEN = """
+create function broken() returns trigger language plpgsql as $$
+begin
+  raise exception 'the disk is full';
+end $$;
+create trigger broken before insert on memory for each row
+  when (new.content = 'Fact 700') execute function broken()
+"""
+
+
+async def test_an_import_that_broke_off_is_completed_by_the_same_file(stack: Stack) -> None:
+    file = _file(*(_memory(f"Fact {number}") for number in range(1_000)))
+    run(stack.admin_url, BROKEN)
+    headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": "application/x-ndjson"}
+    async with stack.http.post(f"{stack.url}/v1/import", data=file, headers=headers) as answer:
+        assert answer.status >= 500
+    count = "select count(*) from memory where content like 'Fact %%'"
+    stored = value(stack.admin_url, count)
+    assert 0 < stored < 1_000
+    run(stack.admin_url, "drop trigger broken on memory")
+    done = await _import(stack, file)
+    assert (done["skipped"], done["created"]) == (stored, 1_000 - stored)
+    assert value(stack.admin_url, count) == 1_000

@@ -169,6 +169,6 @@ def _weigh_recency(memory: Memory, now: datetime) -> tuple[float, str]:
         return 0.95, memory.kind.value
     if policy.tier is Tier.HOT or not policy.decays:
         return 0.9 * memory.confidence, memory.kind.value
-    days = (now - (memory.valid_from or memory.created_at)).total_seconds() / 86_400
+    days = (now - memory.dates_from).total_seconds() / 86_400
     recency = 0.5 ** (max(days, 0.0) / RECENCY_HALF_LIFE_DAYS)
     return 0.9 * memory.confidence * recency, f"fresh {memory.kind.value}"

@@ -236,4 +236,4 @@ def _sort_key(central_ids: frozenset[UUID], memory: Memory) -> tuple[bool, float
 
 
 def _recency_key(memory: Memory) -> tuple[datetime, str]:
-    return memory.valid_from or memory.created_at, str(memory.id)
+    return memory.dates_from, str(memory.id)

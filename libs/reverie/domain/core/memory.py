@@ -143,6 +143,11 @@ class Memory:
     use: MemoryUsage = MemoryUsage()
     settled_use: MemoryUsage = MemoryUsage()
 
+    @property
+    def dates_from(self) -> datetime:
+        """When it began to be true, or when it was written if its truth lay ahead then."""
+        return min(self.valid_from or self.created_at, self.created_at)
+
 
 _TITLE_ONLY = re.compile(r"Session: [^\n]*")
 _WHITESPACE = re.compile(r"\s+")

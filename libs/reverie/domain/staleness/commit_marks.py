@@ -19,6 +19,8 @@ from reverie.domain.staleness.grading import LINES_UNKNOWN, StaleGrade, StaleMar
 
 COMMIT_KEY_PREFIX = "commit:"
 """The key of a commit's memory is this and the id of the commit."""
+COMMIT_SOURCE = "commit"
+"""The source of a commit's memory."""
 CONTRADICTED = "contradicted"
 CONTRADICTED_SCORE = 0.1
 CHANGED_SCORE = 0.05

@@ -15,20 +15,20 @@ where s.id = any(array(
   union
   (select p.id from memory p
    where p.tenant = $1 and p.pinned and p.status = 'active' and scope_matches($2, p.scope)
-   order by coalesce(p.valid_from, p.created) desc, p.id desc limit $4)
+   order by least(p.valid_from, p.created) desc, p.id desc limit $4)
   union
   select x.id from unnest($3::text[]) k (kind) cross join lateral (
     select b.id from memory b
     where b.tenant = $1 and b.kind = k.kind and b.status = 'active' and scope_matches($2, b.scope)
       and not exists (select from task t
                       where t.tenant = $1 and t.memory = b.id and t.state = 'done')
-    order by coalesce(b.valid_from, b.created) desc, b.id desc limit $4) x
+    order by least(b.valid_from, b.created) desc, b.id desc limit $4) x
   union
   (select g.memory from memory_tag g join memory c on c.tenant = $1 and c.id = g.memory
    where g.tenant = $1 and g.tag = any($6::text[]) and c.status = 'active' and scope_matches($2, c.scope)
    order by g.memory desc limit $4)))
   and (s.pinned or contradicted_by($1, s.id, s.scope, coalesce(s.confirmed, s.created)) is null)
-order by pinned desc, coalesce(valid_from, created) desc, id desc;
+order by pinned desc, least(valid_from, created) desc, id desc;
 
 -- name: context_stale_memories
 -- Memories that a commit made doubtful, the most doubtful first.
@@ -59,8 +59,8 @@ where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and scope_matches($2, b.scope) and b.status = 'active' and b.kind = 'session'
     and b.content !~ '^\s*Session: [^\n]*\s*$'
-  order by coalesce(b.valid_from, b.created) desc, b.id desc limit $3))
-order by coalesce(valid_from, created) desc, id desc;
+  order by least(b.valid_from, b.created) desc, b.id desc limit $3))
+order by least(valid_from, created) desc, id desc;
 
 -- name: context_file_memories
 -- Memories that the grants $2 cover and that touch a file of a name of $3 or right in a folder of $4,
@@ -80,7 +80,7 @@ with near as materialized (
 select f.id, f.path
 from (
   select m.id, n.path, m.scope, coalesce(m.confirmed, m.created) as stated,
-         row_number() over (order by n.named desc, m.pinned desc, coalesce(m.valid_from, m.created) desc,
+         row_number() over (order by n.named desc, m.pinned desc, least(m.valid_from, m.created) desc,
                             m.id desc, n.path) as place
   from near n
   join edge e on e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null

@@ -21,8 +21,8 @@ where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and b.scope = $2 and b.status = 'active' and b.kind not in ('file', 'entity')
     and contradicted_by($1, b.id, b.scope, coalesce(b.confirmed, b.created)) is null
-  order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $3))
-order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
+  order by b.pinned desc, b.confidence desc, least(b.valid_from, b.created) desc, b.id limit $3))
+order by pinned desc, confidence desc, least(valid_from, created) desc, id;
 
 -- name: summary_state
 -- The sources of the newest version of a scope's summary, and the time up to which it includes changes; `now`

@@ -27,7 +27,8 @@ order by a.path, a.node;
 -- name: anchored_memories
 -- Memories that touch the anchors $2 (or of them the one $4), with their file data and its time.
 select m.id as memory, e.dst as node, m.scope, m.kind, m.key, e.meta, m.git, m.metadata -> 'promoted' as promoted,
-       left(m.content, 4000) as content, coalesce(c.at, m.valid_from, m.created) as known_at, m.checked
+       left(m.content, 4000) as content, coalesce(c.at, least(m.valid_from, m.created)) as known_at,
+       m.checked
 from edge e join memory m on m.tenant = $1 and m.id = e.src
 left join git_commit c on c.tenant = $1 and c.project = $3 and c.sha = m.git ->> 'commit'
 where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
@@ -66,7 +67,7 @@ cross join lateral (
     offset 0
   ) x cross join lateral (
     select f.scope, f.status, f.kind,
-           greatest(coalesce(f.valid_from, f.created), f.checked) as known_at
+           greatest(least(f.valid_from, f.created), f.checked) as known_at
     from memory f where f.tenant = $1 and f.id = x.other offset 0
   ) m
   where m.status = 'active' and m.kind not in ('file', 'entity')
@@ -83,7 +84,7 @@ on conflict do nothing;
 -- name: unlocated_memories
 -- Memories of a project that the grants $3 and $4 cover, which touch files but have no lines, symbols or blob
 -- of them.
-select m.id as memory, left(m.content, 8000) as content, coalesce(m.valid_from, m.created) as created_at,
+select m.id as memory, left(m.content, 8000) as content, least(m.valid_from, m.created) as created_at,
        array_agg(coalesce(e.meta ->> 'named', a.path) order by a.path) as files
 from anchor a
 join edge e on e.tenant = $1 and e.dst = a.node and e.kind = 'touches' and e.known_to is null

@@ -344,5 +344,5 @@ async def _find_llm_causes(
 
 def _build_cause_candidate(memory: EnrichableMemory) -> CauseCandidate:
     files = tuple((memory.git or {}).get("files", ()))
-    at = memory.valid_from or memory.created
+    at = min(memory.valid_from or memory.created, memory.created)
     return CauseCandidate(memory.id, memory.kind, memory.content, at, memory.session, files)

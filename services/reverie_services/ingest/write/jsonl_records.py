@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
@@ -17,6 +19,7 @@ from reverie.contracts.export_import import (
     ExportedProjectSetting,
     ExportedScopeName,
     ExportedScopeSummary,
+    ExportedState,
     ExportedTaskState,
     ExportedTurn,
     ExportHeader,
@@ -25,13 +28,25 @@ from reverie.contracts.export_import import (
 from reverie.contracts.export_import import ExportedSession as Talk
 from reverie.contracts.system_metadata import check_imported_fields
 from reverie.domain.access.principals import Principal
-from reverie.domain.access.scopes import is_display_name, parse_scope, slugify
+from reverie.domain.access.scopes import (
+    is_display_name,
+    parse_scope,
+    project_of_scope,
+    slugify,
+)
 from reverie.domain.context.budgets import DEFAULT_BUDGETS
-from reverie.domain.core.errors import InvalidInput, MalformedInput, ReverieError, field_context
+from reverie.domain.core.errors import (
+    InvalidInput,
+    MalformedInput,
+    ReverieError,
+    field_context,
+    prefix_field,
+)
 from reverie.domain.core.kinds import ANCHOR_KINDS, EdgeKind, Kind, parse_edge_kind, parse_kind
 from reverie.domain.core.memory import hash_content
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS as LIMITS
 from reverie.domain.redaction.redactor import Redactor
+from reverie.domain.staleness.commit_marks import COMMIT_SOURCE
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
@@ -139,8 +154,13 @@ def _check_permissions(line: ExportRecord, principal: Principal) -> None:
     match line:
         case ExportedMemory() | ExportedScopeSummary() | Talk() | ExportedScopeName():
             principal.check_write(parse_scope(line.scope))
-        case ExportedMemoryVersion() if line.state.scope is not None:
-            principal.check_write(parse_scope(line.state.scope))
+            if isinstance(line, ExportedMemory):
+                _check_commit_source(line, line.scope, principal)
+        case ExportedMemoryVersion():
+            if line.state.scope is not None:
+                principal.check_write(parse_scope(line.state.scope))
+            with _state_prefix():
+                _check_commit_source(line.state, line.state.scope, principal)
         case ExportedAnchor():
             principal.check_write(f"project/{slugify(line.project)}")
         case ExportedProjectSetting() if line.project == ALL_PROJECTS:
@@ -151,6 +171,28 @@ def _check_permissions(line: ExportRecord, principal: Principal) -> None:
             pass
     if isinstance(line, Talk) and principal.agent is not None and line.agent != principal.agent:
         raise InvalidInput("agent", "the transcript is another agent's")
+
+
+@contextmanager
+def _state_prefix() -> Iterator[None]:
+    """An `InvalidInput` raised inside it names a field of a version's state."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise prefix_field("state", error) from None
+
+
+def _check_commit_source(state: ExportedState, scope: str | None, principal: Principal) -> None:
+    """What a git change writes, only a key imports that may announce changes of the project."""
+    if getattr(state, "source", None) != COMMIT_SOURCE:
+        return
+    project = project_of_scope(parse_scope(scope)) if scope is not None else None
+    if project is None or not principal.may_announce(f"project/{project}"):
+        raise InvalidInput(
+            "source", "only a key that may announce changes of the project imports its commits"
+        )
+    if state.git is None or state.git.commit is None:
+        raise InvalidInput("git", "is required: the memory of a commit names the commit")
 
 
 def _check_values(line: ExportRecord, settings: IngestSettings) -> None:
@@ -200,11 +242,10 @@ def _check_version(line: ExportedMemoryVersion, settings: IngestSettings) -> Non
     state = line.state
     with field_context("state.valid_to"):
         check_validity(state.valid_from, state.valid_to)
-    if state.kind is not None:
-        with field_context("state.kind"):
-            kind = parse_kind(state.kind)
-        with field_context("state"):
-            check_imported_fields(state.key, kind, state.source, state.metadata)
+    with field_context("state.kind"):
+        kind = None if state.kind is None else parse_kind(state.kind)
+    with _state_prefix():
+        check_imported_fields(state.key, kind, state.source, state.metadata)
 
 
 def _check_period(known_from: datetime, known_to: datetime | None) -> None:
