@@ -195,3 +195,49 @@ async def test_a_request_replaces_the_message_of_its_merge_and_keeps_the_files(
     [active] = [one for one in await memories_of_commits(shop) if one["status"] == "active"]
     assert active["content"].endswith(CAP["body"])
     assert active["provenance"]["git"]["files"] == [RETRY]
+
+
+async def _deliver_request(shop: Stack, text: str = CAP["body"]) -> None:
+    request = pull(merged=True, title=CAP["subject"], body=text)
+    sent = github(request, "pull_request")
+    assert (await shop.call("POST", "/v1/git/github/default/shop", **sent)).status == 202
+
+
+@pytest.mark.parametrize("is_pushed_first", [True, False], ids=["push first", "request first"])
+@pytest.mark.parametrize("is_forgotten", [True, False], ids=["forgotten", "edited"])
+async def test_a_request_that_is_delivered_again_leaves_an_edited_memory_alone(
+    shop: Stack, is_pushed_first: bool, is_forgotten: bool
+) -> None:
+    await shop.call("PUT", "/v1/git/webhooks/github/shop", {"secret": SECRET})
+    if is_pushed_first:
+        commit = written("a" * 40, "2026-01-01T10:00:00Z", subject="Merge pull request #12")
+        commit["body"] = "Cap Retrier, because an 8th attempt trips the limiter"
+        change = {"project": "shop", "branch": "main", "after": "a" * 40, "commits": [commit]}
+        await shop.post("/v1/git/changes", change)
+    await _deliver_request(shop)
+    [made] = [one for one in await memories_of_commits(shop) if one["status"] == "active"]
+    await _deliver_request(shop)
+    assert (await shop.get(f"/v1/memories/{made['id']}"))["version"] == made["version"]
+    own_words = "MAX_ATTEMPTS is 9 by now, because the limiter was raised"
+    if is_forgotten:
+        await shop.call("DELETE", f"/v1/memories/{made['id']}")
+    else:
+        await shop.call("PATCH", f"/v1/memories/{made['id']}", {"content": own_words})
+    for text in (CAP["body"], f"{CAP['body']} It was measured."):
+        await _deliver_request(shop, text)
+    active = [
+        one["content"] for one in await memories_of_commits(shop) if one["status"] == "active"
+    ]
+    assert active == ([] if is_forgotten else [own_words])
+
+
+async def test_a_request_replaces_no_message_that_was_edited_before_it_came(shop: Stack) -> None:
+    await shop.call("PUT", "/v1/git/webhooks/github/shop", {"secret": SECRET})
+    change = {"project": "shop", "branch": "main", "after": "a" * 40,
+              "commits": [written("a" * 40, "2026-01-01T10:00:00Z", **CAP)]}  # fmt: skip
+    await shop.post("/v1/git/changes", change)
+    [made] = await memories_of_commits(shop)
+    await shop.call("PATCH", f"/v1/memories/{made['id']}", {"tags": ["kept"], "pinned": True})
+    await _deliver_request(shop, "The text of the request, because it is longer.")
+    [active] = await memories_of_commits(shop)
+    assert (active["id"], active["tags"], active["status"]) == (made["id"], ["kept"], "active")

@@ -73,6 +73,7 @@ async def test_a_push_of_many_commits_remembers_the_last(shop: Stack) -> None:
     memories = await _list_memories(shop)
     assert len(memories) == 1_000
     assert min(memory["key"] for memory in memories) == f"commit:{2_000:040x}"
+    assert any("2000 commits are not remembered" in hint for hint in told.body["hints"])
 
 
 @pytest.mark.timeout(20)

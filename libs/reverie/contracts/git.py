@@ -245,7 +245,8 @@ class GitChange(RequestBody):
 class GitChangeResponse(ResponseBody):
     """The stored event. `duplicate` means that the same change was announced before.
 
-    `hints` names merged branches that had no effect, and a project that was not known before.
+    `hints` names merged branches that had no effect, a project that was not known before, and how
+    many commits were not remembered.
     """
 
     event: UUID

@@ -16,7 +16,11 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import trace_headers
-from reverie_services.staleness.commit_memories import remember_commits
+from reverie_services.staleness.commit_memories import (
+    MAX_REMEMBERED_COMMITS,
+    RememberedCommits,
+    remember_commits,
+)
 from reverie_services.staleness.dependencies import StalenessDependencies
 
 BodyT = TypeVar("BodyT", bound=RequestBody)
@@ -51,9 +55,15 @@ async def store_change(
     change, hints = _drop_foreign_branches(principal, project, change)
     if not await deps.webhooks.is_project_known(principal.tenant, project):
         hints.append(f"the project {project} was not known before: is its name right?")
-    redacted, events = await _remember_redacted(deps, principal, change, request)
+    redacted, remembered = await _remember_redacted(deps, principal, change, request)
+    if remembered.omitted:
+        hints.append(
+            f"the messages of {remembered.omitted} commits are not remembered: of one change only"
+            f" the last {MAX_REMEMBERED_COMMITS} are; `reverie git backfill` sends them in parts"
+        )
     stored, is_duplicate, event = await deps.changes.add(principal, redacted, trace_headers())
-    return StoredChange(stored, is_duplicate, hints, events if is_duplicate else [*events, event])
+    events = remembered.events if is_duplicate else [*remembered.events, event]
+    return StoredChange(stored, is_duplicate, hints, events)
 
 
 async def remember_request(
@@ -61,12 +71,12 @@ async def remember_request(
 ) -> list[OutgoingEvent]:
     """Remembers what a merged request decides; its change is not stored."""
     principal.check_git(f"project/{slugify(change.project)}")
-    return (await _remember_redacted(deps, principal, change, request))[1]
+    return (await _remember_redacted(deps, principal, change, request))[1].events
 
 
 async def _remember_redacted(
     deps: StalenessDependencies, principal: Principal, change: GitChange, request: CommitBody | None
-) -> tuple[GitChange, list[OutgoingEvent]]:
+) -> tuple[GitChange, RememberedCommits]:
     """Redacts a change and remembers its commits.
 
     The memories come before the change: what is announced again after a crash is remembered once.

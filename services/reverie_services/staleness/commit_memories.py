@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,11 +18,11 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES
 from reverie.domain.core.memory import NewMemory, hash_content
 from reverie.domain.extraction.commit_records import extract_commit_record
-from reverie.domain.staleness.commit_marks import COMMIT_KEY_PREFIX
+from reverie.domain.staleness.commit_marks import COMMIT_KEY_PREFIX, COMMIT_SOURCE
 from reverie.domain.text.index_terms import memory_index_text
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.staleness.git_changes import GitChangeStore
+from reverie.store.staleness.git_changes import GitChangeStore, StoredCommitMemory
 
 MAX_COMMIT_FILES = 64
 MAX_COMMIT_RANGES = 64
@@ -32,28 +32,35 @@ MAX_REMEMBERED_COMMITS = 1_000
 COMMIT_CONFIDENCE = 0.8
 
 
+@dataclass(frozen=True)
+class RememberedCommits:
+    """The events to publish, and how many commits had something to remember but came too early."""
+
+    events: list[OutgoingEvent] = field(default_factory=list)
+    omitted: int = 0
+
+
 async def remember_commits(
     memories: MemoryStore,
     changes: GitChangeStore,
     principal: Principal,
     change: GitChange,
     request: CommitBody | None = None,
-) -> list[OutgoingEvent]:
-    """Remembers the records of a redacted change's commits; returns the events to publish.
+) -> RememberedCommits:
+    """Remembers the records of a redacted change's commits.
 
     A commit has one memory, whatever branch it comes by and however often: its key is the commit's
     id. A reverted commit's memory is replaced by that of the commit that reverts it. `request`: the
-    title and text of the merged request; they replace the message of its merge.
+    title and text of the merged request. They replace the message of its merge, unless the memory
+    was edited or forgotten since, or they did so before.
     """
     project = f"project/{slugify(change.project)}"
     scope = project if change.is_on_main_branch else f"{project}/feature/{slugify(change.branch)}"
-    items = {
-        (new.key, new.git["commit"]): new
-        for new in await asyncio.to_thread(_build_commit_memories, scope, change, request)
-        if new.key and new.git
-    }
+    built = await asyncio.to_thread(_build_commit_memories, scope, change, request)
+    omitted = max(0, len(built) - MAX_REMEMBERED_COMMITS)
+    items = {(new.key, new.git["commit"]): new for new in built[omitted:] if new.key and new.git}
     if not items:
-        return []
+        return RememberedCommits()
     keys = sorted({key for key, _ in items})
     known = await changes.load_commit_memories(principal.tenant, scope, keys)
     reverted_keys = {_build_key(commit) for commit in change.commits if commit.reverts}
@@ -63,14 +70,14 @@ async def remember_commits(
         new
         for (key, sha), new in items.items()
         if key not in known
-        or (key in reverted_keys and all(git.get("commit") != sha for git in known[key]))
+        or (key in reverted_keys and all(stored.commit != sha for stored in known[key]))
     ]
     if request is not None:
         key = _build_key(request)
         new_items += [
-            replace(new, git=known[key][-1])
+            replace(new, git=known[key][0].git)
             for new in items.values()
-            if new.key == key in known and known[key][-1].get("commit") == request.sha
+            if new.key == key in known and _is_merge_message(known[key], request.sha, new)
         ]
     for batch in _split_by_key(new_items):
         results = await memories.remember(principal, batch, headers)
@@ -86,7 +93,16 @@ async def remember_commits(
             for result in results
             if not isinstance(result, ReverieError) and result.event is not None
         ]
-    return events
+    return RememberedCommits(events, omitted)
+
+
+def _is_merge_message(known: Sequence[StoredCommitMemory], sha: str, new: NewMemory) -> bool:
+    """Whether nothing but a push wrote the commit's memory, and nobody edited or forgot it."""
+    if len(known) > 1:
+        return False
+    [stored] = known
+    is_told = stored.content_hash == bytes.fromhex(new.content_hash)
+    return stored.commit == sha and stored.is_as_made and not is_told
 
 
 def _split_by_key(items: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
@@ -113,7 +129,7 @@ def _build_commit_memories(
         memory = _build_commit_memory(scope, change.branch, commit, own_files)
         if memory is not None:
             memories.append(memory)
-    return memories[-MAX_REMEMBERED_COMMITS:]
+    return memories
 
 
 def _build_key(commit: CommitBody) -> str:
@@ -142,7 +158,7 @@ def _build_commit_memory(
         supersede_reason="a later commit reverts it"
         if commit.reverts
         else "its request explains it",
-        source="commit",
+        source=COMMIT_SOURCE,
         git={
             "commit": commit.sha,
             "branch": branch,

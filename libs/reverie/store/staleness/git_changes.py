@@ -35,6 +35,23 @@ class StoredGitChange:
 
 
 @dataclass(frozen=True)
+class StoredCommitMemory:
+    """A memory of a commit.
+
+    `is_as_made`: it is active, and nobody has edited it.
+    """
+
+    git: dict[str, Any]
+    content_hash: bytes
+    is_as_made: bool
+
+    @property
+    def commit(self) -> object:
+        """The commit that wrote it: another than its key names, if that one was reverted."""
+        return self.git.get("commit")
+
+
+@dataclass(frozen=True)
 class StaleMemory:
     """A memory with open marks, and the evidence, newest first."""
 
@@ -88,13 +105,14 @@ class GitChangeStore:
 
     async def load_commit_memories(
         self, tenant: int, scope: str, keys: Sequence[str]
-    ) -> dict[str, list[dict[str, Any]]]:
-        """The git data of all memories that were ever written under keys, oldest first."""
+    ) -> dict[str, list[StoredCommitMemory]]:
+        """All memories that were ever written under keys, oldest first."""
         async with self._db.tenant_transaction(tenant) as connection:
             rows = await connection.fetch_rows("commit_memories", scope, list(keys))
-        found: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, list[StoredCommitMemory]] = {}
         for row in rows:
-            found.setdefault(row["key"], []).append(row["git"] or {})
+            stored = StoredCommitMemory(row["git"] or {}, bytes(row["hash"]), row["as_made"])
+            found.setdefault(row["key"], []).append(stored)
         return found
 
     async def list_unprocessed(
@@ -105,6 +123,10 @@ class GitChangeStore:
             "changes_unprocessed", timedelta(seconds=age_seconds), limit
         )
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
+
+    async def note_failure(self, tenant: int, change: UUID, error: Exception) -> None:
+        """Counts a failed attempt to apply a change."""
+        await self._db.call("note_work_failure", tenant, change, 1, type(error).__name__)
 
     async def list_stale(
         self, principal: Principal, scopes: Sequence[str], below: UUID | None, limit: int

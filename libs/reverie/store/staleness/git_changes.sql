@@ -3,9 +3,13 @@
 select id, project, branch, body, processed, md5(body::text) as fingerprint from git_event where tenant = $1 and id = $2;
 
 -- name: commit_memories
--- What was ever written under the keys of commits in a scope, the newest last.
-select key, git from memory
-where tenant = $1 and scope = $2 and key = any($3::text[]) order by id;
+-- What was ever written under the keys of commits in a scope, the newest last. `as_made`: it is active,
+-- and only the system has changed it since.
+select m.key, m.git, m.hash, m.status = 'active' and not exists (
+    select from memory_version v
+    where v.tenant = $1 and v.memory = m.id and v.actor not in ('reverie', 'dream', 'vault')) as as_made
+from memory m
+where m.tenant = $1 and m.scope = $2 and m.key = any($3::text[]) order by m.id;
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.
