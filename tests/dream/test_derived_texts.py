@@ -102,3 +102,56 @@ async def test_an_imported_summary_follows_an_edit(dreams: Stack) -> None:
     assert IMPORTED in (await _shown(dreams))["summaries"]
     await dreams.call("PATCH", f"/v1/memories/{made['id']}", {"content": "It streams arrow"})
     assert [name for name, text in (await _shown(dreams)).items() if IMPORTED in text] == []
+
+
+async def _active(stack: Stack, kind: str) -> list[dict[str, Any]]:
+    return list((await stack.get(f"/v1/memories?scope={SCOPE}&kind={kind}"))["items"])
+
+
+async def test_the_memory_of_a_session_is_forgotten_with_what_it_quotes(dreams: Stack) -> None:
+    memories = await _dreamt(dreams)
+    learned = [memory for memory in memories if memory["kind"] != "session"]
+    [session] = [memory for memory in memories if memory["kind"] == "session"]
+    quoted = next(memory for memory in learned if "prices" in memory["content"])
+    reader = dreams.key_of(reads=("*",), writes=("project/else",))
+    assert (await dreams.call("DELETE", f"/v1/memories/{quoted['id']}", key=reader)).status == 403
+    assert (await dreams.call("DELETE", f"/v1/memories/{quoted['id']}")).status == 200
+    assert await _active(dreams, "session") == []
+    # What else was learned in it stays.
+    left = [memory["id"] for memory in learned if "prices" not in memory["content"]]
+    for memory in left:
+        assert (await dreams.call("GET", f"/v1/memories/{memory}")).status == 200
+    # The session goes on, and its memory does not come back.
+    before = len(await _runs(dreams))
+    named = (await dreams.get(f"/v1/sessions?session={session['provenance']['session']}"))["items"]
+    await _say(dreams, named[0]["id"], ("user", "We decided to ship on Fridays, because of Ann."))
+    await dreams.post(f"/v1/sessions/{named[0]['id']}/end", None)
+
+    async def done() -> bool:
+        return len(await _runs(dreams)) > before
+
+    await eventually(done)
+    assert await _active(dreams, "session") == []
+
+
+@pytest.mark.parametrize("change", ["forgotten", "edited"])
+async def test_a_convention_follows_the_memory_that_it_was_made_of(
+    dreams: Stack, change: str
+) -> None:
+    text = "Amounts are integers of cents"
+    git = {"commit": "a" * 40, "files": ["AGENTS.md"]}
+    body = {"content": text, "kind": "decision", "scope": SCOPE, "git": git}
+    made = await dreams.post("/v1/remember", body)
+    await dreams.post("/v1/maintenance/run", {})
+    [convention] = await _active(dreams, "convention")
+    assert convention["content"] == text
+    path = f"/v1/memories/{made['id']}"
+    if change == "forgotten":
+        assert (await dreams.call("DELETE", path)).status == 200
+    else:
+        assert (await dreams.call("PATCH", path, {"content": "They are decimals"})).status == 200
+    assert await _active(dreams, "convention") == []
+    shown = await _shown(dreams)
+    if change == "edited":
+        del shown["jsonl"]  # of what is archived, too
+    assert [name for name, content in shown.items() if text in content] == []

@@ -48,30 +48,6 @@ return (
          or m.hash = p_memory.hash and m.key is not distinct from p_memory.key)
   limit 1);
 
--- Lets what was derived from a memory follow it when it is forgotten or says something else, because
--- it may quote it: insights that nobody approved or pinned are forgotten or archived.
-create function follow_evidence(
-  p_tenant int, p_tenant_name text, p_memory uuid, p_is_forgotten boolean, p_headers jsonb
-) returns void
-language plpgsql as $$
-declare
-  v_insight uuid;
-begin
-  for v_insight in
-    select m.id from edge e join memory m on m.tenant = p_tenant and m.id = e.dst
-    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'led_to' and e.known_to is null
-      and e.meta ->> 'evidence' = 'true' and m.source = 'reflection'
-      and m.status in ('active', 'archived') and not m.pinned and m.confidence < 1
-    order by m.id
-  loop
-    perform memory_change(
-      p_tenant, p_tenant_name, v_insight, '{*}', '{*}', null,
-      jsonb_build_object('status', case when p_is_forgotten then 'deleted' else 'archived' end),
-      'reverie', 'its evidence ' || p_memory || ' changed',
-      case when p_is_forgotten then 'forgotten' else 'archived' end, p_headers, false);
-  end loop;
-end $$;
-
 -- Changes a memory. `p_change` holds columns by name (bytea as text), `tags`, and `index_text`
 -- where its words change. With p_confirms it holds as of now. Returns {version, events, changed}, or {problem:
 -- not_found|forbidden|made|moved|twin, ...}, and then nothing was written: `moved` names the
@@ -134,7 +110,8 @@ begin
     return jsonb_build_object('problem', 'twin', 'id', find_twin(p_tenant, v_new));
   end;
   if v_new.status = 'deleted' or v_new.content <> v_old.content then
-    perform follow_evidence(p_tenant, p_tenant_name, p_memory, v_new.status = 'deleted', p_headers);
+    perform follow_evidence(p_tenant, p_tenant_name, v_old, p_writes, v_new.status = 'deleted',
+                            p_headers);
   end if;
   if v_new.status = 'deleted' then
     perform delete_derived(p_tenant, v_old);

@@ -148,7 +148,8 @@ end $$;
 -- Writes one item of a digest. `like` is the existing memory that it resembles: {id, version,
 -- verdict, reason}. `same` reinforces that memory, `refined` supersedes it, `contradicting` links it
 -- and lowers its confidence; where it has changed since, the item is new. Returns what remember_item()
--- does, or {problem: beyond} for an item of another scope or with turns of another session.
+-- does, or {problem: beyond} for an item of another scope or with turns of another session, and
+-- {problem: forgotten} for the memory of a session whose memory was forgotten.
 create function dream_write_item(
   p_tenant int, p_tenant_name text, p_scope text, p_session uuid, p_item jsonb, p_headers jsonb
 ) returns jsonb
@@ -168,6 +169,13 @@ begin
       and m.status = 'active' for update;
     if found and v_old.hash <> decode(p_item ->> 'hash', 'hex') then
       return rewrite_session_memory(p_tenant, p_tenant_name, v_old, p_item, p_headers);
+    end if;
+    -- It would quote again what was forgotten.
+    if v_old.id is null and exists (
+      select from memory m
+      where m.tenant = p_tenant and m.scope = p_scope and m.key = p_item ->> 'key'
+        and m.status = 'deleted') then
+      return jsonb_build_object('problem', 'forgotten');
     end if;
     return remember_item(p_tenant, p_tenant_name, p_item, p_headers);
   end if;

@@ -1,5 +1,92 @@
--- Deletion of scopes and tenants. The catalogue says what belongs to them, so that no later table
--- is forgotten.
+-- What follows a memory that is forgotten; deletion of scopes and tenants. The catalogue says what
+-- belongs to them, so that no later table is left out.
+
+-- A text for comparison: in lower case, with single spaces.
+create function normalize_quote(p_text text) returns text
+language sql immutable
+return trim(regexp_replace(lower(p_text), '\s+', ' ', 'g'));
+
+-- Whether a text contains all of another.
+create function quotes_text(p_text text, p_other text) returns boolean
+language sql immutable
+return normalize_quote(p_text) = normalize_quote(p_other)
+  or length(normalize_quote(p_other)) >= 20
+     and position(normalize_quote(p_other) in normalize_quote(p_text)) > 0;
+
+-- Whether one of the lines of a session's memory is in another text, or quotes it.
+create function shares_line(p_text text, p_other text) returns boolean
+language sql immutable
+return exists (
+  select from regexp_split_to_table(p_text, '\n') l
+  cross join lateral (select regexp_replace(l, '^\s*(-|Session:)', '') as line) n
+  where quotes_text(p_other, n.line) or quotes_text(n.line, p_other));
+
+-- What was derived from a memory, and may quote it: insights that nobody approved or pinned, and its
+-- convention.
+create function find_derived_memories(p_tenant int, p_old memory) returns table (id uuid)
+language sql stable
+begin atomic
+  select m.id from edge e join memory m on m.tenant = p_tenant and m.id = e.dst
+  where e.tenant = p_tenant and e.src = (p_old).id and e.kind = 'led_to' and e.known_to is null
+    and e.meta ->> 'evidence' = 'true' and m.source = 'reflection'
+    and m.status in ('active', 'archived') and not m.pinned and m.confidence < 1
+  union
+  select m.id from memory m
+  where m.tenant = p_tenant and m.scope = (p_old).scope and m.key = 'convention:' || (p_old).id
+    and m.source = 'promotion' and m.status in ('active', 'superseded', 'archived')
+    and not m.pinned and quotes_text(m.content, (p_old).content);
+end;
+
+-- What quotes a memory because a dream derived both from the same turns: the memory of the session,
+-- and records that contain all of it. Only what may be written, and nothing that is pinned.
+create function find_quoting_memories(p_tenant int, p_old memory, p_writes text[])
+returns table (id uuid)
+language sql stable
+begin atomic
+  select m.id from memory m
+  where m.tenant = p_tenant and m.id in (
+      select o.memory from memory_turn t
+      join memory_turn o on o.tenant = p_tenant and o.turn = t.turn
+      where t.tenant = p_tenant and t.memory = (p_old).id
+      union all
+      select k.id from memory k
+      where k.tenant = p_tenant and k.scope = (p_old).scope and k.key = 'session:' || (p_old).session)
+    and m.id <> (p_old).id and m.source = 'dream' and not m.pinned and m.merged_into is null
+    and m.status in ('active', 'superseded', 'archived') and scope_matches(p_writes, m.scope)
+    and case m.kind when 'session' then shares_line(m.content, (p_old).content) or exists (
+                      select from memory_turn t join memory_turn o on o.tenant = p_tenant
+                        and o.turn = t.turn and o.memory = m.id
+                      where t.tenant = p_tenant and t.memory = (p_old).id)
+                    else quotes_text(m.content, (p_old).content) end;
+end;
+
+-- Lets what may quote a memory follow it when it is forgotten or says something else: it is forgotten
+-- or archived. What quotes it alone takes nothing else along.
+create function follow_evidence(
+  p_tenant int, p_tenant_name text, p_old memory, p_writes text[], p_is_forgotten boolean,
+  p_headers jsonb
+) returns void
+language plpgsql as $$
+declare
+  v_is_following boolean := current_setting('reverie.following', true) = 'on';
+  v_following uuid;
+begin
+  for v_following in
+    select d.id from find_derived_memories(p_tenant, p_old) d
+    union
+    select q.id from find_quoting_memories(p_tenant, p_old, p_writes) q
+    where p_is_forgotten and not coalesce(v_is_following, false) and (p_old).kind <> 'session'
+    order by 1
+  loop
+    perform set_config('reverie.following', 'on', true);
+    perform memory_change(
+      p_tenant, p_tenant_name, v_following, '{*}', '{*}', null,
+      jsonb_build_object('status', case when p_is_forgotten then 'deleted' else 'archived' end),
+      'reverie', 'its evidence ' || (p_old).id || ' changed',
+      case when p_is_forgotten then 'forgotten' else 'archived' end, p_headers, false);
+  end loop;
+  perform set_config('reverie.following', case when v_is_following then 'on' else 'off' end, true);
+end $$;
 
 -- The tables that hold rows of tenants.
 create function tenant_tables() returns table (name text)
