@@ -39,6 +39,9 @@ def build_gauges(
     async def unenriched() -> float:
         return float((await leader_lock.count_backlog()).memories)
 
+    async def failed() -> float:
+        return float((await leader_lock.count_backlog()).failed_memories)
+
     return [
         *(
             PolledGauge(
@@ -59,6 +62,11 @@ def build_gauges(
         *build_dream_queue_gauges(dreams),
         PolledGauge(
             "reverie_memories_unenriched", "Memories that wait for enrichment.", unenriched
+        ),
+        PolledGauge(
+            "reverie_memories_failed",
+            "Memories whose enrichment failed five times: they lack vectors or edges.",
+            failed,
         ),
     ]
 

@@ -35,8 +35,8 @@ MissedMemory = tuple[int, str, UUID]
 class PostponedMemories:
     """Memories that a round of this process could not finish, so that others get their turn.
 
-    Without a model a memory has its anchors and stays due; some fail each time. They are tried
-    again after `RETRY_SECONDS`, and when the model comes.
+    Without a model a memory has its anchors and stays due. They are tried again after
+    `RETRY_SECONDS`, and when the model comes. One that fails each time is tried five times.
     """
 
     ids: set[UUID] = field(default_factory=set)
@@ -150,7 +150,10 @@ class Scheduler:
         tenant_id, tenant_name, memory_id = missed
         try:
             return await enrich_memory(self._deps.enrichment, (tenant_id, tenant_name), memory_id)
-        # Whatever is wrong with one must not keep the rounds from the others.
+        except Unavailable:
+            return False
+        # Whatever is wrong with one must not keep the rounds from the others, nor go on for ever.
         except Exception as error:
             log.warning("enrich_failed", memory=str(memory_id), error=type(error).__name__)
+            await self._deps.enrichment.enrichment.note_failure(tenant_id, memory_id, error)
             return False

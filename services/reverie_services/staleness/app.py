@@ -51,6 +51,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         async def unprocessed() -> float:
             return float((await LeaderLock(database).count_backlog()).changes)
 
+        async def failed() -> float:
+            return float((await LeaderLock(database).count_backlog()).failed_changes)
+
         yield replace(
             resources.create_service(settings.staleness_port),
             routes=[
@@ -61,6 +64,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             polled_gauges=[
                 PolledGauge(
                     "reverie_changes_unprocessed", "Git changes not yet applied.", unprocessed
+                ),
+                PolledGauge(
+                    "reverie_changes_failed", "Git changes that failed five times.", failed
                 ),
             ],
             background=[

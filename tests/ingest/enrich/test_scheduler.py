@@ -19,7 +19,7 @@ from reverie.inference.model_manager import ModelManager
 from reverie.runtime.settings.settings import Settings
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.background_work import LeaderLock, OutboxTable
 from reverie.store.platform.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.dependencies import EnrichmentDependencies, SchedulerDependencies
@@ -29,7 +29,17 @@ from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 
 MANY = ROUND_SIZE + 10
+MAX_ATTEMPTS = 5
 ID = new_id()
+REFUSED = """
+create function refused() returns trigger language plpgsql as $$
+begin
+  raise exception 'this one cannot be linked';
+end $$;
+create trigger refused before insert on edge for each row
+  when (new.src = '{}') execute function refused();
+select 1
+"""
 
 
 @dataclass(frozen=True)
@@ -114,3 +124,25 @@ async def test_postponed_memories_are_retried_when_the_model_is_available_and_af
     left.ids.add(ID)
     left.clear_if_due(True, 2 * 3600.0)
     assert left.ids == set()
+
+
+async def test_a_memory_that_fails_each_time_is_given_up_and_counted(place: Place) -> None:
+    scheduler, url, store = place.scheduler, place.store.admin_url, EnrichmentStore(place.store.db)
+    [(poison,)] = admin_rows(url, "select id from memory order by id limit 1")
+    admin_rows(url, REFUSED.format(poison))
+    for _ in range(MAX_ATTEMPTS):
+        assert poison in {memory for _, _, memory in await store.list_overdue(0.0, MANY)}
+        scheduler.postponed.ids.clear()
+        while missed := await scheduler.find_missed():
+            await scheduler.enrich_missed(missed)
+    overdue = await store.list_overdue(0.0, MANY)
+    assert poison not in {memory for _, _, memory in overdue}
+    lock = LeaderLock(place.store.db)
+    backlog = await lock.count_backlog()
+    assert (backlog.failed_memories, backlog.memories) == (1, len(overdue))
+    # An edit makes another version of it, which is tried again.
+    admin_rows(
+        url, "update memory set version = version + 1 where id = %s returning 1", str(poison)
+    )
+    assert poison in {memory for _, _, memory in await store.list_overdue(0.0, MANY)}
+    assert (await lock.count_backlog()).failed_memories == 0

@@ -76,7 +76,7 @@ ACROSS = {
 FOR_OPERATORS = {"set_tenant_limits(integer,jsonb)", "tenant_names()"}
 READ = {
     "api_key", "dream_run", "edge_change", "git_event", "webhook", "memory", "project_setting",
-    "session",
+    "session", "work_failure",
 }  # fmt: skip
 CHANGED = {
     "audit", "dream_decision", "dream_job", "idempotency", "outbox", "recall_trace", "tenant",

@@ -115,6 +115,8 @@ WAITING_METRICS = (
     ("queued dreams", "reverie_dreams_queued"),
     ("running dreams", "reverie_dreams_running"),
     ("failed dreams", "reverie_dreams_parked"),
+    ("failed memories", "reverie_memories_failed"),
+    ("failed git changes", "reverie_changes_failed"),
     ("dead letters", "reverie_dead_letters"),
 )
 OLDEST_AGE_METRICS = {

@@ -102,6 +102,6 @@ def _waiting_table(current: Mapping[str, MetricsSnapshot]) -> Table:
     table.add_column()
     for text, count, age in list_waiting(current):
         age_text = "" if not age else f"oldest: {age:.0f} s"
-        is_alarming = count > 0 and text in {"dead letters", "failed dreams"}
+        is_alarming = count > 0 and (text == "dead letters" or text.startswith("failed "))
         table.add_row(text, f"[red]{count:,.0f}[/]" if is_alarming else f"{count:,.0f}", age_text)
     return table

@@ -287,6 +287,11 @@ class EnrichmentStore:
         )
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
+    async def note_failure(self, tenant: int, memory: UUID, error: Exception) -> None:
+        """Counts a failed attempt to enrich a memory as it is now."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            await connection.fetch_rows("enrichment_failed", memory, type(error).__name__)
+
 
 def _build_node(text: str, **fields: str) -> dict[str, str]:
     return {**fields, "id": str(new_id()), "hash": hash_content(text)}

@@ -35,7 +35,7 @@ cross join lateral (
      where m.tenant = $1 and m.session = a.session and m.scope = a.scope
      order by m.id desc limit $7)
   )
-  select m.id, m.kind, m.content, coalesce(m.valid_from, m.created) as at, m.session,
+  select m.id, m.kind, m.content, least(m.valid_from, m.created) as at, m.session,
          array(select jsonb_array_elements_text(m.git -> 'files')) as files
   from near join memory m on m.tenant = $1 and m.id = near.id
   where m.id <> all ($2[a.n:]) and m.scope = a.scope and m.status = 'active'
@@ -46,3 +46,7 @@ cross join lateral (
         and ((c.src = a.id and c.dst = m.id) or (c.src = m.id and c.dst = a.id)))
   order by m.id desc limit $7) x
 order by a.n, x.id desc;
+
+-- name: enrichment_failed
+-- Counts a failed attempt to enrich a memory; $3 names the error.
+select note_work_failure($1, m.id, m.version, $3) from memory m where m.tenant = $1 and m.id = $2;

@@ -59,10 +59,12 @@ def _parse_message(row: asyncpg.Record) -> OutgoingEvent:
 
 @dataclass(frozen=True)
 class WorkBacklog:
-    """Work of all tenants that waits, for metrics."""
+    """Work of all tenants that waits, and that failed too often to be tried again, for metrics."""
 
     memories: int
     changes: int
+    failed_memories: int
+    failed_changes: int
 
 
 class LeaderLock:

@@ -1,4 +1,4 @@
--- The outbox of events, and answers kept for idempotency keys.
+-- The outbox of events, answers kept for idempotency keys, and work that failed.
 
 -- Events written in the transaction that caused them. The writer publishes and deletes them after
 -- its commit; a relay does so for those that a crash left behind.
@@ -103,4 +103,44 @@ begin
   update idempotency x
   set status = null, body = null, headers = null, at = least(x.at, now() - interval '1 hour')
   where x.tenant = p_tenant and x.key = any(p_keys) and x.status is not null;
+end $$;
+
+-- Work in the background that failed: a memory (of that version) that could not be enriched, or a git
+-- change that could not be applied. After max_work_attempts() it is left alone, and counted.
+create table work_failure (
+  tenant int not null,
+  work uuid not null,
+  version int not null default 1,
+  attempts int not null default 1,
+  error text not null,
+  failed timestamptz not null default clock_timestamp(),
+  primary key (tenant, work)
+);
+call protect_tenant_table('work_failure');
+call open_to_system('work_failure', 'select');
+
+create function max_work_attempts() returns int
+language sql immutable
+return 5;
+
+-- Whether a memory of that version, or a change, failed too often to be tried again.
+create function has_work_failed(p_tenant int, p_work uuid, p_version int default 1) returns boolean
+language sql stable
+begin atomic
+  select exists (select from work_failure f
+                 where f.tenant = p_tenant and f.work = p_work and f.version = p_version
+                   and f.attempts >= max_work_attempts());
+end;
+
+-- Counts a failed attempt, with the name of the error.
+create function note_work_failure(p_tenant int, p_work uuid, p_version int, p_error text)
+returns void
+language plpgsql as $$
+begin
+  perform set_tenant(p_tenant);
+  insert into work_failure as f (tenant, work, version, error)
+  values (p_tenant, p_work, p_version, p_error)
+  on conflict (tenant, work) do update
+    set attempts = case when f.version = excluded.version then f.attempts + 1 else 1 end,
+        version = excluded.version, error = excluded.error, failed = excluded.failed;
 end $$;

@@ -174,19 +174,10 @@ language sql stable security definer
 begin atomic
   select g.tenant, t.name, g.id from git_event g join tenant t on t.id = g.tenant
   where g.processed is null and g.received < clock_timestamp() - p_age
+    and not has_work_failed(g.tenant, g.id)
   order by g.received limit p_limit;
 end;
 call run_across_tenants('changes_unprocessed(interval, int)');
-
--- How many memories wait for enrichment and how many changes wait to be applied, in all tenants.
-create function work_backlog() returns table (memories bigint, changes bigint)
-language sql stable security definer
-begin atomic
-  select (select count(*) from memory m where m.enriched_version < m.version
-            and m.status in ('active', 'superseded')),
-         (select count(*) from git_event g where g.processed is null);
-end;
-call run_across_tenants('work_backlog()');
 
 -- Announces that a memory was linked to files after changes that may concern it. Returns the event,
 -- or null where there are no such changes.

@@ -11,9 +11,29 @@ begin atomic
   select m.tenant, t.name, m.id, m.version from memory m join tenant t on t.id = m.tenant
   where m.enriched_version < m.version and m.updated < clock_timestamp() - p_age
     and m.status in ('active', 'superseded')
+    and not has_work_failed(m.tenant, m.id, m.version)
   order by random() limit p_limit;
 end;
 call run_across_tenants('enrichment_overdue(interval, int)');
+
+-- How many memories wait for enrichment and how many changes wait to be applied, in all tenants, and
+-- how many of each failed too often.
+create function work_backlog()
+returns table (memories bigint, changes bigint, failed_memories bigint, failed_changes bigint)
+language sql stable security definer
+begin atomic
+  select w.memories - f.memories, w.changes - f.changes, f.memories, f.changes
+  from (select (select count(*) from memory m where m.enriched_version < m.version
+                  and m.status in ('active', 'superseded')) as memories,
+               (select count(*) from git_event g where g.processed is null) as changes) w,
+       (select count(m.id) as memories, count(g.id) as changes
+        from work_failure x
+        left join memory m on m.tenant = x.tenant and m.id = x.work and m.version = x.version
+          and m.enriched_version < m.version and m.status in ('active', 'superseded')
+        left join git_event g on g.tenant = x.tenant and g.id = x.work and g.processed is null
+        where x.attempts >= max_work_attempts()) f;
+end;
+call run_across_tenants('work_backlog()');
 
 -- The nodes that memories speak of ([{memory, project, scope, files, entities}]): files are {path,
 -- name, id, hash} of the project, entities {label, sort, id, hash} of the scope. Missing ones are

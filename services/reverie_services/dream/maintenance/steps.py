@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
+import structlog
+
 from reverie.domain.core.confidence import FLOOR, has_decayed
+from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
 from reverie.domain.graph.clustering import cluster_topics
 from reverie.domain.graph.pagerank import rank_nodes
@@ -19,6 +22,8 @@ from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 from reverie_services.dream.maintenance.reflection import propose_vault_entries, reflect_on_scope
 from reverie_services.dream.maintenance.review import review_stale_memories
+
+log = structlog.get_logger("reverie.dream")
 
 DECAYING_KINDS = [
     kind.value for kind, how in KIND_POLICIES.items() if how.decays and kind not in ANCHOR_KINDS
@@ -93,9 +98,17 @@ async def merge_duplicates(
     scope = progress.scope
     ids = await deps.maintenance.list_memories(scope, after_id, SMALL_PAGE_SIZE)
     for memory_id in ids:
-        outcomes = await deduplicate(
-            deps.duplicates, (scope.tenant, scope.tenant_name), memory_id, trace_headers()
-        )
+        try:
+            outcomes = await deduplicate(
+                deps.duplicates, (scope.tenant, scope.tenant_name), memory_id, trace_headers()
+            )
+        except ReverieError:
+            raise
+        # Whatever is wrong with one memory, the others and the later steps go on.
+        except Exception as error:
+            log.warning("comparison_failed", memory=str(memory_id), error=type(error).__name__)
+            progress.record_decision("failed", memory_id, type(error).__name__)
+            continue
         for outcome in outcomes:
             progress.record_decision(outcome.kind, outcome.outcome.id, outcome.reason)
         events = [outcome.outcome.event for outcome in outcomes]

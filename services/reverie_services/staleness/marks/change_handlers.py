@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.contracts.events import GitEvent
 from reverie.contracts.git import GitChange
-from reverie.domain.core.errors import InvalidInput, MalformedInput, ReverieError
+from reverie.domain.core.errors import InvalidInput, MalformedInput, ReverieError, Unavailable
 from reverie.runtime.http.validation import parse_value
 from reverie.store.platform.webhooks import create_webhook_principal
 from reverie_services.staleness.change_intake import store_change
@@ -95,8 +95,11 @@ async def run_catch_up_loop(deps: StalenessDependencies) -> None:
 async def _try_apply_change(
     deps: StalenessDependencies, tenant: int, tenant_name: str, change: UUID
 ) -> None:
-    """Whatever is wrong with one change must not hold up the others."""
+    """Whatever is wrong with one change must not hold up the others, nor be tried for ever."""
     try:
         await apply_change(deps, tenant, tenant_name, change)
+    except Unavailable:
+        raise
     except Exception as error:
         log.warning("change_failed", change=str(change), error=type(error).__name__)
+        await deps.changes.note_failure(tenant, change, error)

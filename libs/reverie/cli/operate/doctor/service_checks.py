@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import SecretStr
 
@@ -189,6 +189,22 @@ def check_backlog(settings: Settings, _: Home | None) -> Iterable[Finding]:
     yield from problems or [ok("no queue is late, and no message failed")]
 
 
+def _find_failed_work(largest: Callable[[str], float]) -> Iterable[Finding]:
+    """What was given up; `largest` returns the value of a metric."""
+    if (parked_dreams := largest("reverie_dreams_parked")) > 0:
+        remedy = "`reverie dream history` says why; `reverie dream run --scope SCOPE` tries again."
+        yield warning(f"{plural(int(parked_dreams), 'dream')} failed", remedy)
+    if (failed := largest("reverie_memories_failed")) > 0:
+        remedy = "The log line enrich_failed names each. Edit it to have it tried again."
+        message = (
+            f"{plural(int(failed), 'memory')} cannot be enriched: vectors or edges are missing"
+        )
+        yield warning(message, remedy)
+    if (failed := largest("reverie_changes_failed")) > 0:
+        remedy = "The log line change_failed names each. Announce a later change of the same files."
+        yield warning(f"{plural(int(failed), 'git change')} cannot be applied", remedy)
+
+
 def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[Finding]:
     """The problems that the services' metrics show."""
 
@@ -201,9 +217,7 @@ def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[
     if (age := largest("reverie_outbox_oldest_seconds")) > MAX_OUTBOX_AGE:
         remedy = "Check that NATS runs. The log of ingest says why publishing fails."
         yield error(f"an event has waited {age:.0f} s to be published", remedy)
-    if (parked_dreams := largest("reverie_dreams_parked")) > 0:
-        remedy = "`reverie dream history` says why; `reverie dream run --scope SCOPE` tries again."
-        yield warning(f"{plural(int(parked_dreams), 'dream')} failed", remedy)
+    yield from _find_failed_work(largest)
     if (unenriched := largest("reverie_memories_unenriched")) > MANY_UNENRICHED:
         remedy = "Check that the model is loaded; if it is, run more replicas of ingest."
         yield warning(f"{unenriched:,.0f} memories have no vectors or edges yet", remedy)
