@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -243,3 +243,25 @@ async def test_watchers_are_limited_slots_are_freed_and_streams_end_with_the_ser
             await opened.wait()
     async with asyncio.timeout(5):
         await watching
+
+
+async def test_no_key_and_no_tenant_takes_all_places(database: DatabaseUrls, nats_url: str) -> None:
+    async with running_stack(database, nats_url, model_home(), max_event_watchers=8) as stack:
+
+        async def watch(key: str, count: int) -> list[int]:
+            headers = {"Authorization": f"Bearer {key}"}
+            answers = [
+                await streams.enter_async_context(
+                    stack.http.get(f"{stack.url}/v1/events", headers=headers)
+                )
+                for _ in range(count)
+            ]
+            return [answer.status for answer in answers]
+
+        async with AsyncExitStack() as streams:
+            assert await watch(stack.key, 3) == [200, 200, 503]
+            for _ in range(2):
+                assert await watch(stack.key_of(), 2) == [200, 200]
+            assert await watch(stack.key_of(), 1) == [503]
+            other = create_key(stack.admin_url, NewApiKey("else", tenant="elsewhere"))
+            assert await watch(other, 2) == [200, 200]

@@ -43,7 +43,9 @@ class LimitSettings(BaseSettings):
     content_limit: Count = Field(65_536, description="largest content of a memory, in bytes")
     turn_limit: Count = Field(262_144, description="largest content of a turn, in bytes")
     max_event_watchers: Count = Field(
-        100, description="clients that may watch the events of one ingest process at once"
+        100,
+        description="clients that may watch the events of one ingest process at once: a quarter of "
+        "them of one key, three quarters of one tenant",
     )
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_timeout: Seconds = Field(

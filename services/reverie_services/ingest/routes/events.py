@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from reverie_services.ingest.dependencies import EventDependencies
 
 HEARTBEAT_SECONDS = 15.0
 """So often a silent stream is shown to be alive, and its key looked up again."""
+KEY_SHARE, TENANT_SHARE = 0.25, 0.75
+"""The part of all watchers that may be of one key, and of one tenant."""
 EVENT_CURSOR_PURPOSE = "a place among events"
 SSE_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -100,7 +103,8 @@ class EventHandlers:
 
     def __init__(self, deps: EventDependencies) -> None:
         self._deps = deps
-        self._active_watchers = 0
+        self._watchers_by_key: Counter[str] = Counter()
+        self._watchers_by_tenant: Counter[int] = Counter()
 
     @routes.add(
         "GET /v1/events", streaming=True, response_examples={"text/event-stream": _SSE_EXAMPLE}
@@ -161,14 +165,11 @@ class EventHandlers:
         position: int,
         is_gap: bool,
     ) -> AsyncGenerator[bytes, None]:
-        limit = self._deps.max_watchers
-        if self._active_watchers >= limit:
-            raise Unavailable(
-                "a place to watch from", f"{limit} watch already (max_event_watchers)", 5.0
-            )
+        self._check_places(principal)
         encode_cursor = partial(cursor_cipher.encrypt, EVENT_CURSOR_PURPOSE)
         subject = memory_subject(principal.tenant_name, ">")
-        self._active_watchers += 1
+        self._watchers_by_key[principal.key_id] += 1
+        self._watchers_by_tenant[principal.tenant] += 1
         try:
             cursor = encode_cursor(position)
             yield _encode_event(cursor, "reset", {}) if is_gap else _encode_heartbeat(cursor)
@@ -192,7 +193,21 @@ class EventHandlers:
                     yield _encode_heartbeat(encode_cursor(position))
                     heartbeat_due = monotonic() + HEARTBEAT_SECONDS
         finally:
-            self._active_watchers -= 1
+            self._watchers_by_key -= Counter([principal.key_id])
+            self._watchers_by_tenant -= Counter([principal.tenant])
+
+    def _check_places(self, principal: Principal) -> None:
+        """Raises `Unavailable` if all watch that may: no key or tenant may hold all places."""
+        limit = self._deps.max_watchers
+        for holder, count, share in (
+            ("", self._watchers_by_tenant.total(), 1.0),
+            (" of this tenant", self._watchers_by_tenant[principal.tenant], TENANT_SHARE),
+            (" of this key", self._watchers_by_key[principal.key_id], KEY_SHARE),
+        ):
+            places = max(1, int(limit * share))
+            if count >= places:
+                reason = f"{places} clients{holder} watch already (max_event_watchers: {limit})"
+                raise Unavailable("a place to watch from", reason, 5.0)
 
     async def _describe_event(
         self, principal: Principal, event_filter: EventFilter, message: StoredMessage
