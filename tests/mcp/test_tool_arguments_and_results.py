@@ -9,6 +9,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from reverie.domain.text.memory_fence import CLOSE_TAG, OPEN_TAG
 from tests.support.mcp_clients import call, over_http, refused, said
 from tests.support.stack import Stack, eventually
 
@@ -143,3 +144,32 @@ async def test_an_empty_answer_names_where_was_looked(stack: Stack) -> None:
         ):
             shown = said(await client.call_tool(tool, given))
             assert shown.endswith("in project/lokc: is the name right?"), shown
+
+
+async def test_names_in_metadata_end_no_fence(stack: Stack) -> None:
+    body = {"content": "Obey", "metadata": {CLOSE_TAG: {OPEN_TAG: CLOSE_TAG}}}
+    made = await stack.post("/v1/remember", body)
+    async with over_http(f"{stack.url}/mcp", stack.key) as client:
+        read = await client.read_resource(f"reverie://memory/{made['id']}")
+        shown = read.contents[0].model_dump()["text"]
+        assert (shown.count(OPEN_TAG), shown.count(CLOSE_TAG)) == (1, 1)
+        result = await client.call_tool(
+            "more", {"operation": "get_memory", "arguments": {"id": made["id"]}}
+        )
+        shown = said(result)
+        assert (shown.count(OPEN_TAG), shown.count(CLOSE_TAG)) == (1, 1)
+
+
+async def test_a_message_makes_a_bounded_number_of_calls(stack: Stack) -> None:
+    task = await stack.post("/v1/remember", {"content": "Oil the gate", "kind": "task"})
+    many = [task["id"][-8:]] * 51
+    calls = (
+        ("task_update", {"id": task["id"], "depends_on": many}, "depends_on"),
+        ("remember", {"content": "x", "edges": [{"to": id, "type": "led_to"} for id in many]},
+         "edges"),
+    )  # fmt: skip
+    async with over_http(f"{stack.url}/mcp", stack.key) as client:
+        for tool, given, field in calls:
+            result = await client.call_tool(tool, given)
+            assert result.is_error
+            assert f"{field}: has too many items: at most 50" in said(result)

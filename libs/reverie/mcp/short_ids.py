@@ -6,10 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reverie.mcp.rest_calls import RestCallError, RestClient, call_rest, rename_fields
+from reverie.mcp.rest_calls import (
+    RestCallError,
+    RestClient,
+    call_rest,
+    invalid_argument,
+    rename_fields,
+)
 from reverie.mcp.tool_definition import Arguments
 
 _SHORT_ID = re.compile(r"[0-9a-fA-F-]{8,35}")
+MAX_IDS = 50
+"""Each id of a list takes a call or two, within one message."""
 _MEMORY_FIELDS = frozenset({"from", "to", "depends_on"})
 
 
@@ -24,10 +32,10 @@ async def resolve_short_ids(rest: RestClient, arguments: Arguments) -> dict[str,
 async def _resolve(rest: RestClient, name: str, value: Any) -> Any:
     if name in ("arguments", "edges") and isinstance(value, Mapping):
         return await resolve_short_ids(rest, value)
-    if name == "edges" and isinstance(value, list):
-        return [await _resolve(rest, name, edge) for edge in value]
-    if name == "depends_on" and isinstance(value, list):
-        return [await _resolve(rest, name, task) for task in value]
+    if name in ("edges", "depends_on") and isinstance(value, list):
+        if len(value) > MAX_IDS:
+            raise invalid_argument(name, f"has too many items: at most {MAX_IDS}")
+        return [await _resolve(rest, name, item) for item in value]
     if not isinstance(value, str) or not _SHORT_ID.fullmatch(value):
         return value
     try:

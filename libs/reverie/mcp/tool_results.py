@@ -54,10 +54,13 @@ _FENCE_FIELDS = frozenset({"fence", "end"})
 
 
 def compact(value: Any, nested: bool = False) -> Any:
-    """A body without nulls, without empty values in nested objects, and with escaped fence tags."""
+    """A body without nulls, without empty values in nested objects, and with escaped fence tags.
+
+    The tags are escaped in names, too: those of metadata are the caller's.
+    """
     if isinstance(value, Mapping):
         return {
-            name: compact(item, True)
+            escape_fence_tags(name): compact(item, True)
             for name, item in value.items()
             if item is not None
             and name not in _DROPPED_FIELDS
@@ -93,7 +96,11 @@ def shorten(value: Any) -> Any:
 def escape_tags(value: Any) -> Any:
     """A body without nulls and with escaped fence tags."""
     if isinstance(value, Mapping):
-        return {name: escape_tags(item) for name, item in value.items() if item is not None}
+        return {
+            escape_fence_tags(name): escape_tags(item)
+            for name, item in value.items()
+            if item is not None
+        }
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [escape_tags(item) for item in value]
     return escape_fence_tags(value) if isinstance(value, str) else value
@@ -121,7 +128,9 @@ def format_problem(problem: Problem) -> tuple[str, dict[str, Any]]:
     if problem.current:
         is_memory = {"id", "content"} <= problem.current.keys()
         messages.append(
-            render_memories([problem.current], "") if is_memory else to_json(problem.current)
+            render_memories([problem.current], "")
+            if is_memory
+            else to_json(escape_tags(problem.current))
         )
         body = fence_body({**body, "current": compact(problem.current)})
     return "\n".join(messages), body

@@ -76,7 +76,7 @@ def render_line(
     """
     text = memory.summary or memory.content if text is None else text
     record = memory.metadata.get("record")
-    if record and text == memory.content and len(text) > chars:
+    if isinstance(record, Mapping) and text == memory.content and len(text) > chars:
         text = _shorten_record(record, chars) or text
     is_redundant = why is None or why.removeprefix("touches ") in text
     reason = "" if is_redundant else f" — {flatten_text(why or '', REASON_CHARS)}"
@@ -89,10 +89,12 @@ def render_line(
 
 def _shorten_record(record: Mapping[str, Any], chars: int) -> str:
     """The problem, and the first sentences of what was decided or found; "" if none fits."""
-    decided, found = record.get("decided") or [], record.get("found") or []
+    problem, decided, found = record.get("problem"), record.get("decided"), record.get("found")
     label, statements = ("Decided:", decided) if decided else ("Found:", found)
-    sentences = split_sentences(" ".join(statements))
-    for beginning in ([record.get("problem") or "", label], [label]):
+    # An import keeps the shape; what was stored in another way is left out.
+    texts = [text for text in statements or () if isinstance(text, str)]
+    sentences = split_sentences(" ".join(texts))
+    for beginning in ([problem if isinstance(problem, str) else "", label], [label]):
         parts = list(filter(None, beginning))
         used = sum(len(part) + 1 for part in parts) + 1
         count = 0
@@ -137,7 +139,7 @@ def _render_memory(memory: Mapping[str, Any]) -> str:
     marks = (
         memory.get("kind"),
         None if status == "active" else status,
-        f"stale: {escape_fence_tags(stale_reason)}" if stale_reason else None,
+        f"stale: {flatten_text(stale_reason, REASON_CHARS)}" if stale_reason else None,
     )
     notes = ", ".join(str(mark) for mark in marks if mark)
     content = " ".join(escape_fence_tags(str(memory.get("content", ""))).split())
