@@ -220,6 +220,31 @@ async def test_no_message_of_a_call_without_a_key_is_read(served: tuple[Stack, i
         assert checked.status == health_pb2.HealthCheckResponse.SERVING
 
 
+@pytest.mark.parametrize("junk", [b"\xff" * 50, b"\x0a\x03\xff\xfe\xfd", b"\x0a\xff\xff\xff\x0f"])
+async def test_a_malformed_message_is_the_fault_of_the_caller(
+    served: tuple[Stack, int], junk: bytes
+) -> None:
+    stack, port = served
+    key = keyed(stack.key)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield pb.ImportChunk(data=JSONL_HEADER.encode()).SerializeToString()
+        yield junk
+
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        calls = (
+            channel.unary_unary("/reverie.v1.Reverie/Remember")(junk, metadata=key),
+            anext(
+                aiter(channel.unary_stream("/reverie.v1.Reverie/WatchMemories")(junk, metadata=key))
+            ),
+            channel.stream_unary("/reverie.v1.Reverie/Import")(chunks(), metadata=key),
+        )
+        for call in calls:
+            code, words, problem = await refused(call)
+            assert (code, problem.code) == (grpc.StatusCode.INVALID_ARGUMENT, "malformed")
+            assert "DecodeError" not in words
+
+
 async def _export(stub: Any, key: Any, scopes: list[str]) -> bytes:
     request = pb.ExportRequest(scope=scopes)
     return b"".join([one.data async for one in stub.Export(request, metadata=key)])

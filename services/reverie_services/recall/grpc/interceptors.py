@@ -120,7 +120,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             with self._metrics.trace_call(name, _extract_trace_headers(context)) as outcome:
                 try:
                     async with abort_on_error(context):
-                        return await method(request, context)
+                        return await method(_check_parsed(request), context)
                 finally:
                     _record_outcome(outcome, context)
 
@@ -132,12 +132,24 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             with self._metrics.count_call(name, outcome):
                 try:
                     async with abort_on_error(context):
-                        async for message in method(request, context):
+                        async for message in method(_check_parsed(request), context):
                             yield message
                 finally:
                     _record_outcome(outcome, context)
 
         return observed
+
+
+def _check_parsed(request: Any) -> Any:
+    """The request, or the stream of them. Raises the error that a message was parsed to."""
+    if isinstance(request, ReverieError):
+        raise request
+    return _check_each(request) if isinstance(request, AsyncIterator) else request
+
+
+async def _check_each(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield _check_parsed(request)
 
 
 def _extract_trace_headers(context: Any) -> dict[str, str]:

@@ -9,13 +9,14 @@ from typing import Any
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.operations import OPERATIONS
-from reverie.domain.core.errors import Misconfigured
+from reverie.domain.core.errors import MalformedInput, Misconfigured
 from reverie.runtime.auth.authentication import Authenticator
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.tls import Certificate
@@ -164,10 +165,16 @@ def _get_message_types(name: str) -> tuple[type[Any], type[Any]]:
 
 def _build_handler(method: Any, name: str, create: Any) -> Any:
     request_type, response_type = _get_message_types(name)
+
+    def parse(data: bytes) -> Any:
+        try:
+            return request_type.FromString(data)
+        except DecodeError:
+            # gRPC would name the exception to the caller; the interceptor names the message.
+            return MalformedInput(f"the message is no {request_type.DESCRIPTOR.full_name}")
+
     return create(
-        method,
-        request_deserializer=request_type.FromString,
-        response_serializer=response_type.SerializeToString,
+        method, request_deserializer=parse, response_serializer=response_type.SerializeToString
     )
 
 
