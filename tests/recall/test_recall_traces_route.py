@@ -191,3 +191,6 @@ async def test_scores_tell_a_scoped_key_little_of_words_in_scopes_that_it_may_no
     assert await scores(key) == alone
     assert (await scores(None))[-1] != alone_whole[-1], "the raw score is of the whole tenant"
     assert all(round(score, 2) == score for score in alone)
+    answer, _ = await _asked(stack, "zugspitze in the harbour", key=key, scopes=[own])
+    relevances = [answer["relevance"], *(one["relevance"] for one in answer["memories"])]
+    assert all(round(relevance, 2) == relevance for relevance in relevances)

@@ -16,7 +16,7 @@ from reverie_services.recall.pipeline.preflow import (
     run_preflow,
 )
 from reverie_services.recall.pipeline.visible_scopes import find_session
-from reverie_services.recall.routes.response_bodies import round_score
+from reverie_services.recall.routes.response_bodies import round_relevance, round_score
 
 routes = RouteTable[RecallDependencies]()
 
@@ -96,5 +96,5 @@ def _build_item(entry: ActiveSetEntry, principal: Principal) -> PreflowItem:
         kind=memory.kind.value if memory else "summary",
         score=round_score(entry.weight, principal),
         staleness=memory.staleness if memory else 0.0,
-        relevance=None if entry.relevance is None else round(entry.relevance, 3),
+        relevance=round_relevance(entry.relevance, principal),
     )

@@ -26,7 +26,11 @@ from reverie_services.recall.pipeline.visible_scopes import (
     resolve_project_scopes,
     resolve_scopes,
 )
-from reverie_services.recall.routes.response_bodies import build_edge_body, build_recall_hit
+from reverie_services.recall.routes.response_bodies import (
+    build_edge_body,
+    build_recall_hit,
+    round_relevance,
+)
 
 routes = RouteTable[RecallDependencies]()
 
@@ -53,7 +57,7 @@ async def answer_recall(
     return RecallResponse(
         memories=[build_recall_hit(hit, query_words, principal) for hit in result.hits],
         answered=result.is_answered(deps.pipeline.settings.relevance_threshold),
-        relevance=None if result.relevance is None else round(result.relevance, 3),
+        relevance=round_relevance(result.relevance, principal),
         edges=[build_edge_body(edge) for edge in result.edges],
         search_mode=_determine_search_mode(result.degraded, is_current=question.as_of is None),
         degraded=degraded,

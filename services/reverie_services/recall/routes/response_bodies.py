@@ -36,6 +36,13 @@ def round_score(score: float, principal: Principal) -> float:
     return round(score, 4 if principal.reads_whole_tenant else COARSE_DIGITS)
 
 
+def round_relevance(relevance: float | None, principal: Principal) -> float | None:
+    """A relevance as precise as the caller may know it: words are weighed as in scores."""
+    if relevance is None:
+        return None
+    return round(relevance, 3 if principal.reads_whole_tenant else COARSE_DIGITS)
+
+
 def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> RecallHit:
     """A hit as an agent sees it."""
     score = round_score(min(hit.scored.score, 1.0), principal)
@@ -47,7 +54,7 @@ def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> Recall
         content=memory.content,
         snippet=best_snippet(memory.content, words),
         score=score,
-        relevance=None if hit.relevance is None else round(hit.relevance, 3),
+        relevance=round_relevance(hit.relevance, principal),
         kind=memory.kind.value,
         scope=memory.scope,
         key=memory.key,

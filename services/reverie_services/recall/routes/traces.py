@@ -21,7 +21,7 @@ from reverie.runtime.http.routes import RouteTable
 from reverie.store.search.recall_traces import RecallTraceRecord
 from reverie_services.recall.dependencies import TraceDependencies
 from reverie_services.recall.pipeline.recall_trace import decode_trace
-from reverie_services.recall.routes.response_bodies import COARSE_DIGITS
+from reverie_services.recall.routes.response_bodies import COARSE_DIGITS, round_relevance
 
 LABEL_CHARS = 120
 
@@ -67,6 +67,8 @@ async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDet
         delivery.label = _label(memories[delivery.id])
     if not principal.reads_whole_tenant:
         _coarsen_scores(body.candidates)
+        for delivery in body.deliveries:
+            delivery.relevance = round_relevance(delivery.relevance, principal)
     return body
 
 
