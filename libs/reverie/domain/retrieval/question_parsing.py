@@ -169,7 +169,9 @@ _QUOTED = re.compile(
     r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|「([^」\n]{1,200})」|`([^`\n]{2,200})`"
 )
 _PATH = re.compile(
-    r"(?:(?<![\w/.@~-])|(?<=/[.@~-]))(?:[\w.@~-]++/)+[\w.@-]+"
+    # Behind a sign after a slash, a path begins only if nothing of one is before: each beginning
+    # would read the rest of a long path again.
+    r"(?:(?<![\w/.@~-])|(?<=^/[.@~-])|(?<=[^\w.@~-]/[.@~-]))(?:[\w.@~-]++/)+[\w.@-]+"
     r"|(?<![\w/-])[\w-]++\.[a-zA-Z]{1,4}\b(?!\()"
 )
 _IDENTIFIER = re.compile(
