@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import re
 import sys
 from collections import defaultdict
@@ -21,11 +19,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from benchmarks.quality.question_sets import DATA
 from benchmarks.quality.recall_on_sessions import Bm25
-from benchmarks.support.common import parser, show
+from benchmarks.support.common import open_quiet_run, parser, show
 from reverie.testing import servers
 from reverie.testing.models import model_home
 from tests.e2e.test_real_sessions import _all_enriched
@@ -282,14 +278,8 @@ def main() -> int:
     if not FOLDER.exists():
         print(f"decisions are left out: {FOLDER} is not there")
         return 2
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    run = servers.create_run()
-    membership = servers.join_run(run)
-    try:
+    with open_quiet_run() as run:
         asyncio.run(measure(run, parts))
-    finally:
-        os.close(membership)
-        servers.end_run(run)
     return 0
 
 

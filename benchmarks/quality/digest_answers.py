@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import re
 import sys
 from collections import defaultdict
@@ -20,10 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from benchmarks.quality.question_sets import DATA
-from benchmarks.support.common import parser, show
+from benchmarks.support.common import open_quiet_run, parser, show
 from reverie.inference.token_counters import EstimatingTokenCounter
 from reverie.testing import servers
 from reverie.testing.models import model_home
@@ -181,14 +177,8 @@ def main() -> int:
     if not FOLDER.exists():
         print(f"digested is left out: {FOLDER} is not there")
         return 2
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    run = servers.create_run()
-    membership = servers.join_run(run)
-    try:
+    with open_quiet_run() as run:
         return 0 if asyncio.run(measure(run)) else 1
-    finally:
-        os.close(membership)
-        servers.end_run(run)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ Run from the root of the project: `python -m benchmarks.quality.recall identifie
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,11 +19,10 @@ from unittest.mock import patch
 
 import bm25s
 import Stemmer
-import structlog
 from pydantic import SecretStr
 
 from benchmarks.quality.question_sets import LabelledQuestion, QuestionSet, sets_named
-from benchmarks.support.common import parser, show
+from benchmarks.support.common import open_quiet_run, parser, show
 from reverie.cli.operate.reembed import reembed_tenants
 from reverie.domain.text.characters import is_mostly_east_asian
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
@@ -277,14 +274,8 @@ def main() -> int:
     if not sets:
         print("quality is left out: there are no question sets")
         return 2
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    run = servers.create_run()
-    membership = servers.join_run(run)
-    try:
+    with open_quiet_run() as run:
         asyncio.run(measure(run, sets, given.ablations, given.model))
-    finally:
-        os.close(membership)
-        servers.end_run(run)
     return 0
 
 

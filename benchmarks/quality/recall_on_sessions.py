@@ -7,18 +7,14 @@ real transcripts.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
-import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import structlog
-
-from benchmarks.support.common import parser, show
+from benchmarks.support.common import open_quiet_run, parser, show
 from reverie.testing import servers
 from reverie.testing.models import model_home
 from tests.e2e.test_real_sessions import _all_enriched
@@ -135,14 +131,8 @@ def main() -> int:
     if not TRANSCRIPTS.exists():
         print(f"recall_real is left out: the real transcripts are not in {TRANSCRIPTS}")
         return 2
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    run = servers.create_run()
-    membership = servers.join_run(run)
-    try:
+    with open_quiet_run() as run:
         asyncio.run(measure(run))
-    finally:
-        os.close(membership)
-        servers.end_run(run)
     return 0
 
 

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import random
 import sys
 import zlib
@@ -27,7 +25,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from benchmarks.quality.decisions import hand_over
@@ -38,7 +35,7 @@ from benchmarks.quality.unrelated_prompts import (
     CODING_PROMPTS,
     GENERAL_PROMPTS,
 )
-from benchmarks.support.common import parser, show
+from benchmarks.support.common import open_quiet_run, parser, show
 from reverie.domain.retrieval.relevance import DEFAULT_THRESHOLD, Likeness, compute_relevance
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
 from reverie.testing import servers
@@ -312,17 +309,11 @@ def main() -> int:
     if "english" in given.languages and not DATA.exists():
         print(f"relevance is left out: {DATA} is not there")
         return 2
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    run = servers.create_run()
-    membership = servers.join_run(run)
-    try:
+    with open_quiet_run() as run:
         if "english" in given.languages:
             asyncio.run(measure(run, prepare_english, DEFAULT_MODEL, given.fit))
         if "chinese" in given.languages:
             asyncio.run(measure(run, prepare_chinese, MULTILINGUAL_MODEL, given.fit))
-    finally:
-        os.close(membership)
-        servers.end_run(run)
     return 0
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -65,15 +64,10 @@ def main() -> int:
     if not TRANSCRIPTS.exists():
         print(f"no sessions at {TRANSCRIPTS}")
         return NO_DATA
-    run = servers.create_run()
-    member = servers.join_run(run)
-    try:
+    with servers.open_run() as run:
         for name in given.parts or MEASURED:
             with servers.fresh_database(run) as database:
                 asyncio.run(MEASURED[name](database))
-    finally:
-        os.close(member)
-        servers.end_run(run)
     return 0
 
 

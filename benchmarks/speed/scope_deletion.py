@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -35,15 +34,13 @@ SPREAD = "update memory set scope = case when doc %% 20 = 1 then 'global' else '
 
 async def main() -> None:
     """Prints how it went."""
-    run = servers.create_run()
-    member = servers.join_run(run)
-    try:
-        with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
-            async with running_stack(database, nats.url, model_home()) as stack:
-                await _measure(stack, nats.url)
-    finally:
-        os.close(member)
-        servers.end_run(run)
+    with (
+        servers.open_run() as run,
+        servers.fresh_database(run) as database,
+        servers.own_nats(run) as nats,
+    ):
+        async with running_stack(database, nats.url, model_home()) as stack:
+            await _measure(stack, nats.url)
 
 
 async def _measure(stack: Stack, nats_url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import math
 import os
 import shutil
@@ -19,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
 from rich.console import Console
 from rich.table import Table
 
+from reverie.testing import servers
 from reverie.testing.models import model_home
 
 SERVICES = ("recall", "ingest", "dream", "staleness")
@@ -50,6 +53,14 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     """What a measurement is asked with: `--help` prints `doc` as it stands."""
     raw = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=doc, formatter_class=raw)
+
+
+@contextmanager
+def open_quiet_run() -> Iterator[servers.TestRun]:
+    """A run of servers whose clients log warnings only."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    with servers.open_run() as run:
+        yield run
 
 
 async def load(clients: int, count: int, call: Callable[[int], Awaitable[object]]) -> CallTimes:

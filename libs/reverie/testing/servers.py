@@ -97,6 +97,18 @@ def end_run(run: TestRun) -> None:
 
 
 @contextmanager
+def open_run() -> Iterator[TestRun]:
+    """A run of this process alone."""
+    run = create_run()
+    fd = join_run(run)
+    try:
+        yield run
+    finally:
+        os.close(fd)
+        end_run(run)
+
+
+@contextmanager
 def _exclusive(run: TestRun, name: str) -> Iterator[None]:
     """Only one process of the run at a time."""
     with (run.folder / f"{name}.lock").open("w") as file:
