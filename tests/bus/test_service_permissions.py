@@ -17,7 +17,6 @@ from reverie.bus.credentials import NatsCredentials
 from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.permissions import (
-    ACCOUNT,
     ADMIN_USER,
     PUBLISH_PERMISSIONS,
     inbox_prefix,
@@ -27,7 +26,6 @@ from reverie.bus.stream_backup import backup_streams
 from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ensure_streams
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, nats, processes
-from reverie.embedded.home import open_home
 from reverie.embedded.ports import find_free_port, is_free
 from reverie.testing.servers import NatsServer
 from tests.bus.nats_operator import Operator, user_key
@@ -204,32 +202,6 @@ async def _works_as_dream(url: str, who: NatsCredentials) -> None:
         assert await bus.wait_connected(10)
         await _one(bus, "dream")
         assert await bus.lag(DREAM_WORKERS) == 0
-
-
-def test_streams_of_a_release_without_accounts_are_found_again(tmp_path: Path) -> None:
-    server = nats.start(nats.NatsSpec(open_home(tmp_path)))
-    asyncio.run(_said_once(server.url))
-    nats.stop(server)
-    place = tmp_path / "nats" / "jetstream" / "jetstream"
-    (place / ACCOUNT).rename(place / "$G")
-    server = nats.start(nats.NatsSpec(open_home(tmp_path)))
-    try:
-        assert asyncio.run(_held(server.url)) == 1
-    finally:
-        nats.stop(server)
-
-
-async def _said_once(url: str) -> None:
-    await ensure_streams(url)
-    async with connect(url, "ingest") as bus:
-        assert await bus.wait_connected(10)
-        await bus.send("memory.acme.remembered", b"{}", {})
-
-
-async def _held(url: str) -> int:
-    async with connect(url, "ingest") as bus:
-        assert await bus.wait_connected(10)
-        return await bus.count_messages("MEMORY")
 
 
 def test_the_deployed_users_are_the_expected_ones() -> None:

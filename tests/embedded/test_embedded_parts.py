@@ -8,19 +8,19 @@ import socket
 import ssl
 import stat
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
 
 from reverie.domain.core.errors import Conflict, Misconfigured
 from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
-from reverie.embedded.backends import PostgresBackend, strip_url_credentials
+from reverie.embedded.backends import NatsBackend, PostgresBackend, strip_url_credentials
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.probe import ServiceHealth, fetch_health
 from reverie.embedded.processes import LOG_LIMIT, open_log, read_last_lines
 from reverie.embedded.service_processes import ServerUrls, build_environment
-from reverie.embedded.supervised_servers import SupervisedNats
 from reverie.embedded.supervisor import _with_vault_key
 from reverie.embedded.tls import prepare_tls
 from reverie.embedded.watchdog import MAX_RESTART_DELAY, watch_processes
@@ -328,9 +328,10 @@ def test_a_text_that_is_no_key_becomes_none(tmp_path: Path) -> None:
 def test_a_server_whose_port_is_taken_tells_where_it_went(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        server = SupervisedNats(Settings(nats_port=port), open_home(tmp_path))
-        server.start()
+        backend = NatsBackend(Settings(nats_port=port), open_home(tmp_path))
+        backend.open()
+        [server] = backend.processes
         try:
-            assert server.moved_port == server.server.port != port
+            assert server.moved_port == urlsplit(backend.url).port != port
         finally:
             server.stop()

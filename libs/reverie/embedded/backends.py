@@ -20,7 +20,8 @@ from reverie.store.db.migrate import MigrationProgress, ignore_progress, migrate
 from reverie.store.platform.api_keys import RetiredKey, ensure_key
 
 if TYPE_CHECKING:
-    from reverie.embedded.supervised_servers import SupervisedNats
+    from reverie.embedded.nats import NatsInstance
+    from reverie.embedded.supervised_servers import EmbeddedServer
 
 API_KEY_SECRET = "api_key"  # noqa: S105
 
@@ -64,9 +65,15 @@ class PostgresBackend:
     def _open_embedded(self, on_migration: MigrationProgress) -> None:
         # Here and not above: with a URL given, no embedded server is even imported.
         from reverie.embedded import postgres
-        from reverie.embedded.supervised_servers import SupervisedPostgres
+        from reverie.embedded.supervised_servers import EmbeddedServer
 
-        process = SupervisedPostgres(self._settings, self._home)
+        def start(port: int) -> postgres.PostgresInstance:
+            bin_folder = self._settings.postgres_bin
+            return postgres.start(postgres.PostgresSpec(self._home, port, bin=bin_folder))
+
+        process = EmbeddedServer(
+            "postgres", self._settings.postgres_port, start, postgres.stop, postgres.is_running
+        )
         self.processes.append(process)
         process.start()
         self.admin_url = process.server.admin_url()
@@ -119,7 +126,7 @@ class NatsBackend:
         self._home = home
         self.processes: list[SupervisedServer] = []
         self.url = ""
-        self._process: SupervisedNats | None = None
+        self._process: EmbeddedServer[NatsInstance] | None = None
 
     @property
     def credentials(self) -> NatsCredentials:
@@ -142,9 +149,15 @@ class NatsBackend:
         return self._process.server.url_for(self._home, service) if self._process else self.url
 
     def _open_embedded(self) -> str:
-        from reverie.embedded.supervised_servers import SupervisedNats
+        from reverie.embedded import nats
+        from reverie.embedded.supervised_servers import EmbeddedServer
 
-        process = self._process = SupervisedNats(self._settings, self._home)
+        def start(port: int) -> NatsInstance:
+            return nats.start(nats.NatsSpec(self._home, port, bin=self._settings.nats_bin))
+
+        process = self._process = EmbeddedServer(
+            "nats", self._settings.nats_port, start, nats.stop, nats.is_running
+        )
         self.processes.append(process)
         process.start()
         return process.server.url

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.bus.permissions import ACCOUNT, ADMIN_USER, PUBLISH_PERMISSIONS, render_accounts
+from reverie.bus.permissions import ADMIN_USER, PUBLISH_PERMISSIONS, render_accounts
 from reverie.domain.core.errors import Unavailable
 from reverie.embedded import binaries, ports, processes
 from reverie.embedded.home import (
@@ -130,7 +130,7 @@ def _accepts_login(server: NatsInstance, user: str, password: str) -> bool:
 
 
 def _has_service_users(server: NatsInstance, home: Home) -> bool:
-    """Whether it was started with a user for each service; older releases had none."""
+    """Whether it was started with a user for each service of this release."""
     return all(
         _accepts_login(server, user, get_or_create_secret(home, _secret_name(user)))
         for user in PUBLISH_PERMISSIONS
@@ -159,16 +159,8 @@ def _start_new(spec: NatsSpec) -> NatsInstance:
     return server
 
 
-def _move_streams_into_account(store: Path) -> None:
-    """Moves streams of a release without accounts out of the server's default account."""
-    old_folder, new_folder = (store / "jetstream" / name for name in ("$G", ACCOUNT))
-    if old_folder.is_dir() and not new_folder.exists():
-        old_folder.rename(new_folder)
-
-
 def _write_config(spec: NatsSpec, port: int) -> None:
     store = spec.home.nats / "jetstream"
-    _move_streams_into_account(store)
     text = CONFIG_TEMPLATE.format(
         listen=json.dumps(f"{spec.host}:{port}"),
         store=json.dumps(str(store)),
