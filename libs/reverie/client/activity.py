@@ -11,22 +11,16 @@ from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
 
 if TYPE_CHECKING:
     from reverie.contracts import dreams as of_dreams
-    from reverie.contracts import dreams as of_tending
     from reverie.contracts import git as of_git
-    from reverie.contracts import git as of_reviews
-    from reverie.contracts import recall as of_traces
+    from reverie.contracts import recall as of_recall
     from reverie.contracts import sessions as of_sessions
-    from reverie.contracts import typed_memories as of_claims
     from reverie.contracts import typed_memories as of_tasks
 else:
-    of_claims = LazyModule("reverie.contracts.typed_memories")
+    of_tasks = LazyModule("reverie.contracts.typed_memories")
     of_dreams = LazyModule("reverie.contracts.dreams")
     of_git = LazyModule("reverie.contracts.git")
-    of_reviews = LazyModule("reverie.contracts.git")
     of_sessions = LazyModule("reverie.contracts.sessions")
-    of_tasks = LazyModule("reverie.contracts.typed_memories")
-    of_tending = LazyModule("reverie.contracts.dreams")
-    of_traces = LazyModule("reverie.contracts.recall")
+    of_recall = LazyModule("reverie.contracts.recall")
 
 Id = UUID | str
 
@@ -158,17 +152,17 @@ class ActivityCalls(ClientBase):
         kind: Literal["lesson", "reference"] = "lesson",
         scope: str | None = None,
         session: Id | None = None,
-    ) -> of_claims.AddFactResponse:
+    ) -> of_tasks.AddFactResponse:
         """Stores a fact that was verified on a day; `domains`: hosts of pages that confirm it."""
         body = drop_none(topic=topic, statement=statement, confidence=confidence, verified=verified)
         body |= drop_none(domains=domains, kind=kind, scope=scope, session=session)
-        return await self.request(of_claims.AddFactResponse, "POST", "/v1/facts", body=body)
+        return await self.request(of_tasks.AddFactResponse, "POST", "/v1/facts", body=body)
 
     def list_facts(
         self, *, topic: str | None = None, scope: str | None = None
-    ) -> AsyncIterator[of_claims.FactBody]:
+    ) -> AsyncIterator[of_tasks.FactBody]:
         """The facts, newest first."""
-        return self.paginate(of_claims.FactPage, "/v1/facts", drop_none(topic=topic, scope=scope))
+        return self.paginate(of_tasks.FactPage, "/v1/facts", drop_none(topic=topic, scope=scope))
 
     async def start_dream(
         self, *, scope: str | None = None, session: Id | None = None
@@ -209,7 +203,7 @@ class ActivityCalls(ClientBase):
 
     async def run_maintenance(
         self, *, steps: Sequence[str] | None = None, dry_run: bool = False
-    ) -> of_tending.MaintenanceResponse:
+    ) -> of_dreams.MaintenanceResponse:
         """Runs maintenance of the tenant's graph now: archives, promotes, merges, ranks.
 
         `steps`: only these, such as `archive` and `collect`. `dry_run`: counts the effects of the
@@ -218,7 +212,7 @@ class ActivityCalls(ClientBase):
         """
         query = {"dry_run": dry_run, **drop_none(steps=steps)}
         return await self.request(
-            of_tending.MaintenanceResponse, "POST", "/v1/maintenance/run", query=query
+            of_dreams.MaintenanceResponse, "POST", "/v1/maintenance/run", query=query
         )
 
     async def announce_git_change(
@@ -233,20 +227,20 @@ class ActivityCalls(ClientBase):
         """The memories that commits made doubtful, with the evidence."""
         return self.paginate(of_git.StalePage, "/v1/stale", drop_none(project=project, scope=scope))
 
-    def list_reviews(self, *, state: str | None = None) -> AsyncIterator[of_reviews.ReviewBody]:
+    def list_reviews(self, *, state: str | None = None) -> AsyncIterator[of_git.ReviewBody]:
         """Lists a model's reviews of doubtful memories; without a `state`, the open ones."""
-        return self.paginate(of_reviews.ReviewPage, "/v1/reviews", drop_none(state=state))
+        return self.paginate(of_git.ReviewPage, "/v1/reviews", drop_none(state=state))
 
-    async def accept_review(self, id: Id) -> of_reviews.ReviewDecisionResponse:
+    async def accept_review(self, id: Id) -> of_git.ReviewDecisionResponse:
         """Applies a review to its memory."""
         return await self.request(
-            of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/accept"
+            of_git.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/accept"
         )
 
-    async def reject_review(self, id: Id) -> of_reviews.ReviewDecisionResponse:
+    async def reject_review(self, id: Id) -> of_git.ReviewDecisionResponse:
         """Leaves the memory as it is."""
         return await self.request(
-            of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/reject"
+            of_git.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/reject"
         )
 
     def list_unanchored(self, project: str) -> AsyncIterator[of_git.UnanchoredMemory]:
@@ -262,15 +256,15 @@ class ActivityCalls(ClientBase):
             of_git.AnchorMemoriesResponse, "POST", "/v1/git/anchors", body=body
         )
 
-    def list_traces(self, *, session: Id | None = None) -> AsyncIterator[of_traces.TraceSummary]:
+    def list_traces(self, *, session: Id | None = None) -> AsyncIterator[of_recall.TraceSummary]:
         """The recalls there were, the newest first."""
-        return self.paginate(of_traces.TracePage, "/v1/traces", drop_none(session=session))
+        return self.paginate(of_recall.TracePage, "/v1/traces", drop_none(session=session))
 
-    async def get_trace(self, id: str) -> of_traces.TraceDetail:
+    async def get_trace(self, id: str) -> of_recall.TraceDetail:
         """Returns the trace of one recall."""
-        return await self.request(of_traces.TraceDetail, "GET", f"/v1/traces/{quote_segment(id)}")
+        return await self.request(of_recall.TraceDetail, "GET", f"/v1/traces/{quote_segment(id)}")
 
-    async def confirm_delivery(self, id: str) -> of_traces.DeliveryReceipt:
+    async def confirm_delivery(self, id: str) -> of_recall.DeliveryReceipt:
         """Confirms that the agent received what the preflow of this trace gave."""
         path = f"/v1/traces/{quote_segment(id)}/delivery"
-        return await self.request(of_traces.DeliveryReceipt, "POST", path)
+        return await self.request(of_recall.DeliveryReceipt, "POST", path)

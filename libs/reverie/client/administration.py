@@ -11,7 +11,6 @@ from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
 
 if TYPE_CHECKING:
     from reverie.contracts import admin as of_admin
-    from reverie.contracts import admin as of_models
     from reverie.contracts import context as of_context
     from reverie.contracts import dreams as of_dreams
     from reverie.contracts import vault as of_vault
@@ -21,7 +20,6 @@ else:
     of_context = LazyModule("reverie.contracts.context")
     of_dreams = LazyModule("reverie.contracts.dreams")
     of_hooks = LazyModule("reverie.contracts.webhooks")
-    of_models = LazyModule("reverie.contracts.admin")
     of_vault = LazyModule("reverie.contracts.vault")
 
 Id = UUID | str
@@ -170,9 +168,9 @@ class AdministrationCalls(ClientBase):
         path = f"/v1/projects/{quote_segment(name)}/settings"
         return await self.request(of_context.ProjectSettingsBody, "PATCH", path, body=changes)
 
-    async def list_models(self) -> of_models.ModelListResponse:
+    async def list_models(self) -> of_admin.ModelListResponse:
         """The embedding and language models in use, and how far they are."""
-        return await self.request(of_models.ModelListResponse, "GET", "/v1/models")
+        return await self.request(of_admin.ModelListResponse, "GET", "/v1/models")
 
     def list_vault(self, *, scope: str | None = None) -> AsyncIterator[of_vault.VaultItem]:
         """The entries of the vault, without their values."""

@@ -14,20 +14,18 @@ if TYPE_CHECKING:
 
     from reverie.client.parameters import RecallFields, RememberFields
     from reverie.contracts import context as of_context
-    from reverie.contracts import context as of_preflow
-    from reverie.contracts import dreams as of_tending
+    from reverie.contracts import dreams as of_dreams
     from reverie.contracts import edits as of_edits
     from reverie.contracts import memories as of_memories
     from reverie.contracts import recall as of_recall
-    from reverie.contracts import typed_memories as of_skills
+    from reverie.contracts import typed_memories as of_tasks
 else:
     of_context = LazyModule("reverie.contracts.context")
     of_edits = LazyModule("reverie.contracts.edits")
     of_memories = LazyModule("reverie.contracts.memories")
-    of_preflow = LazyModule("reverie.contracts.context")
     of_recall = LazyModule("reverie.contracts.recall")
-    of_skills = LazyModule("reverie.contracts.typed_memories")
-    of_tending = LazyModule("reverie.contracts.dreams")
+    of_tasks = LazyModule("reverie.contracts.typed_memories")
+    of_dreams = LazyModule("reverie.contracts.dreams")
 
 Id = UUID | str
 
@@ -81,7 +79,7 @@ class MemoryCalls(ClientBase):
         budget_tokens: int | None = None,
         compacted: bool = False,
         include_seen: bool = False,
-    ) -> of_preflow.PreflowResponse:
+    ) -> of_context.PreflowResponse:
         """Returns the memories for a session's next turn, without those given before.
 
         With `before` "edit" or "command": those about the file or the command in `query`.
@@ -90,7 +88,7 @@ class MemoryCalls(ClientBase):
             session=session, query=query, before=before, files=files, budget_tokens=budget_tokens
         )
         body |= {"compacted": compacted, "include_seen": include_seen}
-        return await self.request(of_preflow.PreflowResponse, "POST", "/v1/preflow", body=body)
+        return await self.request(of_context.PreflowResponse, "POST", "/v1/preflow", body=body)
 
     async def get_context(
         self,
@@ -192,10 +190,10 @@ class MemoryCalls(ClientBase):
             of_edits.ConfirmMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/confirm"
         )
 
-    async def restore(self, id: Id) -> of_tending.RestoreMemoryResponse:
+    async def restore(self, id: Id) -> of_dreams.RestoreMemoryResponse:
         """Restores a memory from the archive."""
         return await self.request(
-            of_tending.RestoreMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/restore"
+            of_dreams.RestoreMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/restore"
         )
 
     async def pin(self, id: Id) -> of_edits.MemoryChangeResponse:
@@ -222,16 +220,16 @@ class MemoryCalls(ClientBase):
             of_edits.MemoryProvenanceResponse, "GET", f"/v1/memories/{quote_segment(id)}/provenance"
         )
 
-    def list_skills(self, *, scope: str | None = None) -> AsyncIterator[of_skills.SkillBody]:
+    def list_skills(self, *, scope: str | None = None) -> AsyncIterator[of_tasks.SkillBody]:
         """Skills, the newest first, with the places that a replay fills."""
-        return self.paginate(of_skills.SkillPage, "/v1/skills", drop_none(scope=scope))
+        return self.paginate(of_tasks.SkillPage, "/v1/skills", drop_none(scope=scope))
 
     async def replay_skill(
         self, id: Id, values: Mapping[str, str] | None = None
-    ) -> of_skills.SkillReplayResponse:
+    ) -> of_tasks.SkillReplayResponse:
         """A skill ready to follow, its places filled with `values`."""
         return await self.request(
-            of_skills.SkillReplayResponse,
+            of_tasks.SkillReplayResponse,
             "GET",
             f"/v1/memories/{quote_segment(id)}/replay",
             query=values,

@@ -13,9 +13,9 @@ from reverie.client.base import ClientBase, LazyModule, drop_none
 from reverie.domain.core.errors import Unavailable
 
 if TYPE_CHECKING:
-    from reverie.contracts import export_import as of_carry
+    from reverie.contracts import export_import as of_export_import
 else:
-    of_carry = LazyModule("reverie.contracts.export_import")
+    of_export_import = LazyModule("reverie.contracts.export_import")
 
 _MAX_RECONNECT_DELAY = 5.0
 
@@ -89,7 +89,7 @@ class StreamCalls(ClientBase):
         dry_run: bool = False,
         media_type: str = "application/x-ndjson",
         timeout_seconds: float = 3600.0,
-    ) -> of_carry.ImportResponse:
+    ) -> of_export_import.ImportResponse:
         """Imports an export: bytes, or a file that is read while it is sent.
 
         `media_type`: its media type, also `text/markdown` or `application/x-tar`.
@@ -100,4 +100,4 @@ class StreamCalls(ClientBase):
         response = await self._transport.upload(
             "/v1/import", query, source, media_type, timeout_seconds
         )
-        return of_carry.ImportResponse.model_validate(response.body)
+        return of_export_import.ImportResponse.model_validate(response.body)

@@ -51,6 +51,11 @@ def field_schema(model: type[BaseModel], name: str, description: str = "") -> Sc
     )
 
 
+def field_schemas(model: type[BaseModel], **descriptions: str) -> dict[str, Schema]:
+    """The fields of a contract by name, each with its description or with none."""
+    return {name: field_schema(model, name, text) for name, text in descriptions.items()}
+
+
 def arguments_schema(properties: Mapping[str, Schema], *required: str) -> Schema:
     """The schema of a tool's arguments."""
     schema: Schema = {"type": "object", "properties": dict(properties)}

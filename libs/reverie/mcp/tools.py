@@ -39,6 +39,7 @@ from reverie.mcp.tool_definition import (
 from reverie.mcp.tool_schemas import (
     arguments_schema,
     field_schema,
+    field_schemas,
     integer_schema,
     result_schema,
     string_list_schema,
@@ -74,17 +75,16 @@ TOOLS = (
         "Search long-term memory by question. Use before non-trivial work and when past "
         "decisions, bugs or conventions may matter. Not for what the code itself shows.",
         arguments_schema(
-            {
-                "query": field_schema(
-                    RecallRequest, "query", "plain words; identifiers and paths help"
-                ),
-                "kinds": field_schema(RecallRequest, "kinds"),
-                "scopes": field_schema(RecallRequest, "scopes", "as project/shop"),
-                "files": field_schema(RecallRequest, "files"),
-                "limit": field_schema(RecallRequest, "limit"),
-                "session": field_schema(RecallRequest, "session"),
-                "as_of": field_schema(RecallRequest, "as_of", "RFC 3339: what was known then"),
-            },
+            field_schemas(
+                RecallRequest,
+                query="plain words; identifiers and paths help",
+                kinds="",
+                scopes="as project/shop",
+                files="",
+                limit="",
+                session="",
+                as_of="RFC 3339: what was known then",
+            ),
             "query",
         ),
         result_schema(RecallResponse, "memories"),
@@ -99,19 +99,17 @@ TOOLS = (
         "preference. Not for secrets, progress chatter or what code or git already says.",
         arguments_schema(
             {
-                "content": field_schema(
-                    RememberRequest, "content", "one fact, understandable alone"
+                **field_schemas(
+                    RememberRequest,
+                    content="one fact, understandable alone",
+                    kind=KINDS,
+                    scope="as project/shop or global",
+                    key="one active memory per key",
+                    supersede_reason="to replace the key's",
+                    tags="",
                 ),
-                "kind": field_schema(RememberRequest, "kind", KINDS),
-                "scope": field_schema(RememberRequest, "scope", "as project/shop or global"),
-                "key": field_schema(RememberRequest, "key", "one active memory per key"),
-                "supersede_reason": field_schema(
-                    RememberRequest, "supersede_reason", "to replace the key's"
-                ),
-                "tags": field_schema(RememberRequest, "tags"),
                 "files": string_list_schema("paths it is about"),
-                "edges": field_schema(RememberRequest, "edges", "[{to: id, type}]"),
-                "session": field_schema(RememberRequest, "session"),
+                **field_schemas(RememberRequest, edges="[{to: id, type}]", session=""),
             },
             "content",
         ),
@@ -272,8 +270,7 @@ TOOLS = (
         arguments_schema(
             {
                 "id": string_schema(),
-                "verdict": field_schema(FeedbackRequest, "verdict"),
-                "content": field_schema(FeedbackRequest, "content", "for edit"),
+                **field_schemas(FeedbackRequest, verdict="", content="for edit"),
             },
             "id",
             "verdict",
@@ -285,12 +282,7 @@ TOOLS = (
     Tool(
         "dream",
         "Digest conversations into memories now. Rarely needed: it happens by itself.",
-        arguments_schema(
-            {
-                "scope": field_schema(DreamRequest, "scope"),
-                "session": field_schema(DreamRequest, "session"),
-            }
-        ),
+        arguments_schema(field_schemas(DreamRequest, scope="", session="")),
         result_schema(DreamRequestStatus, "status"),
         RestCall("POST", "/v1/dream"),
         ADDITIVE,
