@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 
 from reverie.contracts.memories import (
@@ -16,7 +15,6 @@ from reverie.contracts.memories import (
     build_provenance,
 )
 from reverie.contracts.recall import RecallHit
-from reverie.contracts.sessions import TurnBody
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.memory import Memory
@@ -25,7 +23,6 @@ from reverie.domain.retrieval.candidates import TurnHit
 from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import MemoryNeighbour
 from reverie.store.memories.tasks import TaskStatus
-from reverie.store.sessions.sessions import TurnRecord
 
 COARSE_DIGITS = 2
 """The digits of scores for callers who do not read the whole tenant."""
@@ -105,34 +102,7 @@ def build_memory_detail(
 
     Its confidence is computed from half-lives in days, for the time `at` or now.
     """
-    neighbour_bodies = [
-        NeighbourBody.model_validate(
-            {
-                "id": neighbour.id,
-                "kind": neighbour.kind,
-                "label": neighbour.label,
-                "type": neighbour.type,
-                "direction": neighbour.direction,
-                "weight": neighbour.weight,
-            }
-        )
-        for neighbour in neighbours
-    ]
-    task = TaskStateBody.model_validate(asdict(task_status)) if task_status else None
+    neighbour_bodies = [NeighbourBody.model_validate(vars(neighbour)) for neighbour in neighbours]
+    task = TaskStateBody.model_validate(vars(task_status)) if task_status else None
     body = build_memory_body(memory, half_lives, at).model_dump()
     return MemoryDetail(**body, neighbours=neighbour_bodies, task=task)
-
-
-def build_turn_body(turn: TurnRecord) -> TurnBody:
-    """A turn as it is listed."""
-    return TurnBody(
-        id=turn.id,
-        session=turn.session,
-        ordinal=turn.ordinal,
-        role=turn.role,
-        content=turn.content,
-        at=turn.at,
-        tool=turn.tool,
-        external_id=turn.external_id,
-        digested=turn.digested,
-    )

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from reverie.contracts.base import Name, NonBlankStr
-from reverie.contracts.sessions import SessionBody, SessionPage, TurnPage
+from reverie.contracts.sessions import SessionBody, SessionPage, TurnBody, TurnPage
 from reverie.domain.access.scopes import slugify
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import (
@@ -20,7 +20,6 @@ from reverie.runtime.http.pagination import (
 from reverie.runtime.http.routes import RouteTable
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import SessionDependencies
-from reverie_services.recall.routes.response_bodies import build_turn_body
 
 
 class SessionQuery(PageQuery):
@@ -68,7 +67,7 @@ async def list_turns(deps: SessionDependencies, call: Call[None, PageQuery]) -> 
         principal, session.id, after.ordinal if after else -1, query.limit + 1
     )
     items, next_cursor = cut_page(rows, query.limit, lambda turn: TurnCursor(ordinal=turn.ordinal))
-    return TurnPage(items=[build_turn_body(item) for item in items], next=next_cursor)
+    return TurnPage(items=[TurnBody(**vars(item)) for item in items], next=next_cursor)
 
 
 def _build_session_body(session: SessionRecord) -> SessionBody:
