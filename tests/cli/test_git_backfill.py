@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from reverie.agent.git.backfill import HistoryRange, backfill_history, read_hist
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import Unavailable
 from reverie.testing.chaos_proxy import ChaosProxy
-from tests.support.commands import command
+from tests.support.commands import command, command_environment
 from tests.support.git_clone import Clone, new_clone
 from tests.support.proxies import port_of
 from tests.support.stack import Stack
@@ -29,15 +28,7 @@ REASON = "Part {0} is rounded down, because the ledger of part {0} drops half ce
 
 
 def environment(stack: Stack, home: Path) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "HOME": str(home),
-        "REVERIE_HOME": str(home / "reverie"),
-        "REVERIE_GATEWAY_URL": stack.url,
-        "REVERIE_API_KEY": stack.key_of(role=KeyRole.WRITER),
-        "REVERIE_PROJECT": "ledger",
-    }
+    return command_environment(stack, home, stack.key_of(role=KeyRole.WRITER), "ledger")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from reverie.domain.access.principals import KeyRole
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from tests.support.commands import command
+from tests.support.commands import command, command_environment
 from tests.support.git_clone import Clone, new_clone, numbered
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import rows, value
@@ -33,15 +32,8 @@ async def shop(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
 
 def _environment(stack: Stack, home: Path) -> dict[str, str]:
     """Of a CI job: an address and a key that may announce changes and nothing else."""
-    return {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "HOME": str(home),
-        "REVERIE_HOME": str(home / "reverie"),
-        "REVERIE_GATEWAY_URL": stack.url,
-        "REVERIE_API_KEY": stack.key_of(role=KeyRole.CI, writes=("project/shop/*",)),
-        "REVERIE_PROJECT": "shop",
-    }
+    key = stack.key_of(role=KeyRole.CI, writes=("project/shop/*",))
+    return command_environment(stack, home, key, "shop")
 
 
 async def _run(

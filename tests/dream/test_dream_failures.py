@@ -20,14 +20,13 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.digest.worker import DreamWorker, handle_ticket
 from reverie_services.dream.extractor import Extraction, ExtractionContext, RuleExtractor
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.stack import eventually
-from tests.support.store_setup import Store, add_tenants, admin_rows, open_store
+from tests.support.store_setup import Store, add_tenants, admin_rows
 
 FACTS = ("retries", "timeouts", "caches")
 EXPIRE = "update dream_job set lease_until = now() - interval '1 s' where lease_until is not null"
@@ -37,12 +36,6 @@ select m.id, m.content, m.version, m.confidence, m.status, m.confirmed,
        (select sum(s.times) from session_utterance s where s.memory = m.id)
 from memory m order by m.id
 """
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 @pytest.fixture

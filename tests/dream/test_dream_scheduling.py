@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from uuid import UUID
 
-import pytest
 from pydantic import SecretStr
 
 from reverie.bus.interface import MessageBus
@@ -26,18 +24,12 @@ from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.ingest import app as ingest_app
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.stack import eventually
-from tests.support.store_setup import Store, admin_rows, open_store
+from tests.support.store_setup import Store, admin_rows
 
 SCOPES = 12
 ME = "name = 'one'"
 TENDED = ("*", "done", "maintenance", 0)
 TALK = "Why do {0} fail? Because the {0} table has no index, as src/{0}.py shows us."
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def _say(

@@ -18,11 +18,10 @@ from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.sessions.summaries import SummaryStore
 from reverie.store.staleness.reviews import ReviewStore
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies, MaintenanceDependencies
 from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.settings import DreamSettings
-from tests.support.store_setup import Store, admin_rows, open_store
+from tests.support.store_setup import Store, admin_rows
 
 HOUR = 3600.0
 
@@ -68,53 +67,44 @@ async def _waiting(
     await parts.dreams.request(store.me.tenant, "one", scope, "asked", {})
 
 
-async def test_a_digest_redacts_secrets_that_the_vault_learned_since(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store:
-        parts = dream_parts(store)
-        said = "We decided to open the till with tulip-7fQ2x-kV9rTz4."
-        await _waiting(store, parts, said)
-        lease = await parts.dreams.claim("worker", HOUR)
-        assert lease is not None
-        assert await run_dream(parts, lease) == "done"
-        made = admin_rows(store.admin_url, "select content from memory where source = 'dream'")
-        assert made
-        kept = admin_rows(store.admin_url, "select content from summary") + made
-        assert "tulip-7fQ2x-kV9rTz4" not in str(kept)
-        assert "[REDACTED_VAULT]" in str(made)
+async def test_a_digest_redacts_secrets_that_the_vault_learned_since(store: Store) -> None:
+    parts = dream_parts(store)
+    said = "We decided to open the till with tulip-7fQ2x-kV9rTz4."
+    await _waiting(store, parts, said)
+    lease = await parts.dreams.claim("worker", HOUR)
+    assert lease is not None
+    assert await run_dream(parts, lease) == "done"
+    made = admin_rows(store.admin_url, "select content from memory where source = 'dream'")
+    assert made
+    kept = admin_rows(store.admin_url, "select content from summary") + made
+    assert "tulip-7fQ2x-kV9rTz4" not in str(kept)
+    assert "[REDACTED_VAULT]" in str(made)
 
 
-async def test_a_scope_that_kills_its_workers_is_parked_and_reported(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store:
-        parts = dream_parts(store)
-        await _waiting(store, parts)
-        for _ in range(3):
-            assert await parts.dreams.claim("doomed", HOUR) is not None
-            admin_rows(store.admin_url, "update dream_job set lease_until = now() - interval '1 s'")
-        last = await parts.dreams.claim("careful", HOUR)
-        assert last is not None
-        assert await run_dream(parts, last) == "parked"
-        [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
-        assert (run.status, run.error, run.turns) == ("failed", "DigestAttemptsExhausted", 0)
-        assert await parts.dreams.claim("next", HOUR) is None
-
-
-async def test_a_worker_whose_lease_was_taken_over_writes_nothing(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store:
-        parts = dream_parts(store)
-        await _waiting(store, parts)
-        slow = await parts.dreams.claim("slow", HOUR)
-        assert slow is not None
+async def test_a_scope_that_kills_its_workers_is_parked_and_reported(store: Store) -> None:
+    parts = dream_parts(store)
+    await _waiting(store, parts)
+    for _ in range(3):
+        assert await parts.dreams.claim("doomed", HOUR) is not None
         admin_rows(store.admin_url, "update dream_job set lease_until = now() - interval '1 s'")
-        fresh = await parts.dreams.claim("fresh", HOUR)
-        assert fresh is not None
-        assert await run_dream(parts, slow) == "lost"
-        assert await parts.dream_runs.list_runs(store.me, None, "global", 10) == []
-        assert await run_dream(parts, fresh) == "done"
-        [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
-        assert (run.status, run.turns) == ("done", 1)
+    last = await parts.dreams.claim("careful", HOUR)
+    assert last is not None
+    assert await run_dream(parts, last) == "parked"
+    [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
+    assert (run.status, run.error, run.turns) == ("failed", "DigestAttemptsExhausted", 0)
+    assert await parts.dreams.claim("next", HOUR) is None
+
+
+async def test_a_worker_whose_lease_was_taken_over_writes_nothing(store: Store) -> None:
+    parts = dream_parts(store)
+    await _waiting(store, parts)
+    slow = await parts.dreams.claim("slow", HOUR)
+    assert slow is not None
+    admin_rows(store.admin_url, "update dream_job set lease_until = now() - interval '1 s'")
+    fresh = await parts.dreams.claim("fresh", HOUR)
+    assert fresh is not None
+    assert await run_dream(parts, slow) == "lost"
+    assert await parts.dream_runs.list_runs(store.me, None, "global", 10) == []
+    assert await run_dream(parts, fresh) == "done"
+    [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
+    assert (run.status, run.turns) == ("done", 1)

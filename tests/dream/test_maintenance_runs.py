@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,23 +13,16 @@ import pytest
 from reverie.domain.core.errors import Unavailable
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.maintenance import MaintenanceScope, MaintenanceStore
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_due_maintenance, run_maintenance
 from tests.dream.test_dream_worker import HOUR, maintenance_parts
-from tests.support.store_setup import Store, admin_rows, files_of, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, files_of, new, write
 
 OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
 EXPIRE = (
     "update tenant set maintenance_lease_until = now() - interval '1 s'"
     " where maintenance_lease_until is not null"
 )
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 def _status(store: Store, kind: str) -> dict[str, str]:
@@ -50,9 +42,7 @@ async def _tend(store: Store, parts: MaintenanceDependencies) -> dict[str, int]:
     return (await run_maintenance(parts, MaintenanceScope(store.me.tenant, "one"))).counts
 
 
-async def test_orphaned_anchors_are_archived_and_restored_when_touched_again(
-    store: Store,
-) -> None:
+async def test_orphaned_anchors_are_archived_and_restored_when_touched_again(store: Store) -> None:
     parts, enrichment, me = maintenance_parts(store), EnrichmentStore(store.db), store.me.tenant
     [memory] = await write(store, new("The pool holds ten", scope="project/shop"))
     raw = await enrichment.load(me, memory)

@@ -106,61 +106,55 @@ async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evi
 
 
 async def test_an_insight_follows_its_evidence_when_that_is_edited_or_forgotten(
-    database: DatabaseUrls,
+    store: Store,
 ) -> None:
-    async with open_store(database) as store:
-        first, second, third = await write(store, *(new(f"The pool hung in {n}") for n in "abc"))
+    first, second, third = await write(store, *(new(f"The pool hung in {n}") for n in "abc"))
 
-        def insight(content: str, *evidence: UUID, **fields: Any) -> NewMemory:
-            edges = tuple(
-                NewEdge(one, EdgeKind.CAUSED_BY, 0.5, {"evidence": True}) for one in evidence
-            )
-            return new(content, kind=Kind.LESSON, source="reflection", edges=edges, **fields)
+    def insight(content: str, *evidence: UUID, **fields: Any) -> NewMemory:
+        edges = tuple(NewEdge(one, EdgeKind.CAUSED_BY, 0.5, {"evidence": True}) for one in evidence)
+        return new(content, kind=Kind.LESSON, source="reflection", edges=edges, **fields)
 
-        drawn, other, approved = await write(
-            store,
-            insight("Pools hang in a and b", first, second, confidence=0.6),
-            insight("Pools hang in b and c", second, third, confidence=0.6),
-            insight("Pools hang everywhere", first, second, confidence=1.0),
-        )
-        edits = EditStore(store.db)
+    drawn, other, approved = await write(
+        store,
+        insight("Pools hang in a and b", first, second, confidence=0.6),
+        insight("Pools hang in b and c", second, third, confidence=0.6),
+        insight("Pools hang everywhere", first, second, confidence=1.0),
+    )
+    edits = EditStore(store.db)
 
-        def statuses() -> list[str]:
-            found = dict(admin_rows(store.admin_url, "select id, status from memory"))
-            return [found[one] for one in (drawn, other, approved)]
+    def statuses() -> list[str]:
+        found = dict(admin_rows(store.admin_url, "select id, status from memory"))
+        return [found[one] for one in (drawn, other, approved)]
 
-        tagged = MemoryChange({"tags": ["pool"]}, "tagged", "edited")
-        await edits.change(store.me, first, tagged, {})
-        assert statuses() == ["active", "active", "active"]
-        reworded = MemoryChange(worded("The pool was full in a"), "reworded", "edited")
-        await edits.change(store.me, first, reworded, {})
-        assert statuses() == ["archived", "active", "active"]
-        await edits.change(
-            store.me, second, MemoryChange({"status": "deleted"}, "gone", "forgotten"), {}
-        )
-        assert statuses() == ["deleted", "deleted", "active"]
-        [newest, *_] = await edits.history(store.me, approved, 9, 9)
-        assert newest.version == 1
+    tagged = MemoryChange({"tags": ["pool"]}, "tagged", "edited")
+    await edits.change(store.me, first, tagged, {})
+    assert statuses() == ["active", "active", "active"]
+    reworded = MemoryChange(worded("The pool was full in a"), "reworded", "edited")
+    await edits.change(store.me, first, reworded, {})
+    assert statuses() == ["archived", "active", "active"]
+    await edits.change(
+        store.me, second, MemoryChange({"status": "deleted"}, "gone", "forgotten"), {}
+    )
+    assert statuses() == ["deleted", "deleted", "active"]
+    [newest, *_] = await edits.history(store.me, approved, 9, 9)
+    assert newest.version == 1
 
 
-async def test_without_a_model_only_state_memories_are_proposed_for_the_vault(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store:
-        parts = maintenance_parts(store)
-        [count, blob, _] = await write(
-            store,
-            new("open_tickets = 41", scope=SHOP, key="open_tickets"),
-            new('{"cursor": 17, "seen": [1, 2]}', scope=SHOP),
-            new("The cart times out after 30 seconds", scope=SHOP),
-        )
-        garden = MaintenanceScope(store.me.tenant, "one")
-        assert "proposed" not in (await run_maintenance(parts, garden)).counts
-        asked = replace(parts, settings=replace(parts.settings, reflection_enabled=True))
-        assert (await run_maintenance(asked, garden)).counts["proposed"] == 2
-        told = admin_rows(
-            store.admin_url, "select memory, reason from dream_decision where outcome = 'proposed'"
-        )
-        assert {row[0] for row in told} == {count, blob}
-        assert all("PUT /v1/vault" in row[1] for row in told)
-        assert _derived(store) == []
+async def test_without_a_model_only_state_memories_are_proposed_for_the_vault(store: Store) -> None:
+    parts = maintenance_parts(store)
+    [count, blob, _] = await write(
+        store,
+        new("open_tickets = 41", scope=SHOP, key="open_tickets"),
+        new('{"cursor": 17, "seen": [1, 2]}', scope=SHOP),
+        new("The cart times out after 30 seconds", scope=SHOP),
+    )
+    garden = MaintenanceScope(store.me.tenant, "one")
+    assert "proposed" not in (await run_maintenance(parts, garden)).counts
+    asked = replace(parts, settings=replace(parts.settings, reflection_enabled=True))
+    assert (await run_maintenance(asked, garden)).counts["proposed"] == 2
+    told = admin_rows(
+        store.admin_url, "select memory, reason from dream_decision where outcome = 'proposed'"
+    )
+    assert {row[0] for row in told} == {count, blob}
+    assert all("PUT /v1/vault" in row[1] for row in told)
+    assert _derived(store) == []

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from reverie.domain.context.scope_summary import summarize_memories
 from reverie.domain.core.kinds import Kind
@@ -16,19 +13,12 @@ from reverie.store.memories.export_import import ScopeNoteStore
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.summaries import StoredSummary, SummaryStore
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
 from tests.dream.test_dream_worker import HOUR, dream_parts
-from tests.support.store_setup import Store, admin_rows, new, open_store
+from tests.support.store_setup import Store, admin_rows, new
 
 KINDS = (Kind.DECISION, Kind.BUG, Kind.CONVENTION, Kind.REFERENCE)
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def _dream(store: Store, parts: DigestDependencies) -> StoredSummary | None:
@@ -132,9 +122,7 @@ async def test_a_summary_is_versioned_and_removed_memories_are_left_out(store: S
     assert (three.version, three.content, three.sources) == (3, "", ())
 
 
-async def test_a_truncated_summary_stays_within_its_cap_and_is_refilled(
-    store: Store,
-) -> None:
+async def test_a_truncated_summary_stays_within_its_cap_and_is_refilled(store: Store) -> None:
     summaries = _Counting(store.db)
     made = dream_parts(store)
     parts = replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -14,12 +14,11 @@ from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.domain.extraction.rule_extractor import ExtractedMemory
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.extractor import Extraction, ExtractionContext
 from tests.dream.test_dream_worker import HOUR, dream_parts
-from tests.support.store_setup import Store, admin_rows, new, open_store
+from tests.support.store_setup import Store, admin_rows, new
 
 TOPICS = (
     "the login cookie expires and the session middleware rejects the request",
@@ -31,12 +30,6 @@ CAUSES = (
     "Months are summed by their names, and those of two years are one: src/chart.py.",
     "A refusal and a silence are the same error to src/mail.py, so both are repeated.",
 )
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def told(

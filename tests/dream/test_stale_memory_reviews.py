@@ -13,12 +13,11 @@ from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.platform.quotas import LlmUsageStore
-from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_maintenance
 from tests.dream.test_dream_worker import maintenance_parts
 from tests.support.stack import Stack
-from tests.support.store_setup import Store, admin_rows, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, new, write
 from tests.support.stub_llm import StubModel, stub_llm
 
 SHOP = "project/shop"
@@ -80,10 +79,8 @@ async def _tended(store: Store, parts: MaintenanceDependencies) -> int:
     return work.counts.get("reviewed", 0)
 
 
-async def test_a_models_review_of_a_stale_memory_waits_for_approval(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store, stub_llm() as (stub, url):
+async def test_a_models_review_of_a_stale_memory_waits_for_approval(store: Store) -> None:
+    async with stub_llm() as (stub, url):
         held, changed, gone, unsure, hostile = await _doubted(
             store, "Holds by itself", OLD, "Gone with its file", "Unsure what it is", "Hostile one"
         )
@@ -123,8 +120,8 @@ async def test_a_models_review_of_a_stale_memory_waits_for_approval(
             assert await parts.reviews.page(store.me, "open", None, 10) == []
 
 
-async def test_with_automatic_reviews_a_verdict_is_applied_at_once(database: DatabaseUrls) -> None:
-    async with open_store(database) as store, stub_llm() as (stub, url):
+async def test_with_automatic_reviews_a_verdict_is_applied_at_once(store: Store) -> None:
+    async with stub_llm() as (stub, url):
         [changed] = await _doubted(store, OLD)
         _says(stub, Tokens={"verdict": "changed", "content": NOW, "why": "jose is imported"})
         async with _reviewing(store, url, "apply") as parts:

@@ -136,8 +136,8 @@ async def test_an_unusable_answer_is_rejected_with_a_reason(database: DatabaseUr
                     assert (tally.calls, tally.failed, stub.faults) == (calls, failed, [])
 
 
-async def test_an_invalid_answer_is_sent_back_once(database: DatabaseUrls) -> None:
-    async with open_store(database) as store, stub_llm() as (stub, url):
+async def test_an_invalid_answer_is_sent_back_once(store: Store) -> None:
+    async with stub_llm() as (stub, url):
         stub.answer = lambda asked: {"total": 7 if len(stub.asked) > 1 else -1}
         async with _asking(store, url) as model:
             tally = UsageTally()
@@ -145,10 +145,8 @@ async def test_an_invalid_answer_is_sent_back_once(database: DatabaseUrls) -> No
             assert (tally.calls, tally.failed, tally.total_tokens) == (2, 0, 2 * sum(TOKENS))
 
 
-async def test_a_spent_budget_stops_only_its_tenant_and_failures_count(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store, stub_llm() as (stub, url):
+async def test_a_spent_budget_stops_only_its_tenant_and_failures_count(store: Store) -> None:
+    async with stub_llm() as (stub, url):
         stub.answer = lambda _: {"total": 7}
         async with _asking(store, url, calls=2, attempts=2) as model:
             stub.faults = ["500", "500"]
@@ -176,9 +174,7 @@ async def test_a_spent_budget_stops_only_its_tenant_and_failures_count(
         assert await roomy.reserve_call(store.other.tenant)
 
 
-async def test_a_failing_endpoint_is_paused_and_probed_by_one_call(
-    database: DatabaseUrls,
-) -> None:
+async def test_a_failing_endpoint_is_paused_and_probed_by_one_call(database: DatabaseUrls) -> None:
     now = [0.0]
     async with open_store(database) as store, stub_llm() as (stub, url):
         stub.answer = lambda _: {"total": 7}
@@ -197,10 +193,8 @@ async def test_a_failing_endpoint_is_paused_and_probed_by_one_call(
             assert await model.ask(store.me.tenant, TASK, "3", Sum, UsageTally()) == Sum(total=7)
 
 
-async def test_a_caller_that_gives_up_in_the_queue_does_not_trip_the_breaker(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store, stub_llm() as (stub, url):
+async def test_a_caller_that_gives_up_in_the_queue_does_not_trip_the_breaker(store: Store) -> None:
+    async with stub_llm() as (stub, url):
         stub.answer = lambda _: {"total": 7}
         stub.faults = ["slow"] * MAX_CONCURRENT_LANGUAGE_CALLS
         breaker = CircuitBreaker(limit=2)

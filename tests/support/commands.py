@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from reverie.cli.app.errors import exit_code
 from reverie.cli.app.main import app
 from reverie.domain.core.errors import ReverieError
+from tests.support.stack import Stack
 
 
 async def command(env: Mapping[str, str], *words: str, given: str = "") -> tuple[int, str, str]:
@@ -30,6 +31,19 @@ async def command(env: Mapping[str, str], *words: str, given: str = "") -> tuple
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.exit_code, done.stdout, done.stderr
+
+
+def command_environment(stack: Stack, home: Path, key: str, project: str) -> dict[str, str]:
+    """Of a command in a process of its own, with nothing else of this process' environment."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "HOME": str(home),
+        "REVERIE_HOME": str(home / "reverie"),
+        "REVERIE_GATEWAY_URL": stack.url,
+        "REVERIE_API_KEY": key,
+        "REVERIE_PROJECT": project,
+    }
 
 
 @dataclass

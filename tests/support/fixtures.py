@@ -23,6 +23,7 @@ from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_n
 from tests.support import tables
 from tests.support.background_loop import BackgroundResource, open_in_background
 from tests.support.stack import Stack, running_stack
+from tests.support.store_setup import Store, open_store
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
 LONG = (
@@ -174,6 +175,13 @@ def shared_database(test_run: servers.TestRun) -> Iterator[servers.DatabaseUrls]
     """One for all tests of a process that write and look at tenants of their own alone."""
     with servers.fresh_database(test_run) as fresh:
         yield fresh
+
+
+@pytest.fixture
+async def store(database: servers.DatabaseUrls) -> AsyncIterator[Store]:
+    """The store over a database of the test's own, with the tenants `one` and `two`."""
+    async with open_store(database) as made:
+        yield made
 
 
 @pytest.fixture

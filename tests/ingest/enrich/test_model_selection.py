@@ -30,7 +30,7 @@ from reverie_services.ingest.enrich.model_selection import run_model_selection, 
 from reverie_services.ingest.enrich.reembed import reembed
 from reverie_services.ingest.model_selection_queue import CHECK_EVERY, ModelSelectionQueue
 from tests.support.stack import eventually, running_stack
-from tests.support.store_setup import Store, admin_rows, app_connection, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, app_connection, new, write
 
 CHINESE = "第{}个连接池的上限由值班同学每周调整"
 ENGLISH = "Pool number {} has a limit that is looked at every week"
@@ -52,12 +52,6 @@ class Slot(ModelManager):
         if not self.there:
             raise Unavailable(f"model {name}", "no place gives it")
         return FakeEmbedder(name=name)
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 def _parts(store: Store, slot: Slot, may: bool = True) -> ModelSelectionDependencies:
@@ -338,9 +332,7 @@ async def test_an_interrupted_switch_is_completed_by_the_next_check(
     assert slot.wanted == [OTHER]
 
 
-async def test_services_are_told_the_models_in_use_but_not_by_whom(
-    store: Store,
-) -> None:
+async def test_services_are_told_the_models_in_use_but_not_by_whom(store: Store) -> None:
     models, told = EmbeddingModelStore(store.db), list[str]()
     await models.preload_used(told.append)
     assert told == []

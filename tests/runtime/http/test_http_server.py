@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -22,20 +21,7 @@ from tests.runtime.sample_service import (
     Sample,
     gateway,
     problem_of,
-    sample_client,
 )
-
-
-@pytest.fixture
-def sample() -> Sample:
-    return Sample()
-
-
-@pytest.fixture
-async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client of the running sample, with the writer's key."""
-    async with sample_client(sample) as session:
-        yield session
 
 
 @pytest.mark.parametrize(

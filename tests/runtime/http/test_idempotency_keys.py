@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -16,20 +15,7 @@ from tests.runtime.sample_service import (
     OTHER_KEY,
     Sample,
     problem_of,
-    sample_client,
 )
-
-
-@pytest.fixture
-def sample() -> Sample:
-    return Sample()
-
-
-@pytest.fixture
-async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client of the running sample, with the writer's key."""
-    async with sample_client(sample) as session:
-        yield session
 
 
 async def test_ten_concurrent_idempotent_posts_take_effect_once(

@@ -14,19 +14,7 @@ import pytest
 
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
-from tests.runtime.sample_service import BODY_LIMIT, GOOD, Sample, problem_of, sample_client
-
-
-@pytest.fixture
-def sample() -> Sample:
-    return Sample()
-
-
-@pytest.fixture
-async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client of the running sample, with the writer's key."""
-    async with sample_client(sample) as session:
-        yield session
+from tests.runtime.sample_service import BODY_LIMIT, GOOD, Sample, problem_of
 
 
 async def test_a_valid_body_reaches_the_handler_and_its_answer_the_client(

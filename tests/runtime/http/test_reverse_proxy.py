@@ -27,11 +27,6 @@ async def client_of(url: str) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 @pytest.fixture
-def sample() -> Sample:
-    return Sample()
-
-
-@pytest.fixture
 async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
     """A client of a gateway before the running sample."""
     async with (

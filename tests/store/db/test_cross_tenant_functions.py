@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -41,7 +40,6 @@ from tests.support.store_setup import (
     admin_rows,
     app_connection,
     new,
-    open_store,
     principal,
     write,
 )
@@ -82,12 +80,6 @@ CHANGED = {
     "audit", "dream_decision", "dream_job", "idempotency", "outbox", "recall_trace", "tenant",
     "vault_epoch", "vault_retired",
 }  # fmt: skip
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 def _functions(database: DatabaseUrls, condition: str) -> set[str]:

@@ -5,7 +5,7 @@ Tables, sequences and functions come from the catalogue, so that none can be for
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -17,7 +17,7 @@ from reverie.store.db.database import open_database
 from reverie.store.db.server_admin import ensure_login
 from reverie.store.memories.graph import GraphStore, SubgraphRequest
 from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import Store, admin_rows, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, new, write
 
 SCHEMA = "set search_path to reverie, public"
 TABLES = """
@@ -38,12 +38,6 @@ ACROSS = """
 select p.oid::regprocedure::text, has_function_privilege('reverie_read', p.oid, 'execute')
 from pg_proc p where p.pronamespace = 'reverie'::regnamespace and p.prosecdef order by 1
 """
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def allowed(url: str, statements: Iterable[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -15,7 +14,6 @@ from tests.support.store_setup import (
     admin_rows,
     app_connection,
     new,
-    open_store,
     write,
 )
 
@@ -56,12 +54,6 @@ left join pg_constraint k on k.conrelid = c.oid and k.contype = 'c' and k.conkey
 where c.relnamespace = 'reverie'::regnamespace and c.relname = %s
 group by c.relname
 """
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 def _tables(admin_url: str) -> list[str]:

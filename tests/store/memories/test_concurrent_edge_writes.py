@@ -11,8 +11,7 @@ import pytest
 
 from reverie.domain.graph.causal_inference import CausalLink
 from reverie.store.memories.enrichment import DerivedData, EnrichableMemory, EnrichmentStore
-from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import Store, files_of, new, open_store, write
+from tests.support.store_setup import Store, files_of, new, write
 
 ROUNDS = 12
 FILE = "src/orders.py"
@@ -24,29 +23,23 @@ def tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reverie.store.db.idempotency._ATTEMPTS", 1)
 
 
-async def test_two_concurrent_enrichments_of_related_memories_do_not_deadlock(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store:
-        enrichment = EnrichmentStore(store.db)
-        raws, node = await _related(store, enrichment, 16)
-        for _ in range(ROUNDS):
-            await asyncio.gather(
-                _derive(enrichment, store.me.tenant, raws[::2], node),
-                _derive(enrichment, store.me.tenant, raws[::-2], node),
-            )
+async def test_two_concurrent_enrichments_of_related_memories_do_not_deadlock(store: Store) -> None:
+    enrichment = EnrichmentStore(store.db)
+    raws, node = await _related(store, enrichment, 16)
+    for _ in range(ROUNDS):
+        await asyncio.gather(
+            _derive(enrichment, store.me.tenant, raws[::2], node),
+            _derive(enrichment, store.me.tenant, raws[::-2], node),
+        )
 
 
-async def test_a_merge_and_an_enrichment_of_relatives_do_not_deadlock(
-    database: DatabaseUrls,
-) -> None:
-    async with open_store(database) as store:
-        tenant, enrichment = store.me.tenant, EnrichmentStore(store.db)
-        raws, node = await _related(store, enrichment, 48)
-        left, pairs = raws[:24], list(zip(raws[24::2], raws[25::2], strict=True))
-        for place in range(0, len(pairs), 4):
-            merges = [_merge(store, *pair) for pair in pairs[place : place + 4]]
-            await asyncio.gather(_derive(enrichment, tenant, left[::-1], node), *merges)
+async def test_a_merge_and_an_enrichment_of_relatives_do_not_deadlock(store: Store) -> None:
+    tenant, enrichment = store.me.tenant, EnrichmentStore(store.db)
+    raws, node = await _related(store, enrichment, 48)
+    left, pairs = raws[:24], list(zip(raws[24::2], raws[25::2], strict=True))
+    for place in range(0, len(pairs), 4):
+        merges = [_merge(store, *pair) for pair in pairs[place : place + 4]]
+        await asyncio.gather(_derive(enrichment, tenant, left[::-1], node), *merges)
 
 
 async def _related(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from graphlib import TopologicalSorter
@@ -21,17 +20,10 @@ from reverie.store.db.database import TenantConnection
 from reverie.store.memories.duplicates import DuplicateCandidate, DuplicateOutcome, DuplicateStore
 from reverie.store.memories.links import LinkRequest, LinkStore
 from reverie.store.memories.memories import ListFilter
-from reverie.testing import servers
-from tests.support.store_setup import Store, admin_rows, new, open_store, write
+from tests.support.store_setup import Store, admin_rows, new, write
 
 SAME = MemoryComparison(DuplicateVerdict.DUPLICATE, "the same words")
 AGAINST = MemoryComparison(DuplicateVerdict.CONTRADICTING, "3 became 5")
-
-
-@pytest.fixture
-async def store(database: servers.DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def read(store: Store, memory: UUID) -> DuplicateCandidate:
@@ -138,9 +130,7 @@ async def test_links_and_merges_that_race_leave_no_causal_cycle_and_no_edge_of_a
     assert admin_rows(store.admin_url, dangling) == []
 
 
-async def test_raising_the_weight_of_a_link_has_an_actor_an_event_and_a_past(
-    store: Store,
-) -> None:
+async def test_raising_the_weight_of_a_link_has_an_actor_an_event_and_a_past(store: Store) -> None:
     [a, b] = await write(store, new("one"), new("two"))
     links = LinkStore(store.db)
     first = await links.put(store.me, LinkRequest(a, b, EdgeKind.RELATES_TO, 0.3), {})

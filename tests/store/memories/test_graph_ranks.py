@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from uuid import UUID, uuid4
 
@@ -32,18 +32,11 @@ from tests.support.store_setup import (
     add_tenants,
     admin_rows,
     new,
-    open_store,
     principal,
     write,
 )
 
 FEW = 8
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def _ranked(store: Store) -> dict[UUID, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,8 +16,7 @@ from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import MemoryStatus, NewEdge, WriteOutcome, WriteResult
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import ListFilter, build_events
-from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import Store, admin_rows, new, open_store, principal, write
+from tests.support.store_setup import Store, admin_rows, new, principal, write
 
 LOSING = """
 create sequence tried;
@@ -32,12 +30,6 @@ begin
 end $$;
 create trigger lose before insert on memory for each row execute function lose()
 """
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 async def test_a_stored_memory_is_read_back_unchanged(store: Store) -> None:
@@ -83,9 +75,7 @@ async def test_ten_writers_of_one_key_leave_one_memory_and_nine_conflicts(store:
     assert admin_rows(store.admin_url, "select count(*) from outbox") == [(1,)]
 
 
-async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
-    store: Store,
-) -> None:
+async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(store: Store) -> None:
     found = await asyncio.gather(
         *(
             store.memories.remember(
@@ -129,9 +119,7 @@ async def test_a_write_that_loses_every_race_can_be_retried_later(store: Store) 
         await write(store, new("Never written"))
 
 
-async def test_a_repeated_memory_gains_missing_fields_and_keeps_its_own(
-    store: Store,
-) -> None:
+async def test_a_repeated_memory_gains_missing_fields_and_keeps_its_own(store: Store) -> None:
     git = {"branch": "main", "files": ["a.py"]}
     first, other = await write(
         store, new("said", summary="kept", metadata={"a": 1}, git=git), new("the cause")
@@ -354,9 +342,7 @@ async def test_a_list_is_filtered_by_scope_kind_tag_and_session(store: Store) ->
         assert [one.id for one in found] == [wanted], only
 
 
-async def test_a_repeated_request_finds_its_write_whatever_happened_between(
-    store: Store,
-) -> None:
+async def test_a_repeated_request_finds_its_write_whatever_happened_between(store: Store) -> None:
     table, me = IdempotencyTable(store.db, 0.0), store.me
 
     async def sent(

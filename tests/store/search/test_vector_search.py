@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -21,14 +21,12 @@ from reverie.store.search import embedding_models as models_module
 from reverie.store.search.corpus_counts import EXACT_SEARCH_LIMIT, VectorCounts
 from reverie.store.search.embedding_models import EmbeddingModelStore, TenantModel
 from reverie.store.search.search import SearchFilter, SearchStore
-from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import (
     Store,
     admin_rows,
     derived,
     files_of,
     new,
-    open_store,
     principal,
     write,
 )
@@ -55,12 +53,6 @@ def test_the_index_is_used_where_the_tenant_owns_much_of_what_it_returns(
 
 ANY = SearchFilter(["*"], ["active"])
 Vector = NDArray[np.float32]
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 @pytest.fixture
@@ -206,9 +198,7 @@ async def test_unreadable_neighbours_take_no_place(store: Store) -> None:
     assert [link.far for link in links] == [open_]
 
 
-async def test_touched_files_take_no_place_among_the_neighbours(
-    store: Store,
-) -> None:
+async def test_touched_files_take_no_place_among_the_neighbours(store: Store) -> None:
     near, far = await _star(store, [0.3])
     slow = EnrichmentStore(store.db)
     raw = await slow.load(store.me.tenant, near)
@@ -244,9 +234,7 @@ async def test_loading_leaves_out_unreadable_memories(store: Store) -> None:
     assert set(found) == {mine}
 
 
-async def test_a_candidate_kept_for_a_name_is_left_out_if_it_holds_none(
-    store: Store,
-) -> None:
+async def test_a_candidate_kept_for_a_name_is_left_out_if_it_holds_none(store: Store) -> None:
     """Whatever `contains_name` counts as holding one is there; little else is."""
     names = ("retrypolicy", "retrypolicyof", "poolsize")
     holding = ["set retry_policy to 3", "The RetryPolicy", "POOL_SIZE=4", "\u212a retrypolicyof it"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from itertools import chain
 from uuid import UUID
@@ -18,16 +17,9 @@ from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import START_ID, DreamLease, DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.sessions.summaries import SummaryStore
-from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import Store, add_tenants, admin_rows, new, open_store
+from tests.support.store_setup import Store, add_tenants, admin_rows, new
 
 HOUR = 3600.0
-
-
-@pytest.fixture
-async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
-        yield made
 
 
 @pytest.fixture
