@@ -68,7 +68,7 @@ def ensure_certificate(folder: Path, names: Iterable[str]) -> CertificateFiles:
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     ca_key = _load_or_create_key(folder / "ca-key.pem")
     ca = _read_certificate(files.ca)
-    if ca is None or not _matches_key(ca, ca_key) or _expires_within(ca, CA_RENEWAL_DAYS):
+    if ca is None or ca.public_key() != ca_key.public_key() or _expires_within(ca, CA_RENEWAL_DAYS):
         ca = _create_authority(ca_key)
         _write_public_file(files.ca, ca)
     key = _load_or_create_key(files.key)
@@ -104,10 +104,6 @@ def _read_alternative_names(cert: x509.Certificate) -> set[str]:
 
 def _expires_within(cert: x509.Certificate, days: int) -> bool:
     return cert.not_valid_after_utc - datetime.now(UTC) < timedelta(days=days)
-
-
-def _matches_key(ca: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
-    return ca.public_key() == key.public_key()
 
 
 def _create_authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:

@@ -81,7 +81,9 @@ async def _render_handoff(rest: RestClient, session: str | None, project: str | 
     session_id = str(body["id"])
     learned = await call_rest(rest, "GET", "/v1/memories", {"session": session_id, "limit": 50})
     open_tasks = await _list_open_tasks(rest, body)
-    stale = await call_rest(rest, "GET", "/v1/stale", {"limit": 10, **_project_filter(body)})
+    stale = await call_rest(
+        rest, "GET", "/v1/stale", {"limit": 10, "project": body.get("project") or None}
+    )
     doubtful = [{**item["memory"], "stale_reason": item["grade"]} for item in stale["items"]]
     parts = (
         "Write the hand-over of this session for the agent who goes on: what was done and decided "
@@ -93,10 +95,6 @@ async def _render_handoff(rest: RestClient, session: str | None, project: str | 
         f"Made doubtful by commits:\n{render_memories(doubtful, 'Nothing.')}",
     )
     return "\n\n".join(parts)
-
-
-def _project_filter(session: Mapping[str, Any]) -> dict[str, Any]:
-    return {"project": session["project"]} if session.get("project") else {}
 
 
 async def _list_open_tasks(rest: RestClient, session: Mapping[str, Any]) -> list[Any]:

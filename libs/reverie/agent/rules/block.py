@@ -119,7 +119,7 @@ def parse_block(block: str) -> RuleBlock:
             mark = (match[1], match[2])
         else:
             starts_item = line[:1] not in {"", " ", "\t"} and (
-                line.startswith("- ") or _ends_with_blank(lines)
+                line.startswith("- ") or (lines and not lines[-1].strip())
             )
             if starts_item and any(value.strip() for value in lines):
                 done()
@@ -128,10 +128,6 @@ def parse_block(block: str) -> RuleBlock:
     return RuleBlock(
         tuple(items), known_ids | {value.id for value in items if value.id}, reported_ids
     )
-
-
-def _ends_with_blank(lines: Sequence[str]) -> bool:
-    return bool(lines) and not lines[-1].strip()
 
 
 def _join_item_lines(lines: Sequence[str]) -> str:

@@ -34,7 +34,10 @@ class SetupChange:
     @property
     def diff(self) -> str:
         """The lines that differ, as `diff -u` shows them."""
-        old, new = (_split_lines(data) for data in (self.before, self.after))
+        old, new = (
+            (data or b"").decode(errors="replace").splitlines(keepends=True)
+            for data in (self.before, self.after)
+        )
         name = str(self.path)
         return "\n".join(
             line.rstrip("\r\n")
@@ -241,7 +244,3 @@ def _read_backup(path: Path) -> dict[str, Any] | None:
 
 def _decode_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode()
-
-
-def _split_lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode(errors="replace").splitlines(keepends=True)

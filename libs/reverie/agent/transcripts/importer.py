@@ -109,7 +109,7 @@ class TranscriptImporter:
             (
                 candidate
                 for candidate in self._open_sessions
-                if _is_same_session(candidate, session)
+                if (candidate.agent, candidate.external_id) == (session.agent, session.external_id)
             ),
             session,
         )
@@ -183,7 +183,3 @@ class TranscriptImporter:
         if status >= 300:
             raise ImportStopped(status, response)
         return dict(response)
-
-
-def _is_same_session(first: TranscriptSession, second: TranscriptSession) -> bool:
-    return (first.agent, first.external_id) == (second.agent, second.external_id)

@@ -96,7 +96,7 @@ def _request_body(route: Route, schemas: Schemas) -> Json | None:
         if (example := REQUEST_EXAMPLES.get(route.name)) is not None:
             content["examples"] = {"usual": {"value": example}}
         return {
-            "required": bool(_required_fields(route.body)),
+            "required": any(field.is_required() for field in route.body.model_fields.values()),
             "content": {JSON_MEDIA_TYPE: content},
         }
     if not route.request_media_types:
@@ -109,10 +109,6 @@ def _request_body(route: Route, schemas: Schemas) -> Json | None:
             for media in route.request_media_types
         },
     }
-
-
-def _required_fields(model: type[BaseModel]) -> list[str]:
-    return [name for name, field in model.model_fields.items() if field.is_required()]
 
 
 def _responses(route: Route, schemas: Schemas, defs: Json) -> Json:

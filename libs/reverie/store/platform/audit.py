@@ -72,10 +72,6 @@ class AuditTable:
         return int(await self._db.call("delete_old_rows", "audit", timedelta(seconds=seconds)))
 
 
-def _encode_entry(entry: AuditEntry) -> tuple[object, ...]:
-    return tuple(_make_storable(value) for value in _list_values(entry))
-
-
 def _make_storable(value: object) -> object:
     """The value without characters that Postgres refuses: clients choose names in paths."""
     if isinstance(value, list):
@@ -85,8 +81,8 @@ def _make_storable(value: object) -> object:
     return value
 
 
-def _list_values(entry: AuditEntry) -> tuple[object, ...]:
-    return (
+def _encode_entry(entry: AuditEntry) -> tuple[object, ...]:
+    values = (
         entry.id,
         entry.at,
         entry.key,
@@ -100,3 +96,4 @@ def _list_values(entry: AuditEntry) -> tuple[object, ...]:
         entry.trace_id,
         entry.client,
     )
+    return tuple(_make_storable(value) for value in values)
