@@ -27,6 +27,7 @@ from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.vault import VaultStore
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
+from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
@@ -107,9 +108,8 @@ async def _apply(place: Place, change: UUID) -> None:
 
 
 def _marks(place: Place) -> list[tuple[Any, ...]]:
-    return admin_rows(
-        place.store.admin_url, "select memory, path, grade from stale_mark order by 2"
-    )
+    sql = "select memory, path, grade from stale_mark order by 2"
+    return admin_rows(place.store.admin_url, sql)
 
 
 def _take(place: Place, kind: str) -> list[dict[str, Any]]:
@@ -163,9 +163,7 @@ async def test_a_file_whose_new_key_is_taken_stays_and_the_change_completes(plac
     assert (await place.store.memories.get(place.store.me, mine)).kind.value == "context"
 
 
-async def test_a_file_of_a_memory_stays_linked_until_the_memory_changes(
-    place: Place,
-) -> None:
+async def test_a_file_of_a_memory_stays_linked_until_the_memory_changes(place: Place) -> None:
     store = place.store
     [memory] = await write(store, new("the loop reads all", key="loop", scope="project/p"))
 
@@ -206,11 +204,10 @@ async def test_an_edge_with_invalid_line_ranges_has_none(place: Place) -> None:
     assert _marks(place) == [(memory, "a.py", "suspect")]
 
 
-async def test_a_change_from_before_the_anchors_marks_the_memory_afterwards(
-    place: Place,
-) -> None:
+async def test_a_change_from_before_the_anchors_marks_the_memory_afterwards(place: Place) -> None:
     [memory] = await write(place.store, new("see a.py", scope="project/p"))
-    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
+    gone = {"path": "a.py", "status": "deleted", "hunks": [[1, 5, 0, 0]]}
+    change = await _post(place, "a", gone)
     await _apply(place, change)
     assert _marks(place) == []
     subjects = await _enrich(place, memory, {"a.py": {}})
@@ -220,6 +217,9 @@ async def test_a_change_from_before_the_anchors_marks_the_memory_afterwards(
     assert told == [about | {"id": str(change)}, about | {"memory": str(memory)}]
     await recompute_marks(place.parts, place.tenant, "one", "p", memory)
     assert _marks(place) == [(memory, "a.py", "gone")]
+    [reason] = await ReviewStore(place.store.db).list_reasons(place.tenant, memory, 5)
+    assert reason.hunks is not None
+    assert [hunk["old_lines"] for hunk in reason.hunks] == [5]
 
 
 async def test_a_reapplied_change_publishes_only_new_marks(place: Place) -> None:
@@ -239,9 +239,7 @@ async def test_a_reapplied_change_publishes_only_new_marks(place: Place) -> None
     assert told == [[str(first)], [], [str(second)], []]
 
 
-async def test_only_changes_of_the_memorys_files_since_it_was_known_affect_it(
-    place: Place,
-) -> None:
+async def test_only_changes_of_the_memorys_files_since_it_was_known_affect_it(place: Place) -> None:
     [memory, calm] = await write(
         place.store,
         new("see a.py", scope="project/p", git={"commit": "b" * 40}),
@@ -277,9 +275,7 @@ async def test_a_change_is_stored_while_no_anchors_are_being_derived(place: Plac
     assert await place.parts.changes.get(place.tenant, await posting)
 
 
-async def test_a_change_by_file_is_refined_by_one_with_lines(
-    place: Place,
-) -> None:
+async def test_a_change_by_file_is_refined_by_one_with_lines(place: Place) -> None:
     [memory] = await write(place.store, new("the loop in a.py", scope="project/p"))
     await _enrich(place, memory, {"a.py": {"lines": LINES}})
     within = {"path": "a.py", "status": "modified", "hunks": [(12, 1, 12, 1)]}
@@ -296,9 +292,7 @@ async def test_a_change_by_file_is_refined_by_one_with_lines(
         assert (path, found) == ("a.py", grade)
 
 
-async def test_a_change_refined_while_being_applied_is_applied_again(
-    place: Place,
-) -> None:
+async def test_a_change_refined_while_being_applied_is_applied_again(place: Place) -> None:
     [memory] = await write(place.store, new("the loop in b.py", scope="project/p"))
     await _enrich(place, memory, {"b.py": {"lines": LINES}})
     edited = [{"path": path, "status": "modified"} for path in ("a.py", "b.py")]
@@ -354,9 +348,7 @@ HISTORY = (
 )  # fmt: skip
 
 
-async def test_changes_have_the_same_result_in_any_order_and_number(
-    place: Place,
-) -> None:
+async def test_changes_have_the_same_result_in_any_order_and_number(place: Place) -> None:
     dice = random.Random(7)
     in_order = list(range(len(HISTORY)))
     first = await _lived_through(place, "p0", in_order)

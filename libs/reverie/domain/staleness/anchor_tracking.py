@@ -212,6 +212,7 @@ class _AnchorTracker:
             committed_at=step.commit.committed_at,
             change=step.file.status,
             lines=lines,
+            change_id=step.change_id,
         )
         existing = self._marks[sha]
         if existing is None or existing.score < mark.score:

@@ -160,6 +160,8 @@ class FileChangeStep:
     file: ChangedFile
     commit: ChangeCommit
     at: datetime
+    change_id: UUID | None = None
+    """The stored change that told of it."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class StaleMark:
     """The reason why one memory may be stale.
 
     `change` is the file's status; `path` its path then; `lines` the position of the memory's lines
-    after it.
+    after it; `change_id` the stored change that told of it.
     """
 
     memory: UUID
@@ -199,6 +201,7 @@ class StaleMark:
     committed_at: datetime
     change: str
     lines: tuple[tuple[int, int], ...] = ()
+    change_id: UUID | None = None
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ create trigger default_mark_origin before insert on stale_mark
 -- Replaces the marks that memories (p_origins) leave by files (p_nodes), on themselves and on those
 -- that depend on them. Returns the memories that are newly in doubt (open) or no longer are.
 create function replace_marks(
-  p_tenant int, p_origins uuid[], p_nodes uuid[], p_event uuid, p_marks jsonb
+  p_tenant int, p_origins uuid[], p_nodes uuid[], p_marks jsonb
 ) returns table (memory uuid, version int, open boolean)
 language plpgsql as $$
 #variable_conflict use_column
@@ -84,7 +84,7 @@ begin
   with new_mark as (
     select k.* from jsonb_to_recordset(p_marks) k (
       memory uuid, commit text, path text, grade text, score real, change text, subject text,
-      committed_at timestamptz, node uuid, origin uuid, via text[], lines jsonb)
+      committed_at timestamptz, event uuid, node uuid, origin uuid, via text[], lines jsonb)
     join memory m on m.tenant = p_tenant and m.id = k.memory and m.status = 'active'
   ), fresh as (
     select w.memory from new_mark w where not exists (
@@ -95,7 +95,7 @@ begin
     insert into stale_mark as s (tenant, memory, commit, path, grade, score, change, subject,
                                  committed_at, event, node, origin, via, lines)
     select p_tenant, w.memory, w.commit, w.path, w.grade, w.score, w.change, w.subject,
-           w.committed_at, p_event, w.node, w.origin, w.via, w.lines
+           w.committed_at, w.event, w.node, w.origin, w.via, w.lines
     from new_mark w order by w.memory
     on conflict (tenant, memory, commit, path, origin) do update set
       grade = excluded.grade, score = excluded.score, change = excluded.change,

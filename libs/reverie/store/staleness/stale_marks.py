@@ -241,7 +241,6 @@ class LockedProject:
         self,
         origins: Sequence[UUID],
         nodes: Sequence[UUID],
-        event_id: UUID,
         marks: Sequence[Mapping[str, Any]],
         headers: Mapping[str, str],
     ) -> list[OutgoingEvent]:
@@ -249,16 +248,15 @@ class LockedProject:
 
         Returns the events of memories that became doubtful or are no longer doubtful.
         """
-        latest_marks: dict[tuple[object, ...], Mapping[str, Any]] = {}
+        worst_marks: dict[tuple[object, ...], Mapping[str, Any]] = {}
         for mark in sorted(marks, key=lambda candidate: float(candidate["score"])):
             # One commit may change a file in several of its steps: the most severe represents it.
-            latest_marks[mark["memory"], mark["commit"], mark["path"], mark["origin"]] = mark
+            worst_marks[mark["memory"], mark["commit"], mark["path"], mark["origin"]] = mark
         found = await self._connection.fetch_rows(
             "replace_marks",
             list(origins),
             list(nodes),
-            event_id,
-            [dict(m) for m in latest_marks.values()],
+            [dict(m) for m in worst_marks.values()],
         )
         events: list[OutgoingEvent] = []
         for name, is_stale in (("staled", True), ("cleared", False)):

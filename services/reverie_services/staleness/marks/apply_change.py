@@ -76,12 +76,12 @@ async def apply_change(
             redactor = await deps.load_redactor(tenant)
             async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
                 nodes = _match_anchors(await project.find_files(names), changed_paths)
-                events = await _recompute_marks(project, nodes, change_id, redactor)
+                events = await _recompute_marks(project, nodes, redactor)
             await _publish_events(deps, tenant, events)
             event_count += len(events)
         async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
             await project.mark_processed(stored)
-    log.info("change_applied", change=str(change_id), told=event_count)
+    log.info("change_applied", change=str(change_id), events=event_count)
 
 
 async def update_branch_memories(
@@ -110,11 +110,11 @@ async def recompute_marks(
 ) -> None:
     """Works out the marks of one memory by the files that it touches. Safe to repeat."""
     tenant_key = (tenant, tenant_name)
-    with span("look again", memory=str(memory_id)):
+    with span("recompute marks", memory=str(memory_id)):
         redactor = await deps.load_redactor(tenant)
         async with deps.stale_marks.lock_project(tenant_key, project_name) as project:
             nodes = await project.load_files_of_memory(memory_id)
-            events = await _recompute_marks(project, nodes, memory_id, redactor, memory_id)
+            events = await _recompute_marks(project, nodes, redactor, memory_id)
         await _publish_events(deps, tenant, events)
 
 
@@ -155,7 +155,6 @@ def _match_anchors(
 async def _recompute_marks(
     project: LockedProject,
     nodes: Mapping[UUID, str],
-    event_id: UUID,
     redactor: Redactor,
     memory_id: UUID | None = None,
 ) -> list[OutgoingEvent]:
@@ -181,7 +180,7 @@ async def _recompute_marks(
     reached = [*direct_marks, *await _propagate(project, direct)]
     marks = [_build_mark_row(item, redacted_subjects) for item in reached]
     origins = sorted({item.memory for item in touching})
-    return await project.replace_marks(origins, list(nodes), event_id, marks, trace_headers())
+    return await project.replace_marks(origins, list(nodes), marks, trace_headers())
 
 
 async def _track_anchors(
@@ -323,7 +322,7 @@ def _build_edge_metadata(anchor: FileAnchor, from_path: str) -> dict[str, Any]:
 async def _propagate(
     project: LockedProject, direct: Sequence[PropagationSource]
 ) -> list[PropagatedMark]:
-    """Whom the doubts reach within `MAX_DEPTH` edges."""
+    """The marks on the memories that depend on others, within `MAX_DEPTH` edges."""
     reached_by_key: dict[tuple[UUID, UUID, UUID], PropagatedMark] = {}
     frontier: Collection[PropagatedMark] = select_sources(direct)
     for _ in range(MAX_DEPTH):
@@ -346,6 +345,7 @@ def _build_mark_row(propagated: PropagatedMark, subjects: Mapping[str, str]) -> 
         "change": mark.change,
         "subject": subjects[mark.subject],
         "committed_at": mark.committed_at.isoformat(),
+        "event": str(mark.change_id),
         "node": str(propagated.source.node),
         "origin": str(mark.memory),
         "via": list(propagated.via),

@@ -87,7 +87,7 @@ def parse_step(record: FileHistoryStep) -> FileChangeStep:
         datetime.fromisoformat(facts["committed_at"]),
         facts.get("reverts"),
     )
-    return FileChangeStep(parse_changed_file(facts), commit, record.known_at)
+    return FileChangeStep(parse_changed_file(facts), commit, record.known_at, record.event)
 
 
 def parse_changed_file(facts: dict[str, Any]) -> ChangedFile:
