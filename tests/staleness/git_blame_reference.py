@@ -14,7 +14,7 @@ from reverie.agent.git.repository import GitRepository
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
 from reverie.domain.staleness.grading import ChangeCommit, FileAnchor, FileChangeStep, StaleGrade
 from reverie.domain.staleness.line_ranges import LineRange
-from reverie_services.staleness.marks.stored_records import parse_changed_file
+from reverie_services.staleness.marks.row_parsing import parse_changed_file
 
 SPAN = 8
 """Lines of a memory."""

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from reverie.domain.staleness.grading import FileAnchor
 from reverie.store.staleness.stale_marks import TouchingMemory
-from reverie_services.staleness.marks.stored_records import parse_anchor
+from reverie_services.staleness.marks.row_parsing import parse_anchor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

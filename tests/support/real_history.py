@@ -18,7 +18,7 @@ import pytest
 from reverie.contracts.git import GitChange
 from reverie.domain.staleness.grading import FileChangeStep
 from reverie.store.staleness.stale_marks import FileHistoryStep
-from reverie_services.staleness.marks.stored_records import parse_step
+from reverie_services.staleness.marks.row_parsing import parse_step
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("PYTEST_REVERIE_DATA", BESIDE))

@@ -40,11 +40,11 @@ async def store_change(
     deps: StalenessDependencies,
     principal: Principal,
     change: GitChange,
-    request: CommitBody | None = None,
+    merge_request: CommitBody | None = None,
 ) -> StoredChange:
     """Stores a change once. A project that is not known yet is created by its first change.
 
-    `request`: the title and text of the merged request that made the change.
+    `merge_request`: the title and text of the merged request that made the change.
 
     Merges and deletions of branches count only where the key may write the branch. Raises
     `Forbidden`, `InvalidInput` naming the field.
@@ -55,7 +55,9 @@ async def store_change(
     change, hints = _drop_foreign_branches(principal, project, change)
     if not await deps.webhooks.is_project_known(principal.tenant, project):
         hints.append(f"the project {project} was not known before: is its name right?")
-    redacted, remembered = await _remember_redacted(deps, principal, change, request)
+    redacted, remembered = await _redact_and_remember_commits(
+        deps, principal, change, merge_request
+    )
     if remembered.omitted:
         hints.append(
             f"the messages of {remembered.omitted} commits are not remembered: of one change only"
@@ -66,16 +68,19 @@ async def store_change(
     return StoredChange(stored, is_duplicate, hints, events)
 
 
-async def remember_request(
-    deps: StalenessDependencies, principal: Principal, change: GitChange, request: CommitBody
+async def remember_merge_request(
+    deps: StalenessDependencies, principal: Principal, change: GitChange, merge_request: CommitBody
 ) -> list[OutgoingEvent]:
     """Remembers what a merged request decides; its change is not stored."""
     principal.check_git(f"project/{slugify(change.project)}")
-    return (await _remember_redacted(deps, principal, change, request))[1].events
+    return (await _redact_and_remember_commits(deps, principal, change, merge_request))[1].events
 
 
-async def _remember_redacted(
-    deps: StalenessDependencies, principal: Principal, change: GitChange, request: CommitBody | None
+async def _redact_and_remember_commits(
+    deps: StalenessDependencies,
+    principal: Principal,
+    change: GitChange,
+    merge_request: CommitBody | None,
 ) -> tuple[GitChange, RememberedCommits]:
     """Redacts a change and remembers its commits.
 
@@ -84,10 +89,10 @@ async def _remember_redacted(
     tenant_redactor = await deps.load_redactor(principal.tenant)
     redactor = tenant_redactor.within(f"project/{slugify(change.project)}")
     redacted = await asyncio.to_thread(_redact_texts, change, redactor)
-    if request is not None:
-        request = await asyncio.to_thread(_redact_texts, request, redactor)
+    if merge_request is not None:
+        merge_request = await asyncio.to_thread(_redact_texts, merge_request, redactor)
     return redacted, await remember_commits(
-        deps.memories, deps.changes, principal, redacted, request
+        deps.memories, deps.changes, principal, redacted, merge_request
     )
 
 

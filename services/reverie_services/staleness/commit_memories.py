@@ -45,18 +45,18 @@ async def remember_commits(
     changes: GitChangeStore,
     principal: Principal,
     change: GitChange,
-    request: CommitBody | None = None,
+    merge_request: CommitBody | None = None,
 ) -> RememberedCommits:
     """Remembers the records of a redacted change's commits.
 
     A commit has one memory, whatever branch it comes by and however often: its key is the commit's
-    id. A reverted commit's memory is replaced by that of the commit that reverts it. `request`: the
-    title and text of the merged request. They replace the message of its merge, unless the memory
+    id. A reverted commit's memory is replaced by that of the commit that reverts it.
+    `merge_request`: its title and text. They replace the message of its merge, unless the memory
     was edited or forgotten since, or they did so before.
     """
     project = f"project/{slugify(change.project)}"
     scope = project if change.is_on_main_branch else f"{project}/feature/{slugify(change.branch)}"
-    built = await asyncio.to_thread(_build_commit_memories, scope, change, request)
+    built = await asyncio.to_thread(_build_commit_memories, scope, change, merge_request)
     omitted = max(0, len(built) - MAX_REMEMBERED_COMMITS)
     items = {(new.key, new.git["commit"]): new for new in built[omitted:] if new.key and new.git}
     if not items:
@@ -72,12 +72,12 @@ async def remember_commits(
         if key not in known
         or (key in reverted_keys and all(stored.commit != sha for stored in known[key]))
     ]
-    if request is not None:
-        key = _build_key(request)
+    if merge_request is not None:
+        key = _build_key(merge_request)
         new_items += [
             replace(new, git=known[key][0].git)
             for new in items.values()
-            if new.key == key in known and _is_merge_message(known[key], request.sha, new)
+            if new.key == key in known and _is_merge_message(known[key], merge_request.sha, new)
         ]
     for batch in _split_by_key(new_items):
         results = await memories.remember(principal, batch, headers)
@@ -118,13 +118,13 @@ def _split_by_key(items: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
 
 
 def _build_commit_memories(
-    scope: str, change: GitChange, request: CommitBody | None
+    scope: str, change: GitChange, merge_request: CommitBody | None
 ) -> list[NewMemory]:
     files: defaultdict[str | None, list[FileChange]] = defaultdict(list)
     for file in change.files:
         files[file.commit].append(file)
     memories: list[NewMemory] = []
-    for commit in (*change.commits, *([request] if request else ())):
+    for commit in (*change.commits, *([merge_request] if merge_request else ())):
         own_files = files[commit.sha] or (files[None] if len(change.commits) == 1 else [])
         memory = _build_commit_memory(scope, change.branch, commit, own_files)
         if memory is not None:

@@ -31,7 +31,7 @@ from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.staleness.git_changes import StoredGitChange
 from reverie.store.staleness.stale_marks import FileHistoryStep, LockedProject, TouchingMemory
 from reverie_services.staleness.dependencies import StalenessDependencies
-from reverie_services.staleness.marks.stored_records import (
+from reverie_services.staleness.marks.row_parsing import (
     concerns_memory,
     parse_anchor,
     parse_step,

@@ -32,7 +32,7 @@ from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page,
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import parse_body
 from reverie.store.platform.webhooks import WebhookInfo
-from reverie_services.staleness.change_intake import remember_request, store_change
+from reverie_services.staleness.change_intake import remember_merge_request, store_change
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.webhooks.merge_requests import (
     MergedRequest,
@@ -222,7 +222,7 @@ class ForgeWebhookHandlers:
         if isinstance(parsed, MergedRequest):
             change, request = parsed.change, parsed.message
             if parsed.is_from_elsewhere:
-                events = await remember_request(deps, principal, change, request)
+                events = await remember_merge_request(deps, principal, change, request)
                 deps.publisher.publish_after_reply(call, principal.tenant, events)
                 return WebhookDeliveryResponse(ignored=OTHER_REPOSITORY)
         else:
