@@ -1,7 +1,7 @@
 """Propagation of stale marks along the edges of the memory graph.
 
-The shares are those of `impact`. Each mark spreads by itself, so that it can be removed with all
-that it caused.
+`EDGE_SHARES` gives the share of a mark that each kind of edge passes on. Each mark
+spreads by itself, so that it can be removed with all that it caused.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class ModelMigration:
         return TenantModel(name, dims)
 
     async def switch(self, tenant: int, name: str) -> None:
-        """From now on the tenant's meaning goes by that model.
+        """Makes it the tenant's model of vector search.
 
         Waits for what is being written with the other one.
         """
@@ -128,7 +128,7 @@ def _encode_model(name: str, dims: int, probe: Sequence[float]) -> dict[str, obj
 
 
 async def load_model(connection: TenantConnection) -> TenantModel:
-    """The model that the tenant's meaning goes by; its queries go to that model's table."""
+    """The tenant's model of vector search; its queries go to that model's table."""
     row = await connection.fetch_row("model_active")
     found = TenantModel(row["name"], row["dims"]) if row else TenantModel()
     connection.vector_table = found.vector_table

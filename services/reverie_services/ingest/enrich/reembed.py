@@ -12,7 +12,7 @@ from reverie.store.search.embedding_models import EmbeddingModelStore, TenantMod
 BATCH_SIZE = 64
 
 ReembedProgress = Callable[[int, int], None]
-"""Told how many chunks have a vector of the model, of how many."""
+"""A callback: chunks that have a vector of the model, and chunks in all."""
 
 
 class ModelSwitcher(Protocol):
@@ -23,7 +23,7 @@ class ModelSwitcher(Protocol):
         ...
 
     async def switch(self, tenant: int, name: str) -> None:
-        """From now on the tenant's meaning goes by that model."""
+        """Makes it the tenant's model of vector search."""
         ...
 
 

@@ -24,7 +24,7 @@ BATCH_SIZE = 200
 TURN_BATCH_SIZE = 2000
 
 ReindexProgress = Callable[[str, int, int], None]
-"""Told of a part how much of it is done, of how many."""
+"""A callback: the part, how much of it is done, and how much there is."""
 
 
 RowT = TypeVar("RowT", MemoryText, TurnContent)

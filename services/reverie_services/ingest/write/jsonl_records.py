@@ -201,7 +201,7 @@ def _check_values(line: ExportRecord, settings: IngestSettings) -> None:
         case ExportedMemory():
             _check_memory(line, settings)
         case ExportedMemoryVersion():
-            _check_version(line, settings)
+            _check_memory_version(line, settings)
         case ExportedTurn():
             check_size("content", line.content, settings.turn_limit, "turn_limit")
         case ExportedScopeSummary():
@@ -236,7 +236,7 @@ def _check_memory(line: ExportedMemory, settings: IngestSettings) -> None:
         raise InvalidInput("task", f"only a task has it, not a {kind.value}")
 
 
-def _check_version(line: ExportedMemoryVersion, settings: IngestSettings) -> None:
+def _check_memory_version(line: ExportedMemoryVersion, settings: IngestSettings) -> None:
     check_size("content", line.content, settings.content_limit, "content_limit")
     _check_period(line.known_from, line.known_to)
     state = line.state

@@ -15,7 +15,7 @@ from reverie.domain.retrieval.candidates import (
 from reverie.domain.retrieval.scoring import compute_factors, compute_text_factors
 from reverie.domain.retrieval.succession import find_successors
 from reverie_services.recall.pipeline.retrievers import Retriever
-from reverie_services.recall.pipeline.stages import StageOutcome, run_stage
+from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
 from reverie_services.recall.pipeline.state import RecallState
 
 LOADING_SHARE = 0.8

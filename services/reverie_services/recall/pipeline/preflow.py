@@ -51,9 +51,9 @@ from reverie_services.recall.pipeline.recall_trace import (
     PreflowOutcome,
     RecallRecord,
     build_trace,
-    record_recall,
+    measure_recall,
 )
-from reverie_services.recall.pipeline.stages import StageOutcome, run_stage
+from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
 from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
@@ -200,7 +200,7 @@ async def _load_inputs(
         include_turns=False,
         agent=session.agent,
     )
-    recalling = record_recall(deps.pipeline, principal, question, session.id) if text else None
+    recalling = measure_recall(deps.pipeline, principal, question, session.id) if text else None
     file_search = (
         deps.contexts.find_file_memories(principal, scopes, session.project, turn.files)
         if turn.files

@@ -48,7 +48,7 @@ from reverie_services.recall.pipeline.candidate_loading import (
     load_successors,
 )
 from reverie_services.recall.pipeline.retrievers import Retriever, open_retriever
-from reverie_services.recall.pipeline.stages import Deadline, run_stage
+from reverie_services.recall.pipeline.stage_runner import Deadline, run_stage
 from reverie_services.recall.pipeline.state import (
     ArmWeights,
     RecallQuestion,

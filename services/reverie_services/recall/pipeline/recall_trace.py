@@ -66,12 +66,12 @@ async def recall_with_trace(
     session: UUID | None,
 ) -> RecallResult:
     """Runs `recall`; its trace is built and stored in the background."""
-    record = await record_recall(deps, principal, question, session)
+    record = await measure_recall(deps, principal, question, session)
     deps.trace_writer.add(principal.tenant, partial(build_trace, record))
     return record.result
 
 
-async def record_recall(
+async def measure_recall(
     deps: RecallPipelineDependencies,
     principal: Principal,
     question: RecallQuestion,

@@ -130,10 +130,10 @@ class AsOfRetriever(Retriever):
         )
 
     def search_vectors(self, texts: Sequence[str]) -> None:
-        """Off."""
+        """Returns None: no vectors of the past are stored."""
 
     def encode_question(self, text: str) -> None:
-        """Off."""
+        """Returns None: no vectors of the past are stored."""
 
     async def search_turns(self, query: str) -> list[TurnHit]:
         """Raw turns until then, by BM25."""

@@ -26,7 +26,7 @@ from reverie.domain.retrieval.relevance import (
 from reverie.domain.retrieval.succession import find_successors, iterate_successors
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
-from reverie_services.recall.pipeline.stages import Deadline, StageReport
+from reverie_services.recall.pipeline.stage_runner import Deadline, StageReport
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Runs the stages of a read, each with a deadline, and reports which of them failed."""
+"""Runs a stage of a read with a deadline; a fallback replaces its value if it fails."""
 
 from __future__ import annotations
 
