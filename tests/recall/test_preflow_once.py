@@ -104,6 +104,9 @@ async def test_before_an_action_what_names_the_file_or_command_is_given_once(
 
     async def given(before: str, query: str) -> list[str]:
         answer = await _preflow(stack, session, query, before=before)
+        while answer["degraded"]:
+            # On a busy machine it answers in time without them; nothing counts as given then.
+            answer = await _preflow(stack, session, query, before=before)
         assert bool(answer["markdown"]) == bool(answer["items"])
         return [item["id"] for item in answer["items"]]
 
