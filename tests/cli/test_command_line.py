@@ -18,39 +18,6 @@ from reverie.cli.app.gateway_discovery import resolve_endpoint
 from reverie.cli.app.main import app
 from reverie.domain.core.errors import InvalidInput, Unavailable
 
-COMMANDS = [
-    "up",
-    "demo",
-    "status",
-    "doctor",
-    "migrate",
-    "export",
-    "import",
-    "reembed",
-    "reindex",
-    "dead-letters list",
-    "dead-letters replay",
-    "serve",
-    "admin projects list",
-    "admin projects delete",
-    "admin scopes list",
-    "admin scopes delete",
-    "admin tenants list",
-    "admin tenants add",
-    "admin tenants delete",
-    "key create",
-    "key list",
-    "key revoke",
-    "models list",
-    "models status",
-    "models pull",
-    "models verify",
-    *("remember", "recall", "context", "preflow", "memories", "show", "forget", "pin", "restore"),
-    *("confirm", "history", "rollback", "provenance", "feedback", "link", "unlink", "subgraph"),
-    *("impact", "stale", "sessions", "task list", "task add", "task update", "task claim"),
-    *("task release", "skill list", "skill replay", "gc", "init", "watch", "completion"),
-]
-
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -61,13 +28,6 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Comple
         check=False,
         timeout=60,
     )
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str) -> None:
-    shown = CliRunner().invoke(app, [*command.split(), "--help"])
-    assert shown.exit_code == 0
-    assert f"Example: reverie {command}" in shown.stdout
 
 
 def test_an_unknown_command_is_a_one_line_usage_error_that_suggests_similar_ones() -> None:

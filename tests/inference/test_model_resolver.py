@@ -21,7 +21,6 @@ from reverie.inference.model_catalogue import BGE_SMALL, ModelFile, ModelSpec
 from reverie.inference.model_resolver import (
     ModelState,
     list_models,
-    resolve_model,
     resolve_model_spec,
     verify_model,
 )
@@ -268,8 +267,3 @@ def test_list_and_verify_distinguish_missing_damaged_and_ready(tmp_path: Path) -
     damaged = verify_model(BGE_SMALL.name, tmp_path)
     assert damaged.state is ModelState.DAMAGED
     assert "SHA-256" in damaged.reason
-
-
-def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured):
-        resolve_model("no-such-model", tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from reverie.domain.access.principals import KeyRole
@@ -71,18 +70,6 @@ async def test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session(stack
     assert (decision, "led_to", bug) in _edges(picture)
     assert (lesson, "follows", decision) not in _edges(picture)
     assert picture["truncated"] is False
-
-
-async def test_of_forty_concurrent_opposite_pairs_never_both_are_stored(stack: Stack) -> None:
-    ids = [await _told(stack, f"memory {n}") for n in range(80)]
-    pairs = list(zip(ids[::2], ids[1::2], strict=True))
-    replies = await asyncio.gather(
-        *(_link(stack, *ends) for a, b in pairs for ends in ((a, "led_to", b), (b, "led_to", a)))
-    )
-    statuses = [one.status for one in replies]
-    assert {tuple(sorted(both)) for both in zip(statuses[::2], statuses[1::2], strict=True)} == {
-        (201, 409)
-    }
 
 
 async def test_an_invalid_link_is_refused_by_its_field(stack: Stack) -> None:

@@ -87,15 +87,6 @@ def test_an_empty_database_belongs_to_its_test(empty_database: DatabaseUrls) -> 
         assert db.execute("select current_database()").fetchone() == (empty_database.name,)
 
 
-def test_the_service_role_cannot_bypass_row_level_security(database: DatabaseUrls) -> None:
-    with psycopg.connect(database.service_url) as db:
-        found = db.execute(
-            "select rolsuper, rolbypassrls, rolcreaterole from pg_roles"
-            " where rolname = current_user"
-        ).fetchone()
-    assert found == (False, False, False)
-
-
 def test_nats_comes_back_on_the_same_port_after_a_kill(nats_server: NatsServer) -> None:
     url = nats_server.url
     nats_server.kill()

@@ -144,14 +144,6 @@ async def test_a_key_in_use_is_a_conflict_that_shows_the_current_memory(side: Me
     assert await side.listed() == [written(landed).id, first]
 
 
-async def test_a_conflict_shows_nothing_unreadable(side: MemoryAccess) -> None:
-    await side.told("port 80", scope=SHOP, key="port")
-    blind = replace(side.me, reads=(HOME,))
-    (refused,) = await side.tell(new("port 81", scope=SHOP, key="port"), who=blind)
-    assert isinstance(refused, Conflict)
-    assert refused.current is None
-
-
 async def test_a_reason_supersedes_the_memory_of_a_key(side: MemoryAccess) -> None:
     old = await side.told("port 80", key="port", pinned=True)
     item = new("port 81", key="port", supersede_reason="moved", agent="ann")
