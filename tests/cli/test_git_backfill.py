@@ -24,6 +24,11 @@ from tests.support.stack import Stack
 from tests.support.tables import rows
 
 COMMITS = 250
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    " from reverie.cli.app.main import main; main()"
+)
+"""The command line; in the background of a shell, it would ignore interrupts."""
 REASON = "Part {0} is rounded down, because the ledger of part {0} drops half cents."
 
 
@@ -143,7 +148,7 @@ async def test_an_interrupt_says_how_to_go_on_and_nothing_is_stored_twice(
         # What follows the first batch takes seconds, however late this process reads of it.
         proxy.delay(0.5)
         started = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "reverie.cli.app.main", *run),
+            *(sys.executable, "-P", "-c", INTERRUPTIBLE, *run),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=env,

@@ -20,7 +20,7 @@ Held elsewhere: the number of the case, then the file and the test. What is not 
 18 recall/test_graph_routes.py::test_an_invalid_link_is_refused_by_its_field
 18 interfaces/test_invalid_requests.py::test_a_body_over_the_limit_is_too_large
 19 recall/test_graph_routes.py::test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session
-20 recall/test_graph_routes.py::test_of_forty_concurrent_opposite_pairs_never_both_are_stored
+20 store/memories/test_causal_edges.py::test_forty_concurrent_opposite_pairs_are_never_both_stored
 21 recall/test_graph_routes.py::test_a_superseding_memory_is_linked_and_all_services_stay_ready
 22 security/test_permissions.py::test_memories_outside_the_grants_appear_in_no_answer
 23 recall/test_recall_behaviour.py::test_23_the_same_recall_ten_times_gives_the_same_order
