@@ -101,11 +101,9 @@ async def prepare_english(stack: Stack) -> AsyncIterator[QuestionGroup]:
         for elsewhere in (other,) if other is not group else ():
             name = f"{group.name} of {elsewhere.name}"
             yield QuestionGroup(name, False, group.questions, elsewhere.scopes)
-        prompts = CODING_PROMPTS
-        yield QuestionGroup(f"coding of {group.name}", False, prompts, group.scopes)
         if place < 4:
-            prompts = GENERAL_PROMPTS
-            yield QuestionGroup(f"general of {group.name}", False, prompts, group.scopes)
+            yield QuestionGroup(f"coding of {group.name}", False, CODING_PROMPTS, group.scopes)
+            yield QuestionGroup(f"general of {group.name}", False, GENERAL_PROMPTS, group.scopes)
 
 
 async def prepare_devmembench(stack: Stack) -> list[QuestionGroup]:
