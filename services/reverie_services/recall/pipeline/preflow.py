@@ -63,7 +63,7 @@ NOT_ABOUT_FILES = frozenset({Kind.SESSION, Kind.SKILL, Kind.TASK})
 MAX_OPEN_FILE = 2
 OPEN_FILE_SCORE = 0.5
 """The score of a memory that is there for an open file."""
-MIN_SCORE_SHARE = 0.6
+MIN_SCORE_SHARE = 0.5
 """Hits with less than this share of the best hit's score are left out."""
 MAX_ON_DEMAND = 3
 """Few whole memories help more than many fragments."""
