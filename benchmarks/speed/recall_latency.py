@@ -64,7 +64,7 @@ async def recalls(
     for count, size in [*((1, size) for size in sizes), *([(many, each)] if many else [])]:
         before = table_bytes(system)
         corpus, anew = await fill_tenants(system, count, size, centres)
-        await _ranked(system)
+        await wait_for_ranks(system)
         per = (table_bytes(system) - before) / (count * size)
         if measured:
             rows = await _measured(system, model, corpus, questions)
@@ -73,7 +73,7 @@ async def recalls(
         print(f"{corpus.name} memories: {told}", flush=True)
 
 
-async def _ranked(system: Running) -> None:
+async def wait_for_ranks(system: Running) -> None:
     """Waits until nothing is computed any more of what was filled, and clears up after it."""
     connection = await asyncpg.connect(postgres_of(system).admin_url())
     changed = "select exists (select from reverie.edge_change)"
@@ -120,7 +120,7 @@ async def _measured(
         # kept in the gateway's memory.
         warming = _asking(system, http, corpus, questions, whole=False)
         await load(4, max(WARM, 6 * len(corpus.keys)), warming)
-        await _rested(system)
+        await wait_for_rest(system)
         ask = _asking(system, http, corpus, questions)
         for clients, count in CALLS.items():
             with processor_time(system) as taken:
@@ -132,7 +132,7 @@ async def _measured(
     return rows
 
 
-async def _rested(system: Running) -> None:
+async def wait_for_rest(system: Running) -> None:
     """Waits until Postgres has nothing to do, at most two minutes."""
     for _ in range(120):
         with processor_time(system) as spent:
