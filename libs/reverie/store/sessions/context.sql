@@ -88,7 +88,12 @@ from (
   where m.status = 'active' and scope_matches($2, m.scope)
   order by place limit $6
 ) f
-where contradicted_by($1, f.id, f.scope, f.stated) is null
+-- Most memories have no such edge, and two look-ups are cheaper than the function.
+where case when exists (select from edge e where e.tenant = $1 and e.dst = f.id
+                          and e.kind = 'contradicts' and e.known_to is null)
+             or exists (select from edge e where e.tenant = $1 and e.src = f.id
+                          and e.kind = 'contradicts' and e.known_to is null)
+           then contradicted_by($1, f.id, f.scope, f.stated) is null else true end
 order by f.place;
 
 -- name: task_states

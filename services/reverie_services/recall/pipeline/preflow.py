@@ -57,7 +57,8 @@ from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stag
 from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
-MAX_HITS = 2 * MAX_PER_SCOPE
+MAX_HITS = MAX_PER_SCOPE
+"""Enough for three new memories behind those that were given before."""
 NOT_ABOUT_FILES = frozenset({Kind.SESSION, Kind.SKILL, Kind.TASK})
 """Kinds that name a file in passing: they are no reason to warn about it."""
 MAX_OPEN_FILE = 2
@@ -194,7 +195,7 @@ async def _load_inputs(
     question = RecallQuestion(
         text,
         SearchFilter(scopes, list(VISIBLE_STATUSES)),
-        limit=min(MAX_PER_SCOPE * len(scopes), MAX_HITS),
+        limit=MAX_HITS,
         budget_tokens=None,
         depth=2,
         include_turns=False,
