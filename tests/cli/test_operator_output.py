@@ -11,7 +11,7 @@ from rich.console import Console
 
 from reverie.cli.app.output import plural
 from reverie.cli.operate.doctor.service_checks import find_backlog_problems
-from reverie.cli.operate.service_metrics import MetricsSnapshot
+from reverie.cli.operate.service_metrics import MetricsSnapshot, list_failed
 from reverie.cli.operate.up_display import UpDisplay
 
 
@@ -61,3 +61,15 @@ def test_one_thing_is_counted_in_the_singular() -> None:
     one = {("reverie_dead_letters", frozenset[tuple[str, str]]()): 1.0}
     [finding] = find_backlog_problems({"dream": MetricsSnapshot(one)})
     assert finding.message == "1 dead letter"
+
+
+def test_work_that_was_given_up_is_counted_and_explained() -> None:
+    values = {
+        ("reverie_memories_failed", frozenset[tuple[str, str]]()): 2.0,
+        ("reverie_changes_failed", frozenset[tuple[str, str]]()): 1.0,
+        ("reverie_memories_unenriched", frozenset[tuple[str, str]]()): 9.0,
+    }
+    scrapes = {"ingest": MetricsSnapshot(values), "staleness": MetricsSnapshot({})}
+    assert list_failed(scrapes) == {"failed memories": 2, "failed git changes": 1}
+    told = [finding.message for finding in find_backlog_problems(scrapes)]
+    assert [message.partition(" cannot")[0] for message in told] == ["2 memories", "1 git change"]

@@ -119,10 +119,21 @@ WAITING_METRICS = (
     ("failed git changes", "reverie_changes_failed"),
     ("dead letters", "reverie_dead_letters"),
 )
+FAILED_WORK = frozenset({"dead letters", "failed dreams", "failed memories", "failed git changes"})
+"""Queues of what was given up: nothing of them may wait."""
 OLDEST_AGE_METRICS = {
     "reverie_outbox_waiting": "reverie_outbox_oldest_seconds",
     "reverie_dreams_queued": "reverie_dreams_oldest_seconds",
 }
+
+
+def list_failed(scrapes: Mapping[str, MetricsSnapshot]) -> dict[str, int]:
+    """How much of each kind of work was given up; what was not is left out."""
+    return {
+        text: int(count)
+        for text, count, _ in list_waiting(scrapes)
+        if text in FAILED_WORK and count > 0
+    }
 
 
 def list_waiting(scrapes: Mapping[str, MetricsSnapshot]) -> list[tuple[str, float, float | None]]:

@@ -39,12 +39,14 @@ def status(options: CommonOptions, watch: bool) -> None:
         return
     from dataclasses import asdict
 
-    from reverie.cli.operate.component_status import check_components
+    from reverie.cli.operate.component_status import check_components, http_urls
+    from reverie.cli.operate.service_metrics import list_failed, scrape_all
 
     system = check_components(settings)
     components, is_running = system.components, system.running
     is_ready = is_running and all(component.ok for component in components)
     graph = _fetch_graph_stats(options) if is_running else None
+    failed = list_failed(scrape_all(http_urls(system))) if is_running else {}
     gateway = next((c.address for c in components if c.name in {"recall", "gateway"}), None)
     document = {
         "running": is_running,
@@ -54,6 +56,7 @@ def status(options: CommonOptions, watch: bool) -> None:
         "key_file": str(system.key_file) if system.key_file else None,
         "components": [asdict(component) for component in components],
         "graph": graph,
+        "failed": failed,
     }
     if is_running or options.json:
         options.print_result(document, _component_table(components))
@@ -63,6 +66,9 @@ def status(options: CommonOptions, watch: bool) -> None:
     if graph and not options.json:
         details = f"{plural(graph['edges'], 'edge')}, {plural(graph['components'], 'component')}"
         print_plain(f"\n{plural(graph['memories'], 'memory')}, {details} (see `reverie stats`)")
+    if failed and not options.json:
+        counts = ", ".join(f"{text}: {count:,}" for text, count in failed.items())
+        print_plain(f"{counts} (see `reverie doctor`)")
     if not is_ready:
         raise click.exceptions.Exit(FAILED if is_running else NOT_RUNNING)
 

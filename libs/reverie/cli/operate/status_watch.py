@@ -94,7 +94,7 @@ def _service_table(
 def _waiting_table(current: Mapping[str, MetricsSnapshot]) -> Table:
     from rich.table import Table
 
-    from reverie.cli.operate.service_metrics import list_waiting
+    from reverie.cli.operate.service_metrics import FAILED_WORK, list_waiting
 
     table = Table.grid(padding=(0, 3))
     table.add_column()
@@ -102,6 +102,6 @@ def _waiting_table(current: Mapping[str, MetricsSnapshot]) -> Table:
     table.add_column()
     for text, count, age in list_waiting(current):
         age_text = "" if not age else f"oldest: {age:.0f} s"
-        is_alarming = count > 0 and (text == "dead letters" or text.startswith("failed "))
+        is_alarming = count > 0 and text in FAILED_WORK
         table.add_row(text, f"[red]{count:,.0f}[/]" if is_alarming else f"{count:,.0f}", age_text)
     return table
