@@ -102,6 +102,35 @@ async def test_a_run_that_hits_its_time_limit_resumes_there_and_reports_its_work
     assert "content words" in why[0][0]
 
 
+REFUSED = """
+create function refused() returns trigger language plpgsql as $$
+begin
+  raise exception 'this one cannot be written';
+end $$;
+create trigger refused before update on memory for each row
+  when (starts_with(new.content, 'Timeouts')) execute function refused();
+select 1
+"""
+
+
+async def test_a_memory_that_fails_each_time_keeps_the_others_from_nothing(store: Store) -> None:
+    poison = ["Timeouts of the cart are 30 seconds", "Timeouts of the cart are 40 seconds"]
+    twins = [
+        "The build server runs every night at two",
+        "Every night at two the build server runs",
+    ]
+    await write(store, *(new(text, scope="project/shop") for text in (*poison, *twins)))
+    admin_rows(store.admin_url, "update memory set enriched_version = version returning 1")
+    admin_rows(store.admin_url, REFUSED)
+    counts = await _tend(store, maintenance_parts(store))
+    assert counts["failed"] >= 1
+    assert counts["merged"] == 1
+    [run] = _runs(store)
+    assert (run["status"], run["outcomes"]["failed"]) == ("done", counts["failed"])
+    why = admin_rows(store.admin_url, "select reason from dream_decision where outcome = 'failed'")
+    assert {reason for (reason,) in why} == {"RaiseError"}
+
+
 async def test_a_tenant_with_nothing_to_do_leaves_no_record(store: Store) -> None:
     assert await _tend(store, maintenance_parts(store)) == {"examined": 0}
     assert _runs(store) == []
