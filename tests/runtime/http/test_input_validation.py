@@ -12,6 +12,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from reverie.contracts.memories import RememberRequest
+from reverie.domain.core.errors import InvalidInput
+from reverie.runtime.http.validation import parse_value
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from tests.runtime.sample_service import BODY_LIMIT, GOOD, Sample, problem_of
@@ -258,3 +261,19 @@ async def test_bytes_that_are_not_http_are_answered_with_400(
     await writer.wait_closed()
     assert answer.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
     assert b"Traceback" not in answer
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"kind": "k" * 201}, "kind: is too long: at most 200 characters"),
+        ({"tags": ["t" * 65]}, "tags.0: is too long: at most 64 characters"),
+        ({"tags": ["t"] * 51}, "tags: has too many items: at most 50"),
+    ],
+)
+def test_texts_are_too_long_and_lists_have_too_many_items(
+    fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_value(RememberRequest, {"content": "x", **fields})
+    assert str(caught.value) == reason

@@ -223,8 +223,11 @@ def _reason(model: type[BaseModel], detail: ErrorDetails) -> str:
         return "is required"
     if detail["type"] == "extra_forbidden":
         return _unknown_field_reason(model, detail["loc"])
-    if template := _PLAIN_REASONS.get(detail["type"]):
-        return template.format(**detail.get("ctx", {}))
+    context = detail.get("ctx", {})
+    # A text with a validator of its own is measured as a value of any type.
+    is_long_text = detail["type"] == "too_long" and context.get("field_type") == "Value"
+    if template := _PLAIN_REASONS.get("string_too_long" if is_long_text else detail["type"]):
+        return template.format(**context)
     text = detail["msg"].removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
 
