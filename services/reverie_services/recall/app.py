@@ -251,7 +251,12 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
         *(ProxyRoute(prefix, "ingest", ingest_url) for prefix in to_ingest),
         ProxyRoute("/v1/events", "ingest", ingest_url, endless=True),
         ProxyRoute(
-            "/v1/import", "ingest", ingest_url, settings.import_limit, settings.transfer_timeout
+            "/v1/import",
+            "ingest",
+            ingest_url,
+            settings.import_limit,
+            settings.transfer_timeout,
+            body_limit_setting="import_limit",
         ),
         ProxyRoute("/v1/dream", "dream", dream_url),
         ProxyRoute("/v1/dreams", "dream", dream_url),

@@ -317,6 +317,10 @@ async def test_a_truncated_or_oversized_upload_changes_nothing(
         ) as answer:
             assert answer.status == 413
             assert "import_limit" in (await answer.json())["detail"]
+        whole = BytesIO(b" " * ((1 << 20) + 1))
+        async with stack.http.post(f"{stack.url}/mcp", data=whole, headers=headers) as answer:
+            assert answer.status == 413
+            assert "body_limit" in (await answer.json())["detail"]
         assert await _export(stack) == before
         assert (await _import(stack, data))["created"] == 20
 

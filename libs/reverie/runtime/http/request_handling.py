@@ -238,9 +238,8 @@ class RouteExecutor:
     async def _consume_stream(self, request: IncomingRequest, call: Call[Any, Any]) -> StoredReply:
         """The reply to a body that is read in chunks."""
         route, deps = self.route, self.deps
-        chunks = self._count_chunks(
-            call.principal, read_chunks(request, route.stream_limit, "import_limit")
-        )
+        body = read_chunks(request, route.stream_limit, route.body_limit_setting)
+        chunks = self._count_chunks(call.principal, body)
         if not call.idempotency_key or deps.idempotency is None or route.delegates:
             return await self._run_handler(replace(call, stream=chunks))
         return await run_once_streaming(

@@ -163,7 +163,7 @@ class ReverseProxy:
         options = self._options
         body_errors: list[ReverieError] = []
         limit = proxy_route.stream_limit or proxy_route.body_limit or options.body_limit
-        setting = "import_limit" if proxy_route.stream_limit else proxy_route.body_limit_setting
+        setting = proxy_route.body_limit_setting
         check_body_size(request, limit, setting)
         async with asyncio.timeout(options.timeout):
             if not proxy_route.public:

@@ -49,6 +49,7 @@ def build_import_routes(deps: ImportDependencies) -> list[Route]:
             request_media_types=("application/x-ndjson", _MARKDOWN, _TAR),
             streaming=True,
             stream_limit=deps.settings.import_limit,
+            body_limit_setting="import_limit",
             summary="Import an export: JSON lines, a memory.md, or a tar of them",
         ),
     ]
