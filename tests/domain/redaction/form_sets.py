@@ -38,7 +38,9 @@ WORDS = (
 ).split()
 LEET = str.maketrans("aeios", "4310$")
 DASHES = "-" * 5
-_FIELD = re.compile(r"«(?P<secret>\w+):?(?P<argument>[^»]*)»|~(?P<other>[a-z]\w*)(?::(?P<size>\d+))?")
+_FIELD = re.compile(
+    r"«(?P<secret>\w+):?(?P<argument>[^»]*)»|~(?P<other>[a-z]\w*)(?::(?P<size>\d+))?"
+)
 _PLACEHOLDER = re.compile(r"\[REDACTED_[A-Z_]+\]")
 
 
@@ -53,7 +55,9 @@ class FormText:
 
     def remains(self, redacted: str) -> list[str]:
         """The secrets of which more than 4 characters in a row are left."""
-        return [secret for secret in self.secrets if any(p in redacted for p in self._parts(secret))]
+        return [
+            secret for secret in self.secrets if any(p in redacted for p in self._parts(secret))
+        ]
 
     def _parts(self, secret: str) -> Iterable[str]:
         lines = secret.replace("\\n", "\n").split("\n")
@@ -162,7 +166,9 @@ def _make(shape: str, argument: str, dice: random.Random) -> str:
         "azure": lambda: f"{_run(ALNUM, 3, dice)}8Q~{_run(ALPHABETS['url'], 34, dice)}",
         "uuid": lambda: "-".join(_run(HEX, size, dice) for size in (8, 4, 4, 4, 12)),
         "jwt": lambda: _jwt(dice),
-        "discord": lambda: f"M{_run(ALNUM, 23, dice)}.{_run(ALNUM, 6, dice)}.{_run(ALNUM, 38, dice)}",
+        "discord": lambda: (
+            f"M{_run(ALNUM, 23, dice)}.{_run(ALNUM, 6, dice)}.{_run(ALNUM, 38, dice)}"
+        ),
         "wg": lambda: _base64(dice.randbytes(32)),
         "fernet": lambda: base64.urlsafe_b64encode(dice.randbytes(32)).decode(),
         "md5colon": lambda: ":".join(_run(HEX, 2, dice) for _ in range(16)),

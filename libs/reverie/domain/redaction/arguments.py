@@ -9,11 +9,11 @@ from reverie.domain.redaction.matching import (
     MAX_JUDGED,
     PASSWORD,
     SECRET,
+    LiteralStarts,
     SecretSpan,
     TextRange,
     find_spans,
     load_rules,
-    present_letters,
     ranges_around,
 )
 from reverie.domain.redaction.secret_names import (
@@ -43,8 +43,8 @@ _MAX_CALL_CHARS = 240
 _ARGUMENTS, _CALLS = load_rules("arguments"), load_rules("calls")
 _ARGUMENT_RULES = [(rule, re.compile(rule.regex), ValueForm(rule.form)) for rule in _ARGUMENTS]
 _CALL_RULES = [(rule, re.compile(rule.regex + _TEXT_ARGUMENT)) for rule in _CALLS]
-_KEYWORD_LETTERS = frozenset(
-    letter for rule in (*_ARGUMENTS, *_CALLS) for keyword in rule.keywords for letter in keyword
+ARGUMENT_LITERALS = frozenset(
+    literal for rule in (*_ARGUMENTS, *_CALLS) for literal in (*rule.keywords, *rule.requires)
 )
 _BYTE_LIST = re.compile(r"0x[0-9a-f]{1,2}(?>(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512})")
 _ARRAY_START = re.compile(
@@ -59,21 +59,19 @@ _SQL_INSERT = re.compile(
 _SQL_FIELD = re.compile(r"'(?>(?:[^']|'')*)'|\"[^\"]*+\"|[^,'\"]++")
 
 
-def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
+def find_argument_secrets(text: str, lower: str, starts: LiteralStarts) -> Iterator[SecretSpan]:
     """Credentials in arguments of commands and calls, in settings, prose, SQL and byte arrays.
 
-    `lower` is the text in lower case, of the same length.
+    `lower` is the text in lower case, of the same length; `starts` are those of its literals.
     """
-    letters = present_letters(lower, _KEYWORD_LETTERS)
     for rule, pattern, form in _ARGUMENT_RULES:
-        if rule.requires and not any(literal in lower for literal in rule.requires):
-            continue
-        for keyword in rule.keywords:
-            if letters.issuperset(keyword) and keyword in lower:
-                ranges = ranges_around(keyword, lower)
-                yield from _find_named_values(text, lower, pattern, ranges, form)
+        if not starts.keys().isdisjoint(rule.keywords) and (
+            not rule.requires or not starts.keys().isdisjoint(rule.requires)
+        ):
+            ranges = ranges_around(rule.keywords, starts)
+            yield from _find_named_values(text, lower, pattern, ranges, form)
     for rule, pattern in _CALL_RULES:
-        if any(letters.issuperset(keyword) and keyword in lower for keyword in rule.keywords):
+        if not starts.keys().isdisjoint(rule.keywords):
             yield from _find_call_secrets(text, lower, rule.kind, pattern)
     if "0x" in lower:
         yield from _find_byte_arrays(text, lower)

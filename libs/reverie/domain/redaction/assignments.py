@@ -18,9 +18,9 @@ from reverie.domain.redaction.matching import (
     PLACEHOLDER_PREFIX,
     SECRET,
     TOKEN,
+    LiteralStarts,
     SecretSpan,
     find_spans,
-    present_letters,
 )
 from reverie.domain.redaction.secret_names import (
     KEYWORDS,
@@ -96,7 +96,7 @@ _ASSIGNMENTS = tuple(
     _Keyword(re.split(r"\W", word[:4])[0], kind, rf"(?P<word>{word}){_REST}")
     for kind, word in KEYWORDS
 )
-_LETTERS = frozenset("".join(word.head for word in _ASSIGNMENTS))
+ASSIGNMENT_LITERALS = frozenset(word.head for word in _ASSIGNMENTS)
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
     r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"
@@ -138,15 +138,14 @@ _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 
 
 def find_assigned_secrets(
-    text: str, lower: str, verdicts: AssignmentVerdicts
+    text: str, lower: str, starts: LiteralStarts, verdicts: AssignmentVerdicts
 ) -> Iterator[SecretSpan]:
     """Credentials that are assigned to a name. `lower` is the text in lower case, of equal length.
 
-    `verdicts` are those of earlier searches in the same text.
+    `starts` are those of its literals, `verdicts` those of earlier searches in the same text.
     """
-    letters = present_letters(lower, _LETTERS)
     for keyword in _ASSIGNMENTS:
-        if letters.issuperset(keyword.head):
+        if keyword.head in starts:
             yield from _find_keyword_secrets(keyword, text, lower, verdicts)
     if "--" in lower:
         yield from _find_flag_secrets(text, lower)

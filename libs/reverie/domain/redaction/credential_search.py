@@ -8,16 +8,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from reverie.domain.redaction.arguments import find_argument_secrets
-from reverie.domain.redaction.assignments import AssignmentVerdicts, find_assigned_secrets
+from reverie.domain.redaction.arguments import ARGUMENT_LITERALS, find_argument_secrets
+from reverie.domain.redaction.assignments import (
+    ASSIGNMENT_LITERALS,
+    AssignmentVerdicts,
+    find_assigned_secrets,
+)
 from reverie.domain.redaction.known_formats import (
+    HEADER_LITERALS,
+    TOKEN_LITERALS,
     find_header_credentials,
     find_known_tokens,
     find_private_keys,
     find_url_passwords,
 )
-from reverie.domain.redaction.matching import LIST_GAP, LIST_THRESHOLD, SecretSpan, TextRange
+from reverie.domain.redaction.matching import (
+    LIST_GAP,
+    LIST_THRESHOLD,
+    LiteralFinder,
+    LiteralStarts,
+    SecretSpan,
+    TextRange,
+)
 
+_LITERALS = LiteralFinder(
+    ASSIGNMENT_LITERALS | ARGUMENT_LITERALS | TOKEN_LITERALS | HEADER_LITERALS
+)
+"""Finds the literals, in lower case, without which no rule but those of prefixes can match."""
 _MAX_ROUNDS = 8
 _NAMED_RANK = 4
 """Rank of credentials that are recognised by their names. A lower rank wins an overlap."""
@@ -104,21 +121,22 @@ def _find_credentials(text: str, verdicts: AssignmentVerdicts) -> list[SecretSpa
         if any(start in encoded for start in _FULL_WIDTH_BYTES):
             text = text.translate(_FULL_WIDTH)
     lower = _lower_same_length(text)
+    starts = _LITERALS.find(lower)
     named_spans = _merge_overlaps(
-        _add_rank(_NAMED_RANK, find_assigned_secrets(text, lower, verdicts))
+        _add_rank(_NAMED_RANK, find_assigned_secrets(text, lower, starts, verdicts))
     )
     packed = _pack_lists(named_spans, LIST_GAP) if len(named_spans) > LIST_THRESHOLD else []
     lists = [span for span in packed if span[1] - span[0] > 4 * _CONTEXT_CHARS]
     if not lists:
-        return _merge_overlaps(sorted(_find_ranked_spans(text, lower, named_spans)))
+        return _merge_overlaps(sorted(_find_ranked_spans(text, lower, starts, named_spans)))
     # The parts between lists, with as much of a list as an expression may span.
     starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
     stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), len(text)]
     windows = list(zip(starts, stops, strict=True))
     rest = _join_windows(text, windows)
-    other_spans = _to_text_spans(
-        _merge_overlaps(sorted(_find_ranked_spans(rest, _lower_same_length(rest), []))), windows
-    )
+    lower = _lower_same_length(rest)
+    ranked = sorted(_find_ranked_spans(rest, lower, _LITERALS.find(lower), []))
+    other_spans = _to_text_spans(_merge_overlaps(ranked), windows)
     listed_spans = _merge_overlaps(_add_rank(_NAMED_RANK, [*named_spans, *lists]))
     verdicts.skipped_in_lists += len(named_spans) - len(listed_spans)
     return _merge_overlaps(
@@ -131,16 +149,16 @@ def _add_rank(rank: int, spans: Iterable[SecretSpan]) -> list[tuple[int, int, in
 
 
 def _find_ranked_spans(
-    text: str, lower: str, named_spans: list[SecretSpan]
+    text: str, lower: str, starts: LiteralStarts, named_spans: list[SecretSpan]
 ) -> Iterator[tuple[int, int, int, str]]:
     """The credentials in a text with their ranks: the lower, the more specific their kind."""
     finders = (
         find_private_keys(text),
-        find_known_tokens(text),
+        find_known_tokens(text, starts),
         find_url_passwords(text),
-        find_header_credentials(text, lower),
+        find_header_credentials(text, lower, starts),
         named_spans,
-        find_argument_secrets(text, lower),
+        find_argument_secrets(text, lower, starts),
     )
     for rank, finder in enumerate(finders):
         for start, end, kind in finder:

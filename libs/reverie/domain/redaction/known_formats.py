@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from string import ascii_letters, digits
 
 from reverie.domain.redaction.matching import (
@@ -17,9 +17,11 @@ from reverie.domain.redaction.matching import (
     PRIVATE_KEY,
     TOKEN,
     URL_PASSWORD,
+    LiteralStarts,
     MatchJudge,
     RedactionRule,
     SecretSpan,
+    TextRange,
     ValueCheck,
     find_spans,
     load_allowlist,
@@ -160,18 +162,21 @@ _HEADER_TOKEN = re.compile(
 )
 
 
-def find_header_credentials(text: str, lower: str) -> Iterator[SecretSpan]:
+HEADER_LITERALS = frozenset({"bearer", "basic", "authorization", "cookie"})
+
+
+def find_header_credentials(text: str, lower: str, starts: LiteralStarts) -> Iterator[SecretSpan]:
     """Credentials after `Bearer`, `Basic`, `Authorization:`, and in cookies.
 
-    `lower` is the text in lower case, of the same length.
+    `lower` is the text in lower case, of the same length; `starts` are those of its literals.
     """
-    if "bearer" in lower:
+    if "bearer" in starts:
         yield from _find_group_spans(text, lower, _BEARER, TOKEN, _is_bearer_value)
-    if "basic" in lower:
+    if "basic" in starts:
         yield from _find_group_spans(text, lower, _BASIC, BASIC_AUTH, _is_basic)
-    if "authorization" in lower:
+    if "authorization" in starts:
         yield from _find_group_spans(text, lower, _HEADER_TOKEN, TOKEN, _is_bearer_value)
-    if "cookie" in lower:
+    if "cookie" in starts:
         yield from _find_cookies(text, lower)
 
 
@@ -263,8 +268,9 @@ def _compile_patterns() -> tuple[re.Pattern[str], re.Pattern[str], list[Redactio
 
 _PLAIN_PATTERN, _ESCAPED_PATTERN, _RULE_BY_GROUP = _compile_patterns()
 _KEYWORD_RULES = [
-    (rule, re.compile(rule.regex), _CHECKS[rule.check]) for rule in _RULES if rule.keywords
+    (rule, re.compile(rule.regex), _CHECKS[rule.check]) for rule in _RULES if not rule.prefixes
 ]
+TOKEN_LITERALS = frozenset(keyword for rule, _, _ in _KEYWORD_RULES for keyword in rule.keywords)
 
 
 _MIN_RUN = 15
@@ -302,8 +308,11 @@ def _find_runs(text: str) -> list[tuple[int, int]]:
     return runs
 
 
-def find_known_tokens(text: str) -> Iterator[SecretSpan]:
-    """Credentials that match a rule, by the literal that they begin with or contain."""
+def find_known_tokens(text: str, starts: LiteralStarts) -> Iterator[SecretSpan]:
+    """Credentials that match a rule, by the literal that they begin with or contain.
+
+    `starts` are those of literals in the text in lower case.
+    """
     end, padded, cache = 0, f" {text}", _VerdictCache()
     runs = _find_runs(text)
     for start, stop in runs:
@@ -313,15 +322,17 @@ def find_known_tokens(text: str) -> Iterator[SecretSpan]:
     if "\\" in text or "%2" in text or "%3" in text:
         yield from _find_prefixed(padded, _ESCAPED_PATTERN, 0, len(text), cache)
     yield from _find_aws_secrets(text)
-    longest_run = max((stop - start for start, stop in runs), default=0)
     for rule, pattern, check in _KEYWORD_RULES:
-        if longest_run < rule.min_run:
-            continue
-        for keyword in rule.keywords:
-            for start, stop in ranges_around(keyword, text):
-                for match in pattern.finditer(text, start, stop):
-                    if check(match[1]):
-                        yield *match.span(1), rule.kind
+        if rule.min_run:
+            ranges: Iterable[TextRange] = (
+                (start, stop) for start, stop in runs if stop - start >= rule.min_run
+            )
+        else:
+            ranges = ranges_around(rule.keywords, starts)
+        for start, stop in ranges:
+            for match in pattern.finditer(text, start, stop):
+                if check(match[1]):
+                    yield *match.span(1), rule.kind
 
 
 _AWS_RUN = b" " + b"a" * 40 + b" "

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from typing import Any
+
+from ahocorasick_rs import AhoCorasick, Implementation
 
 SecretSpan = tuple[int, int, str]
 """Start and end of a credential in the text, and its kind."""
@@ -91,39 +94,54 @@ def memoize_check(check: ValueCheck) -> ValueCheck:
     return holds
 
 
-def present_letters(text: str, letters: Iterable[str]) -> frozenset[str]:
-    """The letters that occur in the text. A literal with any other letter cannot occur."""
-    return frozenset(letter for letter in letters if letter in text)
+LiteralStarts = Mapping[str, Sequence[int]]
+"""Where each literal begins in a text; literals that do not occur are missing."""
 
 
-_CONTEXT_CHARS, _MAX_RANGES = 1024, 256
+class LiteralFinder:
+    """Finds literals in one pass over a text, so that its time does not grow with their number."""
 
-
-def ranges_around(literal: str, text: str) -> Iterator[TextRange]:
-    """The parts of a text around a literal, wider than any expression that needs the literal.
-
-    They do not overlap. After `_MAX_RANGES` of them, the last one is the rest of the text.
-    """
-    begin, count = text.find(literal), 0
-    while begin >= 0:
-        last, following = begin, begin
-        while 0 <= following - last < 2 * _CONTEXT_CHARS and count < _MAX_RANGES:
-            last = text.rfind(literal, following, following + _CONTEXT_CHARS)
-            following = text.find(literal, last + 1)
-        count += 1
-        yield (
-            max(0, begin - _CONTEXT_CHARS),
-            last + _CONTEXT_CHARS if count < _MAX_RANGES else len(text),
+    def __init__(self, literals: Iterable[str]) -> None:
+        self._literals = tuple(sorted(set(literals)))
+        self._automaton = AhoCorasick(
+            self._literals, store_patterns=False, implementation=Implementation.DFA
         )
-        begin = following if count < _MAX_RANGES else -1
+
+    def find(self, text: str) -> LiteralStarts:
+        """The starts of every literal that occurs."""
+        starts: dict[str, list[int]] = {}
+        for index, start, _ in self._automaton.find_matches_as_indexes(text, overlapping=True):
+            starts.setdefault(self._literals[index], []).append(start)
+        return starts
+
+
+_CONTEXT_CHARS = 1024
+
+
+def ranges_around(literals: Iterable[str], starts: LiteralStarts) -> Iterator[TextRange]:
+    """The parts of a text around the literals, wider than any expression that needs one of them.
+
+    They do not overlap. The last one may end after the text.
+    """
+    places = [starts[literal] for literal in literals if literal in starts]
+    if not places:
+        return
+    all_starts = places[0] if len(places) == 1 else sorted(chain.from_iterable(places))
+    first = last = all_starts[0]
+    for start in all_starts:
+        if start - last >= 2 * _CONTEXT_CHARS:
+            yield max(0, first - _CONTEXT_CHARS), last + _CONTEXT_CHARS
+            first = start
+        last = start
+    yield max(0, first - _CONTEXT_CHARS), last + _CONTEXT_CHARS
 
 
 @dataclass(frozen=True)
 class RedactionRule:
     """One rule, in the form of gitleaks' rules; the TOML files describe their differences.
 
-    It is skipped in a text without any of `requires`, or whose longest run of letters, digits and
-    `_-.` is shorter than `min_run`.
+    It is skipped in a text without any of `requires`. A rule with `min_run` searches the runs of at
+    least so many letters, digits and `_-.`.
     """
 
     id: str
