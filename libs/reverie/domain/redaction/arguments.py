@@ -89,6 +89,8 @@ def _find_named_values(
 
     def given(match: re.Match[str]) -> SecretSpan | None:
         start, end = match.span("value")
+        if form is ValueForm.SPOKEN:
+            end = start + len(text[start:end].rstrip(").]}:,»。，、；"))
         kind = (
             classify_name_cached(text[slice(*match.span("name"))], kinds) if has_name else PASSWORD
         )

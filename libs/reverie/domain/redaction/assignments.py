@@ -51,8 +51,9 @@ class AssignmentVerdicts:
 
 _TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
 _PROSE = (
-    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was|es|est|ist)"
-    r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|是|は"
+    r"[ ](?:(?:for|of|to|für|von|de|du|del|della|pour|para|van|do|da)[ ][\w ._\-]{1,30}[ ])?"
+    r"(?:is|was|es|est|ist|lautet|war|è|é|era)"
+    r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|(?:就)?是|[为為]|は"
     r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
 # A text that is typed into a form field, and the default of an option.
@@ -112,7 +113,7 @@ _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.
 _QUOTES = frozenset("'\"`<")
 _COMPARISON_SEPARATORS = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
 _BARE_SEPARATORS = frozenset({"=", ":", ":=", "=>", "?=", "+=", "::=", ":::="})
-_PROSE_SEPARATOR = re.compile(r"(?:.*(?:is|was|now|to|es|est|ist|是|は)|for .*|[-–—|]|->|→)")
+_PROSE_SEPARATOR = re.compile(r"(?:.*(?:is|was|now|to|es|est|ist|lautet|war|è|é|era|[是为為は])|for .*|[-–—|]|->|→)")
 _SPECIAL_REST = re.compile(r"(?>(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8})")
 _PASS_PREFIXES = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
 _BLANKS = frozenset(" \t\n\r")

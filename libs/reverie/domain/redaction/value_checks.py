@@ -116,6 +116,7 @@ class ValueForm(StrEnum):
     """The form of a value: quoted, an argument, the argument of a nested call, or unquoted.
 
     Unquoted values are in an environment file, in code, in prose, or alone on a line of settings.
+    Spoken ones stand beside a word such as `password`, with nothing between them.
     """
 
     QUOTED = "quoted"
@@ -125,6 +126,8 @@ class ValueForm(StrEnum):
     BARE = "bare"
     PROSE = "prose"
     LINE = "line"
+    SPOKEN = "spoken"
+    QUERY = "query"
     PHRASE = "phrase"
 
 
@@ -282,6 +285,24 @@ def _is_prose_password(value: str) -> bool:
     )
 
 
+_TECHNICAL = re.compile(
+    r"v?\d+(?:[.:x]\d+)+\S*|[\w\-./]*\.[a-z]{1,4}\d?|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
+    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:[_\-][a-z]*\d{0,3})+|\d+(?:[_\-]\w+)+"
+    r"|(?:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes)"
+    r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|.*[/\\@].*"
+)
+"""Names of files, versions, tickets, sizes, commits and formats, which have digits too."""
+
+
+def _is_spoken_password(value: str) -> bool:
+    is_mixed = len(value) >= 6 and has_digit(value) and _has_letter(value)
+    return is_mixed and not _has_code_marks(value) and not _TECHNICAL.fullmatch(value)
+
+
+def _is_query_secret(value: str) -> bool:
+    return has_digit(value) and _has_letter(value) and looks_generated(value)
+
+
 def _is_call_password(value: str) -> bool:
     has_mark = has_digit(value) or _SPECIAL.search(value.rstrip("!?"))
     return bool(has_mark) and _is_quoted_password(value)
@@ -373,6 +394,8 @@ _PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.CALL: _is_call_password,
     ValueForm.WRAPPED: _is_wrapped_password,
     ValueForm.PHRASE: lambda value: len(set(value.split())) >= 8,
+    ValueForm.SPOKEN: _is_spoken_password,
+    ValueForm.QUERY: _is_query_secret,
 }
 _KEY_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.QUOTED: _is_key_like,
@@ -383,4 +406,6 @@ _KEY_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.CALL: _is_call_key,
     ValueForm.WRAPPED: _is_call_key,
     ValueForm.PHRASE: _is_key_like,
+    ValueForm.SPOKEN: _is_bare_key,
+    ValueForm.QUERY: _is_query_secret,
 }
