@@ -69,7 +69,7 @@ def find_argument_secrets(text: str, lower: str, starts: LiteralStarts) -> Itera
             not rule.requires or not starts.keys().isdisjoint(rule.requires)
         ):
             ranges = ranges_around(rule.keywords, starts)
-            yield from _find_named_values(text, lower, pattern, ranges, form)
+            yield from _find_named_values(text, lower, rule.kind, pattern, ranges, form)
     for rule, pattern in _CALL_RULES:
         if not starts.keys().isdisjoint(rule.keywords):
             yield from _find_call_secrets(text, lower, rule.kind, pattern)
@@ -80,9 +80,14 @@ def find_argument_secrets(text: str, lower: str, starts: LiteralStarts) -> Itera
 
 
 def _find_named_values(
-    text: str, lower: str, pattern: re.Pattern[str], ranges: Iterable[TextRange], form: ValueForm
+    text: str,
+    lower: str,
+    rule_kind: str,
+    pattern: re.Pattern[str],
+    ranges: Iterable[TextRange],
+    form: ValueForm,
 ) -> Iterator[SecretSpan]:
-    """The secrets among the matches: judged by the group `name`, or else as passwords."""
+    """The secrets among the matches: judged by the group `name`, or else by the rule's kind."""
     cache: dict[tuple[str, str], str | None] = {}
     kinds: dict[str, str | None] = {}
     has_name = "name" in pattern.groupindex
@@ -92,7 +97,9 @@ def _find_named_values(
         if form is ValueForm.SPOKEN:
             end = start + len(text[start:end].rstrip(").]}:,»。，、；"))
         kind = (
-            classify_name_cached(text[slice(*match.span("name"))], kinds) if has_name else PASSWORD
+            classify_name_cached(text[slice(*match.span("name"))], kinds)
+            if has_name
+            else rule_kind
         )
         found = judge_value_cached(kind, text[start:end], form, cache) if kind else None
         return (start, end, found) if found else None

@@ -52,13 +52,13 @@ class AssignmentVerdicts:
 _TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
 _PROSE = (
     r"[ ](?:(?:for|of|to|für|von|de|du|del|della|pour|para|van|do|da)[ ][\w ._\-]{1,30}[ ])?"
-    r"(?:is|was|es|est|ist|lautet|war|è|é|era)"
+    r"(?:is|was|to|es|est|ist|lautet|war|è|é|era)"
     r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|(?:就)?是|[为為]|は"
     r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
 # A text that is typed into a form field, and the default of an option.
 _INPUT_CALL = (
-    r"\)?[,.][ ]?(?:type|send_?keys|fill|val|value|set_?text|default|with)[=:(][ ]?(?=[\"'])"
+    r"\)?[,.][ ]?(?:type|send_?keys|fill|val|value|set|set_?text|default|with)[=:(][ ]?(?=[\"'])"
 )
 _SEPARATOR = (
     rf"=(?![=>])|[?.+]=|:{{2,3}}=|{_TYPED}|===?|!==?|:=|=>|<-|[=:>：]"

@@ -204,6 +204,8 @@ def is_secret(kind: str, value: str, form: ValueForm) -> bool:
         return _PASSWORD_RULES[form](value)
     if kind == SECRET and form in {ValueForm.QUOTED, ValueForm.ENV}:
         return _is_short_secret(value) or _is_key_like(value)
+    if kind == SECRET and form is ValueForm.LINE and _is_spoken_password(value):
+        return True
     if kind not in {SECRET, "API_KEY", "TOKEN"}:
         if form is ValueForm.ENV and _UUID.fullmatch(value):
             return True
@@ -287,7 +289,7 @@ def _is_prose_password(value: str) -> bool:
 
 _TECHNICAL = re.compile(
     r"v?\d+(?:[.:x]\d+)+\S*|[\w\-./]*\.[a-z]{1,4}\d?|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
-    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:[_\-][a-z]*\d{0,3})+|\d+(?:[_\-]\w+)+"
+    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|\d+(?:[_\-]\w+)+"
     r"|(?:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes)"
     r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|.*[/\\@].*"
 )
@@ -305,7 +307,7 @@ def _is_query_secret(value: str) -> bool:
 
 def _is_call_password(value: str) -> bool:
     has_mark = has_digit(value) or _SPECIAL.search(value.rstrip("!?"))
-    return bool(has_mark) and _is_quoted_password(value)
+    return (bool(has_mark) and _is_quoted_password(value)) or _is_typed_at_random(value)
 
 
 def _is_wrapped_password(value: str) -> bool:
