@@ -1,21 +1,26 @@
 """Measures redaction's precision, recall and speed.
 
-Run from the root of the project: `python -m benchmarks.quality.redaction`. Last come the slowest
+Run from the root of the project: `python -m benchmarks.quality.redaction`. `--forms a` prints the
+figures and mistakes of one set of forms alone (`a`, `b` or `c`). Last come the slowest
 of some hundred texts that are mixed at random of the hostile ones, always the same; `--mixes 50
 7` prints those of fifty of another seed alone.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from benchmarks.quality.question_sets import DATA
 from benchmarks.support.common import parser
 from reverie.domain.redaction.redactor import redact
+from tests.domain.redaction.form_sets import FORM_SETS, FormText, score, score_forms
 from tests.domain.redaction.held_out_set import held_out_found, held_out_kept
 from tests.domain.redaction.test_redaction_quality import held_out, measured, negatives, positives
 from tests.domain.redaction.third_set import third, third_found, third_kept
@@ -125,6 +130,46 @@ def report_labelled() -> None:
     report_half("third set", len(third_found()), len(third_kept()), third())
 
 
+def report_forms(name: str, shows_mistakes: bool = False) -> None:
+    """Recall and precision on a set of forms, and on it with real texts of developers."""
+    result = score_forms(name)
+    real = score([] if shows_mistakes else [FormText("", text) for text in real_texts()])
+    precision = 1 - (len(result.wrong) + len(real.wrong)) / (result.spans + real.spans)
+    print(
+        f"forms {name.upper()}: {result.secrets} credentials, recall {result.recall:.3f}, "
+        f"precision {result.precision:.3f}; with real texts {precision:.3f} "
+        f"({real.spans} spans in {sum(map(len, real_texts())) / 1e6:.1f} MB)"
+    )
+    for text in result.missed if shows_mistakes else []:
+        print(f"  missed     {text.form[:100]!r}")
+    for text, span in result.wrong if shows_mistakes else []:
+        print(f"  disturbed  {text.form[:60]!r}: {span[:40]!r}")
+
+
+def real_texts() -> list[str]:
+    """Transcripts, talks and histories in which no credential was found by reading."""
+    return [
+        "\n".join(_strings(path)) for path in sorted(DATA.rglob("*")) if path.suffix in _READERS
+    ]
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".md": str,
+    ".json": json.loads,
+    ".jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
+}
+
+
+def _strings(path: Path) -> Iterator[str]:
+    values = [_READERS[path.suffix](path.read_text("utf-8"))]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            values += value.values() if isinstance(value, dict) else value
+
+
 def report_half(
     name: str, hits: int, others: int, figures: tuple[list[str], list[str], float, float]
 ) -> None:
@@ -220,12 +265,17 @@ def report_files(paths: list[str]) -> None:
 if __name__ == "__main__":
     asked = parser(__doc__)
     asked.add_argument("files", nargs="*", help="redacted too: what goes, by kind")
+    asked.add_argument("--forms", choices=FORM_SETS)
     asked.add_argument("--mixes", nargs=2, type=int, metavar=("COUNT", "SEED"))
     given = asked.parse_args()
     if given.mixes:
         report_mixes(*given.mixes)
+    elif given.forms:
+        report_forms(given.forms, shows_mistakes=True)
     else:
         report_labelled()
+        for form_set in FORM_SETS:
+            report_forms(form_set)
         report_time()
         report_mixes()
         report_files(given.files)

@@ -20,22 +20,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.characters import word_set
 
 FORMS = Path(__file__).parent / "forms"
+FORM_SETS = ("a", "b", "c")
 VARIANTS = 3
 """Texts that are made of each form, with other values."""
 DIGITS, UPPER, HEX = string.digits, string.ascii_uppercase, "0123456789abcdef"
 ALNUM = string.ascii_letters + DIGITS
 ALPHABETS = {
-    **{"digits": DIGITS, "hex": HEX, "upperhex": HEX.upper(), "alnum": ALNUM},
-    **{"alpha": string.ascii_letters, "upper": UPPER + DIGITS, "upper32": UPPER + "234567"},
-    **{"lower": string.ascii_lowercase + DIGITS, "url": ALNUM + "-_", "b64nopad": ALNUM + "+/"},
+    "digits": DIGITS, "hex": HEX, "upperhex": HEX.upper(), "alnum": ALNUM,
+    "alpha": string.ascii_letters, "upper": UPPER + DIGITS, "upper32": UPPER + "234567",
+    "lower": string.ascii_lowercase + DIGITS, "url": ALNUM + "-_", "b64nopad": ALNUM + "+/",
     "django": string.ascii_lowercase + DIGITS + "!@#%^&*-_=+",
 }
-WORDS = (
-    "sunshine dragon summer winter orange flower coffee shadow silver tiger garden falcon "
-    "bridge cookie hockey planet window yellow copper marble velvet lantern"
-).split()
+WORDS = sorted(
+    word_set(
+        "sunshine dragon summer winter orange flower coffee shadow silver tiger garden falcon "
+        "bridge cookie hockey planet window yellow copper marble velvet lantern"
+    )
+)
 LEET = str.maketrans("aeios", "4310$")
 DASHES = "-" * 5
 _FIELD = re.compile(
@@ -78,10 +82,12 @@ class Score:
 
     @property
     def recall(self) -> float:
+        """The share of credentials that are found whole."""
         return 1 - len(self.missed) / self.secrets
 
     @property
     def precision(self) -> float:
+        """The share of spans that hold a credential."""
         return 1 - len(self.wrong) / self.spans
 
 
@@ -97,6 +103,14 @@ def score(texts: Iterable[FormText]) -> Score:
             if not any(_overlaps(text, secret, start, end) for secret in text.secrets):
                 result.wrong.append((text, text.text[start:end]))
     return result
+
+
+def score_forms(name: str) -> Score:
+    """The score of half A, of half B or of set C."""
+    suffix, half = ("_c", None) if name == "c" else ("", FORM_SETS.index(name))
+    return score(
+        [*form_texts(f"credentials{suffix}", half), *form_texts(f"harmless{suffix}", half)]
+    )
 
 
 def _overlaps(text: FormText, secret: str, start: int, end: int) -> bool:

@@ -97,9 +97,7 @@ def _find_named_values(
         if form is ValueForm.SPOKEN:
             end = start + len(text[start:end].rstrip(").]}:,»。，、；"))
         kind = (
-            classify_name_cached(text[slice(*match.span("name"))], kinds)
-            if has_name
-            else rule_kind
+            classify_name_cached(text[slice(*match.span("name"))], kinds) if has_name else rule_kind
         )
         found = judge_value_cached(kind, text[start:end], form, cache) if kind else None
         return (start, end, found) if found else None

@@ -113,7 +113,9 @@ _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.
 _QUOTES = frozenset("'\"`<")
 _COMPARISON_SEPARATORS = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
 _BARE_SEPARATORS = frozenset({"=", ":", ":=", "=>", "?=", "+=", "::=", ":::="})
-_PROSE_SEPARATOR = re.compile(r"(?:.*(?:is|was|now|to|es|est|ist|lautet|war|è|é|era|[是为為は])|for .*|[-–—|]|->|→)")
+_PROSE_SEPARATOR = re.compile(
+    r"(?:.*(?:is|was|now|to|es|est|ist|lautet|war|è|é|era|[是为為は])|for .*|[-–—|]|->|→)"
+)
 _SPECIAL_REST = re.compile(r"(?>(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8})")
 _PASS_PREFIXES = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
 _BLANKS = frozenset(" \t\n\r")

@@ -35,6 +35,7 @@ from reverie.domain.redaction.value_checks import (
     looks_generated,
     looks_opaque,
     looks_random,
+    mixes_cases,
 )
 
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -181,7 +182,12 @@ def find_header_credentials(text: str, lower: str, starts: LiteralStarts) -> Ite
 
 
 _COOKIE_HEADER = re.compile(r"cookie[\"']?:[ ]?([^\n]{8,4096}+)")
-_COOKIE = re.compile(r"(?:sess|sid|auth|token|jwt)[\w.\-]{0,40}=(?:s%3a)?([\w.~%+/\-]{16,2048}+)")
+_COOKIE = re.compile(
+    r"(?:(?:sess|sid|auth|token|jwt)[\w.\-]{0,40}=(?:s%3a)?(?=[\w.~%+/\-]{16})"
+    # What measures visits is no credential.
+    r"|(?<![\w.\-])(?!_g|_fb|_hj|_pk|ajs_|amp_|utm)[\w.\-]{1,64}=(?=[\w.~%+/\-]{24}))"
+    r"([\w.~%+/\-]{1,2048}+)"
+)
 
 
 def _find_cookies(text: str, lower: str) -> Iterator[SecretSpan]:
@@ -232,6 +238,7 @@ _CHECKS: dict[str | None, ValueCheck] = {
     "looks_random": looks_random,
     "looks_generated": looks_generated,
     "looks_opaque": looks_opaque,
+    "mixes_cases": mixes_cases,
     None: lambda _: True,
 }
 

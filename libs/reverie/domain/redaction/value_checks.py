@@ -31,6 +31,12 @@ def looks_random(text: str) -> bool:
     return changes >= (0.3 if digits >= 2 else 0.42)
 
 
+def mixes_cases(text: str) -> bool:
+    """Whether a text is random and has letters of both cases and three digits, as no digest has."""
+    is_mixed = text.lower() != text and text.upper() != text and len(_DIGIT.findall(text)) > 2
+    return is_mixed and looks_random(text)
+
+
 # Each letter, then those that follow it in words of English and of names in programs.
 _LETTER_FOLLOWERS = (
     "abcdfgiklmnprstuvwxy baceijlorsuy cacefhiklorstuy dabcdefilmnorstu "
@@ -160,7 +166,7 @@ _REFERENCE = re.compile(
     r"|\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
     r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
     r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
-    r"|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
+    r"|!!\w+$|(?:%[sdr]\W?)+$|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
 )
 _TEMPLATE = re.compile(r"\$[{(]|\{\{|\{[A-Za-z_][\w.]*\}|\]\(|\[REDACTED")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -177,6 +183,7 @@ _DIGEST = re.compile(
 _VALIDATION_RULES = re.compile(r"[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+")
 _STYLE_CLASS = re.compile(r"[a-z]{2,10}(?::[a-z]+)+(?:-[a-z]+)*-\d{1,3}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_HEX_KEY = re.compile(r"[0-9a-f]{32,64}", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})+")
 _AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
 _KEY_CHARS = re.compile(r"[A-Za-z0-9_\-+/=.~%]{20,}")
@@ -207,7 +214,7 @@ def is_secret(kind: str, value: str, form: ValueForm) -> bool:
     if kind == SECRET and form is ValueForm.LINE and _is_spoken_password(value):
         return True
     if kind not in {SECRET, "API_KEY", "TOKEN"}:
-        if form is ValueForm.ENV and _UUID.fullmatch(value):
+        if form is ValueForm.ENV and (_UUID.fullmatch(value) or _HEX_KEY.fullmatch(value)):
             return True
         return _is_hinted_secret(value)
     return _KEY_RULES[form](value)
@@ -290,8 +297,9 @@ def _is_prose_password(value: str) -> bool:
 _TECHNICAL = re.compile(
     r"v?\d+(?:[.:x]\d+)+\S*|[\w\-./]*\.[a-z]{1,4}\d?|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
     r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|\d+(?:[_\-]\w+)+"
-    r"|(?:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes)"
-    r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|.*[/\\@].*"
+    r"|(?i:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes)"
+    r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|_\w+|[A-Za-z_]\w*=.*|.*[/\\].*"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\S*@\S*\.\S*|[a-z][\w.\-]*@[a-z][\w.\-]*"
 )
 """Names of files, versions, tickets, sizes, commits and formats, which have digits too."""
 
