@@ -127,7 +127,8 @@ _CODE_MARKS = re.compile(r"[()\[\]{}<|\\]")
 _CONTEXT_BEFORE = 48
 _NON_SECRET_PREFIX = re.compile(
     r"(?:pub|public)[_\-]?(?:key[_\-]?)?$|\[REDACTED_(?:[A-Z]+_)?$"
-    r"|arn:(?:(?!arn:)[\w:.\-/*])*$|hashed_$",
+    r"|arn:(?:(?!arn:)[\w:.\-/*])*$|hashed_$"
+    r"|(?:page|next|continuation|sync)[_\-]?$",
     re.IGNORECASE,
 )
 """Text before a keyword that makes the name no secret: `publicKeyToken`, `arn:aws:...:secret`."""

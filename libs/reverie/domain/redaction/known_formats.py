@@ -159,7 +159,7 @@ _BASIC = re.compile(r"basic\s{1,4}([a-z0-9+/]{8,}+={0,2})")
 _HEADER_TOKEN = re.compile(
     r"authorization[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
     r"(?:[a-z\-]{2,16}\s{1,4})?"
-    r"([a-z0-9._~+/=\-]{8,}+)"
+    r"([a-z0-9._~+/=\-]{8,}+(?::[a-z0-9._~+/=\-]{8,}+)?)"
 )
 
 
@@ -297,7 +297,18 @@ _LETTERS_AND_DIGITS = ascii_letters + digits
 _RUN_TABLE, _BASE64_RUN_TABLE = _build_run_table("_-."), _build_run_table("_-.+/,=")
 _BASE64_PREFIXES = (
     *("ABSK", "whsec_", "FlyV1 ", "LS0tLS1CRUdJTi", "glc_", "sntry", "fm1", "fm2_", "duffel_"),
-    *("dnkey-", "acc_", "acc-", "t1.", "eyJrIjoi", "ops_eyJ", "pscale_", "_session="),
+    *(
+        "ATATT3",
+        "ATCTT3",
+        "dnkey-",
+        "acc_",
+        "acc-",
+        "t1.",
+        "eyJrIjoi",
+        "ops_eyJ",
+        "pscale_",
+        "_session=",
+    ),
 )
 """Prefixes of credentials that contain other marks."""
 
