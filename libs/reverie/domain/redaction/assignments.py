@@ -344,6 +344,8 @@ def _classify_quoted_value(text: str, match: re.Match[str]) -> ValueForm | None:
     if sep == "," and not _is_first_argument(text, match):
         return None
     # The keyword may be a verb before a quoted text: "pass `strict=True`".
+    if sep in {"", "("} and match["gap"] and match["word"] == "pass":
+        return None
     if not sep and (match["word"] == "pass" or "=" in text[slice(*match.span("quoted"))]):
         return None
     return ValueForm.CALL if sep in _COMPARISON_SEPARATORS or sep[0] in ").," else ValueForm.QUOTED

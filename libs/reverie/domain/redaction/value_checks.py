@@ -157,7 +157,7 @@ _SENTENCE_WORDS = word_set(
 )
 _TYPE_NAME = re.compile(
     r"(?:u?int|float|uint|sha|md|base|utf|latin|cp|iso|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d{1,5}"
-    r"(?:_?[a-z]{0,6}|\.[a-z]\w{0,60})",
+    r"(?:[_\-]?[a-z]{0,6}|\.[a-z]\w{0,60})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
@@ -304,9 +304,17 @@ _TECHNICAL = re.compile(
 """Names of files, versions, tickets, sizes, commits and formats, which have digits too."""
 
 
+_MARK_WITHIN = re.compile(r"\w[!#%*@&^~]\w")
+
+
 def _is_spoken_password(value: str) -> bool:
     is_mixed = len(value) >= 6 and has_digit(value) and _has_letter(value)
-    return is_mixed and not _has_code_marks(value) and not _TECHNICAL.fullmatch(value)
+    is_marked = len(value) >= 8 and _MARK_WITHIN.search(value) and not value.islower()
+    return (
+        bool(is_mixed or is_marked)
+        and not _has_code_marks(value)
+        and not _TECHNICAL.fullmatch(value)
+    )
 
 
 def _is_query_secret(value: str) -> bool:
