@@ -41,6 +41,7 @@ from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities import file_paths, recognition
 from reverie.domain.extraction import learned_facts, user_corrections
 from reverie.domain.formats.memory_md import build_segment, parse_memory_file, render_memory_file
+from reverie.domain.redaction.redactor import redact
 from reverie.domain.retrieval.question_parsing import extract_keywords
 from reverie.domain.retrieval.question_parsing import parse_question as read_question
 from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted_commit
@@ -93,6 +94,13 @@ def _scope(text: str) -> object:
     names = scopes.parse_display_names(text)
     assert scopes.parse_scope(scopes.format_scope(canonical, names)) == canonical
     return scopes.parse_pattern(f"{text}/*")
+
+
+def _redaction(text: str) -> object:
+    """What is redacted once has nothing more to redact."""
+    found = redact(text)
+    assert redact(found.text).text == found.text
+    return found
 
 
 def _diff(text: str) -> object:
@@ -151,6 +159,12 @@ PROSE = _marks(
     "not ¦instead of ¦because ¦from a to b¦no, ¦i.e. ¦(¦)¦*¦_¦[¦](¦https://a.b/¦"
     "a->¦::¦import ¦pip install ¦:8080¦Error: ¦. "
 )
+CREDENTIALS = _marks(
+    "password ¦password: ¦pw ¦ as the password¦pass? ¦log in as a with ¦a / ¦api key ¦"
+    "aB3dE5gH7jK9mN1p¦hunter27¦ -u a -p ¦--db-password ¦?token=¦密码¦| password |\n|--|\n| ¦"
+    "Cookie: sid=¦://a:¦@¦curl ¦"
+    "<password>¦SECRET_KEY=¦authorization: ¦echo a | su ¦wifi ¦[REDACTED_PASSWORD] "
+)
 FENCE = _marks('<recalled¦>¦</recalled¦> ¦<¦/¦memory¦ source=¦"¦\n')
 CHATS = _marks(
     "# aider chat started at 2026-03-02 10:00:00\n¦#### x\n¦> y\n¦```\n¦"
@@ -181,6 +195,7 @@ DOORS = (
     Door("sentences", markdown.split_sentences, PROSE),
     # As it is made: what is kept of the texts asked last would cost nothing.
     Door("statement", unwrap(normalization.normalize_statement), PROSE),
+    Door("redaction", _redaction, CREDENTIALS),
     Door("corrections", user_corrections.find_corrections, PROSE),
     Door("domain", learned_facts.extract_root_domain, PROSE),
     Door(

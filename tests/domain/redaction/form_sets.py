@@ -29,9 +29,16 @@ VARIANTS = 3
 DIGITS, UPPER, HEX = string.digits, string.ascii_uppercase, "0123456789abcdef"
 ALNUM = string.ascii_letters + DIGITS
 ALPHABETS = {
-    "digits": DIGITS, "hex": HEX, "upperhex": HEX.upper(), "alnum": ALNUM,
-    "alpha": string.ascii_letters, "upper": UPPER + DIGITS, "upper32": UPPER + "234567",
-    "lower": string.ascii_lowercase + DIGITS, "url": ALNUM + "-_", "b64nopad": ALNUM + "+/",
+    "digits": DIGITS,
+    "hex": HEX,
+    "upperhex": HEX.upper(),
+    "alnum": ALNUM,
+    "alpha": string.ascii_letters,
+    "upper": UPPER + DIGITS,
+    "upper32": UPPER + "234567",
+    "lower": string.ascii_lowercase + DIGITS,
+    "url": ALNUM + "-_",
+    "b64nopad": ALNUM + "+/",
     "django": string.ascii_lowercase + DIGITS + "!@#%^&*-_=+",
 }
 WORDS = sorted(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reverie.domain.redaction.randomness import is_unpronounceable
 from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.value_checks import is_unpronounceable
 
 WORD = "sunshine" + "1207"
 MIXED = "aB3dE5gH7jK9" * 8

@@ -16,19 +16,18 @@ from reverie.domain.redaction.matching import (
     load_rules,
     ranges_around,
 )
+from reverie.domain.redaction.randomness import (
+    has_digit,
+    is_unpronounceable,
+    looks_generated,
+)
 from reverie.domain.redaction.secret_names import (
     KEYWORD_PATTERN,
     classify_name,
     classify_name_cached,
     judge_value_cached,
 )
-from reverie.domain.redaction.value_checks import (
-    ValueForm,
-    has_digit,
-    is_secret,
-    is_unpronounceable,
-    looks_generated,
-)
+from reverie.domain.redaction.value_checks import ValueForm, is_secret
 
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,256}+)[\"']")
 _QUOTED_WITH_DIGIT = re.compile(

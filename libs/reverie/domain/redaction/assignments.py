@@ -22,6 +22,7 @@ from reverie.domain.redaction.matching import (
     SecretSpan,
     find_spans,
 )
+from reverie.domain.redaction.randomness import looks_opaque
 from reverie.domain.redaction.secret_names import (
     KEYWORDS,
     TAIL_PATTERN,
@@ -30,7 +31,7 @@ from reverie.domain.redaction.secret_names import (
     is_allowed_tail,
     judge_value_cached,
 )
-from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret, looks_opaque
+from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret
 
 _Verdict = tuple[str, int, int, int]
 """The kind of a credential, its start and end relative to the match, and 0. For a match that is no

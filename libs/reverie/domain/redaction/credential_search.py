@@ -130,9 +130,9 @@ def _find_credentials(text: str, verdicts: AssignmentVerdicts) -> list[SecretSpa
     if not lists:
         return _merge_overlaps(sorted(_find_ranked_spans(text, lower, starts, named_spans)))
     # The parts between lists, with as much of a list as an expression may span.
-    starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
-    stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), len(text)]
-    windows = list(zip(starts, stops, strict=True))
+    window_starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
+    window_stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), len(text)]
+    windows = list(zip(window_starts, window_stops, strict=True))
     rest = _join_windows(text, windows)
     lower = _lower_same_length(rest)
     ranked = sorted(_find_ranked_spans(rest, lower, _LITERALS.find(lower), []))

@@ -29,14 +29,14 @@ from reverie.domain.redaction.matching import (
     memoize_check,
     ranges_around,
 )
-from reverie.domain.redaction.value_checks import (
+from reverie.domain.redaction.randomness import (
     has_digit,
-    is_aws_secret,
     looks_generated,
     looks_opaque,
     looks_random,
     mixes_cases,
 )
+from reverie.domain.redaction.value_checks import is_aws_secret
 
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")

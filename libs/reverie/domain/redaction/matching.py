@@ -110,6 +110,9 @@ class LiteralFinder:
     def find(self, text: str) -> LiteralStarts:
         """The starts of every literal that occurs."""
         starts: dict[str, list[int]] = {}
+        if not text.isascii():
+            # The automaton refuses halves of surrogate pairs; each becomes one question mark.
+            text = text.encode(errors="replace").decode()
         for index, start, _ in self._automaton.find_matches_as_indexes(text, overlapping=True):
             starts.setdefault(self._literals[index], []).append(start)
         return starts
