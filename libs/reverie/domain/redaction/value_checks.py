@@ -70,6 +70,7 @@ class ValueForm(StrEnum):
     LINE = "line"
     SPOKEN = "spoken"
     QUERY = "query"
+    RANDOM = "random"
     PHRASE = "phrase"
 
 
@@ -102,7 +103,7 @@ _REFERENCE = re.compile(
     r"|\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
     r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
     r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
-    r"|!!\w+$|(?:%[sdr]\W?)+$|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
+    r"|x:\d|!!\w+$|(?:%[sdr]\W?)+$|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
 )
 _TEMPLATE = re.compile(r"\$[{(]|\{\{|\{[A-Za-z_][\w.]*\}|\]\(|\[REDACTED")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -150,6 +151,8 @@ def is_secret(kind: str, value: str, form: ValueForm) -> bool:
     if kind == SECRET and form is ValueForm.LINE and _is_spoken_password(value):
         return True
     if kind not in {SECRET, "API_KEY", "TOKEN"}:
+        if form is ValueForm.ENV and _is_spoken_password(value.partition(":")[2]):
+            return True
         if form is ValueForm.ENV and (_UUID.fullmatch(value) or _HEX_KEY.fullmatch(value)):
             return True
         return _is_hinted_secret(value)
@@ -234,7 +237,10 @@ _TECHNICAL = re.compile(
     r"v?\d+(?:[.:x]\d+)+\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
     r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|\d+(?:[_\-]\w+)+"
     r"|(?i:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes|b)"
-    r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|1Password|_\w+|[A-Za-z_]\w*=.*|.*[/\\].*"
+    r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|1Password|_\w+"
+    r"|(?i:chrome|firefox|safari|ubuntu|debian|windows|postgres|mysql|redis|job|build|theme|table|step"
+    r"|page|form|version|rule|case|phase|level|sprint|migration|fixture|route|part)-?\d+"
+    r"|[A-Za-z_]\w*=.*|.*[/\\].*"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\S*@\S*\.\S*|[a-z][\w.\-]*@[a-z][\w.\-]*"
 )
 """Names of files, versions, tickets, sizes, commits and formats, which have digits too."""
@@ -349,6 +355,7 @@ _PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.WRAPPED: _is_wrapped_password,
     ValueForm.PHRASE: lambda value: len(set(value.split())) >= 8,
     ValueForm.SPOKEN: _is_spoken_password,
+    ValueForm.RANDOM: lambda value: _is_spoken_password(value) and looks_opaque(value),
     ValueForm.QUERY: _is_query_secret,
 }
 _KEY_RULES: dict[ValueForm, _ValueRule] = {
@@ -361,5 +368,6 @@ _KEY_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.WRAPPED: _is_call_key,
     ValueForm.PHRASE: _is_key_like,
     ValueForm.SPOKEN: _is_bare_key,
+    ValueForm.RANDOM: _is_bare_key,
     ValueForm.QUERY: _is_query_secret,
 }
