@@ -3,7 +3,8 @@
 `forms/credentials.txt` has a form a line (`⏎` for a line break), with `«shape:length»` for each
 credential and `~shape:length` for what only looks like one. The lines of `forms/harmless.txt` hold
 no credential. Lines with an even number are half A, which rules may be written for; the others
-are half B, which only judges them. Set C has other forms, and was written before rules for A.
+are half B, which only judges them. Sets C, D and E have other forms, and were written one after the
+other, each without sight of the rules for it.
 
 Recall: the share of credentials of which no part longer than 4 characters is left. Precision: the
 share of replaced spans that hold a credential or a part of one.
@@ -113,7 +114,7 @@ def score(texts: Iterable[FormText]) -> Score:
 
 
 def score_forms(name: str) -> Score:
-    """The score of half A, of half B or of set C."""
+    """The score of half A, of half B or of another set."""
     suffix, half = (f"_{name}", None) if name in {"c", "d", "e"} else ("", FORM_SETS.index(name))
     return score(
         [*form_texts(f"credentials{suffix}", half), *form_texts(f"harmless{suffix}", half)]

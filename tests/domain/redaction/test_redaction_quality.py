@@ -15,13 +15,7 @@ import pytest
 
 from reverie.domain.redaction.redactor import redact
 from tests.domain.redaction import third_set as thirds
-from tests.domain.redaction.form_sets import (
-    FORM_SETS,
-    FORMS,
-    FormText,
-    replaced_spans,
-    score_forms,
-)
+from tests.domain.redaction.form_sets import FORMS
 from tests.domain.redaction.held_out_set import FOUND, KEPT, held_out_found, held_out_kept
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
@@ -370,20 +364,6 @@ def test_recall_and_precision_hold_on_the_third_set() -> None:
     assert min(len(thirds.third_found()), len(thirds.third_kept())) >= 200
     assert recall >= 0.95, missed
     assert precision >= 0.95, wrong
-
-
-@pytest.mark.parametrize("name", FORM_SETS)
-def test_recall_and_precision_hold_on_forms(name: str) -> None:
-    result = score_forms(name)
-    assert result.recall >= 0.95, [text.form for text in result.missed]
-    assert result.precision >= 0.97, result.wrong
-
-
-def test_a_part_of_a_credential_counts_as_missed() -> None:
-    text = FormText("", "pw: hunter27x", ("hunter27x",), "pw: \n")
-    assert text.remains("pw: [REDACTED_PASSWORD]7x") == []
-    assert text.remains("pw: [REDACTED_PASSWORD]er27x") == ["hunter27x"]
-    assert replaced_spans(text.text, "pw: [REDACTED_PASSWORD]7x") == [(4, 11)]
 
 
 def test_no_template_file_contains_a_credential() -> None:
