@@ -3,8 +3,8 @@
 `forms/credentials.txt` has a form a line (`⏎` for a line break), with `«shape:length»` for each
 credential and `~shape:length` for what only looks like one. The lines of `forms/harmless.txt` hold
 no credential. Lines with an even number are half A, which rules may be written for; the others
-are half B, which only judges them. Sets C, D and E have other forms, and were written one after the
-other, each without sight of the rules for it.
+are half B, which only judges them. Sets C, D and E have other forms. Each was written, and measured
+once, before rules were written for what it missed.
 
 Recall: the share of credentials of which no part longer than 4 characters is left. Precision: the
 share of replaced spans that hold a credential or a part of one.
