@@ -234,14 +234,14 @@ def _is_prose_password(value: str) -> bool:
 
 
 _TECHNICAL = re.compile(
-    r"v?\d+(?:[.:x]\d+)+\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
-    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|\d+(?:[_\-]\w+)+"
+    r"v?\d+[.:x]\d\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
+    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|\d+[_\-][\w\-]+"
     r"|(?i:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes|b)"
     r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|1Password|_\w+"
     r"|(?i:chrome|firefox|safari|ubuntu|debian|windows|postgres|mysql|redis|job|build|theme|table|step"
     r"|page|form|version|rule|case|phase|level|sprint|migration|fixture|route|part)-?\d+"
     r"|[A-Za-z_]\w*=.*|.*[/\\].*"
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\S*@\S*\.\S*|[a-z][\w.\-]*@[a-z][\w.\-]*"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[^\s@]*@[^\s@.]*\.\S*|[a-z][\w.\-]*@[a-z][\w.\-]*"
 )
 """Names of files, versions, tickets, sizes, commits and formats, which have digits too."""
 
