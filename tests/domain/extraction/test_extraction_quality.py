@@ -7,6 +7,7 @@ worth keeping. Both were judged by reading.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,9 +16,11 @@ from uuid import UUID
 
 import pytest
 
+from reverie.agent.transcripts.specstory import read_transcript
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
 from reverie.domain.extraction.topic_segmentation import segment_turns
-from reverie.domain.text.turns import TurnText
+from reverie.domain.text.turns import TurnText, condense_tool_output
+from tests.support.real_transcripts import TRANSCRIPTS, needs_transcripts
 
 HERE = Path(__file__).parent
 LEAST = 0.8
@@ -65,11 +68,39 @@ def test_memories_distilled_from_a_conversation_are_useful_and_of_the_right_kind
             one for part in segment_turns(_turns(talk["turns"])) for one in extract_memories([part])
         ]
         for one in made:
-            fits = (k for said, k in talk["keep"] if said.lower() in one.content.lower())
-            judged.add(one, next(fits, None))
+            judged.add(one, next((k for said, k in talk["keep"] if said in one.content), None))
         sought += len(talk["keep"])
-        texts = "\n".join(one.content for one in made).lower()
-        found += sum(said.lower() in texts for said, _ in talk["keep"])
+        found += sum(any(said in one.content for one in made) for said, _ in talk["keep"])
     print(f"{half}: {found} of {sought} things to keep were kept")
     judged.check(half)
     assert found / sought >= KEPT
+
+
+@needs_transcripts
+def test_memories_distilled_from_real_sessions_are_useful_and_of_the_right_kind() -> None:
+    labels: dict[str, list[str]] = json.loads((HERE / "segment_labels.json").read_text("utf-8"))
+    judged, unknown = Judged(), 0
+    for path in sorted(TRANSCRIPTS.glob("*.md")):
+        for part in segment_turns(_real(path)):
+            for one in extract_memories([part]):
+                name = hashlib.sha256(one.content.encode()).hexdigest()[:12]
+                unknown += name not in labels
+                if name in labels:
+                    judged.add(one, labels[name])
+    print(f"{unknown} segments without a label")
+    assert judged.made >= 50
+    judged.check("real sessions")
+
+
+def _real(path: Path) -> list[TurnText]:
+    return [
+        TurnText(
+            UUID(int=i),
+            i,
+            turn.role,
+            condense_tool_output(turn.tool, turn.content) if turn.role == "tool" else turn.content,
+            turn.at or START,
+            turn.tool,
+        )
+        for i, turn in enumerate(read_transcript(path).turns)
+    ]

@@ -18,6 +18,7 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import (
     find_problem,
+    is_general_question,
     list_informative_sentences,
     split_matters,
 )
@@ -31,15 +32,16 @@ from reverie.domain.extraction.record_statements import (
     is_near_duplicate,
 )
 from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
-from reverie.domain.extraction.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
 from reverie.domain.text.turns import TurnText
 
 MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 800, 1_400, 0.4
 """Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
-MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 360, 220
+MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 240, 220
 MAX_REFUSED = 3
+FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
+"""The part of a talk that may be told of it beside what was decided: its share, and characters."""
 MAX_WEIGHED = 100
 MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
@@ -74,7 +76,9 @@ class DecisionRecord:
         decided = _join_sentences(
             self._drop_told_sentences(s.text) for s in self.statements if s.is_decided
         )
-        found = _join_sentences(s.text for s in self.statements if s.is_found)
+        found = _join_sentences(
+            self._drop_told_sentences(s.text) for s in self.statements if s.is_found
+        )
         done = _join_sentences(s.text for s in self.statements if s.is_done)
         lines = [
             self.problem,
@@ -158,7 +162,7 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     statements = [
         statement
         for item in matter
-        if not (is_work and _is_general_question(item.exchange))
+        if not (is_work and is_general_question(item.exchange))
         for statement in item.statements
         if not statement.stands_alone
     ]
@@ -169,8 +173,9 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
         exchanges, MAX_PROBLEM_CHARS
     )
-    chosen = _select_statements(statements, problem, refused) or _select_statements(
-        statements, "", refused
+    max_findings = MAX_RECORD_CHARS if is_work else _limit_findings(statements)
+    chosen = _select_statements(statements, problem, refused, max_findings) or _select_statements(
+        statements, "", refused, max_findings
     )
     if not problem and all(statement.is_done for statement in chosen):
         return None
@@ -210,23 +215,33 @@ def _only_lasting(item: StatedExchange) -> bool:
     return all(sentence in stated for sentence in list_informative_sentences(exchange.request))
 
 
-def _is_general_question(exchange: Exchange) -> bool:
-    """Whether the agent answered a question without a look at the project."""
-    return is_question(exchange.request) and all(t.role == "assistant" for t in exchange.replies)
-
-
 def _find_opening(exchanges: Sequence[Exchange]) -> TurnText | None:
     return next((e.opening for e in exchanges if e.request), exchanges[0].opening)
 
 
+def _limit_findings(statements: Sequence[RecordStatement]) -> int:
+    """Limits in a talk, in characters, what the agent told and nobody decided."""
+    return max(int(FINDING_SHARE * _count_spoken(statements)), MIN_FINDING_CHARS)
+
+
+def _count_spoken(statements: Iterable[RecordStatement]) -> int:
+    """Counts the characters of the messages that make the statements."""
+    return sum({s.turn.id: len(s.turn.content) for s in statements}.values())
+
+
 def _select_statements(
-    statements: Sequence[RecordStatement], problem: str, refused: Sequence[RefusedProposal]
+    statements: Sequence[RecordStatement],
+    problem: str,
+    refused: Sequence[RefusedProposal],
+    max_findings: int,
 ) -> list[RecordStatement]:
-    """Selects the last summing-up, then the weightiest statements that add something and fit."""
+    """Selects the last summing-up, then the weightiest statements that add something and fit.
+
+    `max_findings`: the characters of all findings of the agent, a first one excepted.
+    """
     reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
-    spoken = sum({s.turn.id: len(s.turn.content) for s in statements}.values())
-    limit = min(max(int(RECORD_SHARE * spoken), MIN_RECORD_CHARS), MAX_RECORD_CHARS)
-    remaining = limit - len(problem) - reserved - 20
+    limit = max(int(RECORD_SHARE * _count_spoken(statements)), MIN_RECORD_CHARS)
+    remaining = min(limit, MAX_RECORD_CHARS) - len(problem) - reserved - 20
     recap_turn = next((s.turn for s in reversed(statements) if s.is_recap), None)
     chosen: list[RecordStatement] = []
     told = content_words(problem)
@@ -236,8 +251,9 @@ def _select_statements(
     central = frozenset(word for word, count in counts.items() if count > 1)
 
     def measure_novelty(s: RecordStatement) -> float:
-        # What was done about a problem is told in the words of the problem.
-        known = covered if s.is_done else covered | told
+        # The cause of a problem, and what was done about it, are told in the words of the problem.
+        is_about = s.is_done or (s.kind is Kind.BUG and s.turn.role == "assistant")
+        known = covered if is_about else covered | told
         return len(s.words - known) / max(1, len(s.words))
 
     def weigh(s: RecordStatement) -> float:
@@ -256,9 +272,12 @@ def _select_statements(
         if weigh(best) < MIN_SCORE:
             break
         is_novel = best.is_recap or measure_novelty(best) >= MIN_NOVEL_SHARE
-        if is_novel and len(best.text) < remaining:
+        is_told = best.is_found and best.turn.role == "assistant"
+        is_allowed = not is_told or not chosen or len(best.text) < max_findings
+        if is_novel and is_allowed and len(best.text) < remaining:
             chosen.append(best)
             remaining -= len(best.text) + 1
+            max_findings -= is_told * (len(best.text) + 1)
             covered |= best.words
             covered_terms |= best.exact_terms
     positions = {id(s): n for n, s in enumerate(statements)}

@@ -77,7 +77,8 @@ SUGGESTION = re.compile(
 )
 # A note that somebody writes is no word to the agent.
 REMEMBER = re.compile(
-    r"\b(?:remember|(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bmy )(?<!\bour )(?<!\byour )note"
+    r"\b(?:(?<!\bi )(?<!\byou )(?<!\bi'd )(?<!\bi do )remember"
+    r"|(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bmy )(?<!\bour )(?<!\byour )note"
     r"|keep in mind|bear in mind|don'?t forget|important(?:ly)?|fyi|for the record)\b"
     r"(?=[:,]?\s+(?:that|to|note|the|we|this|our|all|never|always)|:)|请?记住|记得|注意|重要",
     re.I,
@@ -128,7 +129,8 @@ COMPLETED_CHANGE = re.compile(
 )
 
 PLEASANTRY = re.compile(
-    r"^(?:perfect|great|excellent|good(?: catch| point| question| call| news)?|nice|awesome|done"
+    r"^(?:perfect|yeah|oh man|that (?:makes sense|clarifies|helps)"
+    r"|great|excellent|good(?: catch| point| question| call| news)?|nice|awesome|done"
     r"|all done|fixed|sure|ok(?:ay)?|yes|yup|yep|got it|understood|thanks?(?: you)?"
     r"|you'?re (?:absolutely )?"
     r"right|my mistake|sorry|apologies|i apologize|no problem|absolutely|certainly|of course"
@@ -137,7 +139,7 @@ PLEASANTRY = re.compile(
     r"|sounds good"
     r"|both pass|everything (?:works|passes)|well done|hello|hi|hey|bye|goodbye|see ya"
     r"|right)\b[^.!?—:]{0,40}"
-    r"(?:[.!—]|$)|^(?:好的|明白|没问题|谢谢|抱歉|完成了?)[，。！]?$",
+    r"(?:[.!—](?!\w)|$)|^(?:好的|明白|没问题|谢谢|抱歉|完成了?)[，。！]?$",
     re.I,
 )
 NARRATION = re.compile(
@@ -168,7 +170,8 @@ OFFER = re.compile(
     r"(?:^|\b)(?:would you like|should i|shall i|do you want|want me to|let me know|if you(?:'d"
     r"| would)"
     r" (?:like|prefer)|feel free|is there anything|anything else|which (?:one|would)|how would you"
-    r"|did you mean|ready to)\b|需要我|要不要|是否需要",
+    r"|did you mean|ready to|keep me posted|ping me"
+    r"|i can (?:draft|open|send|put together))\b|需要我|要不要|是否需要",
     re.I,
 )
 ASSENT = re.compile(
@@ -256,6 +259,21 @@ ASIDE = re.compile(
     r"\b(?:heads[- ]?up|unrelated|by the way|btw|side note|flaky|rerun"
     r"|while (?:i'?m|you'?re|we'?re) (?:in|at|here|there)|feature flag|roll ?out|staged"
     r"|separate (?:ticket|issue))\b",
+    re.I,
+)
+# What somebody saw or did before the talk: it leads to the matter, and settles nothing.
+OBSERVATION = re.compile(
+    r"^(?>(?:(?:hey|hi|hello|speaking of|also|so|and|but|by the way)\b[^,]{0,60},\s+"
+    r"|@?[a-z]\w*+,\s+)*)"
+    r"(?:so |and |but )?i(?:'m| am| was|'ve| have| had)?(?: been)?(?: also| just| still| only"
+    r"| actually| recently| currently)*"
+    r" (?:notic(?:ed|ing)|saw|spotted|seen|remember(?:ed)?|recall(?:ed)?|look(?:ed|ing)"
+    r"|digging|dug|review(?:ed|ing)|work(?:ed|ing)|seeing|hit(?:ting)?|wonder(?:ed|ing)"
+    r"|suspect(?:ed|ing)|ran|runn?ing|curious|debugg(?:ed|ing)|check(?:ed|ing)|touch(?:ed|ing)"
+    r"|refactoring|thinking about|poking|going (?:over|through)|playing|glanc(?:ed|ing)"
+    r"|brows(?:ed|ing)|read(?:ing)?|tried|trying)\b"
+    r"|^(?:that'?s|it'?s) (?:not )?exactly (?:what|where|the)\b|\bcaught my eye\b|\bi wonder\b"
+    r"|^(?:that'?s|it'?s|what) (?:a )?(?:such a )?(?:relief|good to (?:hear|know)|neat|clever)\b",
     re.I,
 )
 # An agent at work says so where it has found out what is wrong.

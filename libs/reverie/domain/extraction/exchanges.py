@@ -59,8 +59,8 @@ REMARK = re.compile(
 )
 _OPENINGS = re.compile(
     r"^(?:u+m+|uh|hm+|(?:also|ok(?:ay)?|so|and|but|oh|well|now|hey|hi|yes|yup|yep|yeah"
-    r"|(?:no|nope)(?=\s*[,.!:;—–]|\s-)|sure|great|good"
-    r"|perfect|nice|thanks|thank you|cool|actually|right|please|one (?:more )?thing"
+    r"|(?:no|nope|sure|great|good|perfect|nice|thanks|thank you|cool|right)"
+    r"(?=\s*[,.!:;—–]|\s-)|actually|please|one (?:more )?thing"
     r"|另外|还有|好的|请)\b[\s,.!:;—–-]*)+",
     re.I,
 )

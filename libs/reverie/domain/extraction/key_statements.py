@@ -28,7 +28,8 @@ _GENERIC_HEADING = re.compile(
     r"|code review|line[- ]by[- ]line review|analysis|conclusion|verdict|assessment|what changed"
     r"|implementation|current implementation|solution|proposed (?:solution|fix|change|changes)"
     r"|steps?|recommendations?|examples?|output|code|strengths|before|after|context|answer"
-    r"|updates?|done|table)(?: (?:of|table|report|made).*)?)[:.]?",
+    r"|updates?|done|table|my (?:opinion|assessment|take|recommendation)"
+    r"|here'?s my assessment)(?: (?:of|table|report|made).*)?)[:.]?",
     re.I,
 )
 _CODE_LINE = re.compile(r"[{}<>]{2}|;\s*$|^\s*[\w.]+\([^)]*\)\s*[{;]|:=|=>|\bfunc \w+\(|^\s*//")
@@ -255,8 +256,8 @@ def _pack_items(lead: str, texts: list[str]) -> list[KeyStatement]:
         short = shorten(text, MAX_KEY_STATEMENT).rstrip(".;")
         last = packed[-1] if packed else None
         if last and len(last.full_text) + len(short) + 2 <= MAX_KEY_STATEMENT:
-            separator = " " if last.text.endswith((":", "：")) else "; "
-            packed[-1] = replace(last, text=f"{last.text}{separator}{short}")
+            # What an item announced with a colon was code.
+            packed[-1] = replace(last, text=f"{last.text.rstrip(':： ')}; {short}")
         else:
             packed.append(KeyStatement(lead, short, is_item=True))
     return [replace(statement, text=statement.text.rstrip(":： ")) for statement in packed]

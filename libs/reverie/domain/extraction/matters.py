@@ -12,6 +12,7 @@ from reverie.domain.extraction.record_statements import (
     strip_line_places,
     strip_opening,
 )
+from reverie.domain.extraction.salience import is_question
 from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.markdown import shorten, split_sentences
 
@@ -22,9 +23,12 @@ _POINT_NUMBER = re.compile(r":\s+\d{1,2}[.)]\s+(?=\S)")
 _NUMBERING = re.compile(r"^(?:[-*•#]+\s+|\d{1,2}[.)]\s+)+")
 _QUOTING_OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|so|now|and|then|next|also)[,.]? )*"
-    r"(?:(?:let'?s |please |can you |could you )*(?:address|look at|fix|do|handle|take) "
-    r"(?:(?:(?:this|these|that|the)(?: \w+){0,2}(?: \d+)?)?\s*(?:[:：]|-\s)\s*|(?=\d+[.)] ))"
-    r"|(?:another|one more|next) (?:review )?comment\s*[:：]\s*"
+    r"(?:(?:let'?s |please |can you |could you )*"
+    r"(?:address|look at|fix|do|handle|take|tell me about)"
+    r"(?: (?:(?:this|these|that|the)(?: \w+){0,2}(?: \d+)?)?\s*(?:[:：]|-\s)\s*|\s*[:：]\s*"
+    r"| (?=\d+[.)] ))"
+    r"|(?:a|another|one more|next) (?:review )?comment\s*[:：]\s*"
+    r"|got this comment\b[^.:：?!]{0,60}[.:：?!]\s*"
     r"|implement (?:the following|this) plan\s*[:：.]\s*)"
     r"(?:#*\s*plan\s*[:：]\s*)?|^(?:minor|nit|issue)\s*(?:[:：]|-\s)\s*",
     re.I,
@@ -65,6 +69,11 @@ def split_matters(stated: Iterable[StatedExchange]) -> Iterator[list[StatedExcha
         yield matter
 
 
+def is_general_question(exchange: Exchange) -> bool:
+    """Whether the agent answered a question without a look at the project."""
+    return is_question(exchange.request) and all(t.role == "assistant" for t in exchange.replies)
+
+
 def _is_new_request(exchange: Exchange) -> bool:
     opening = exchange.opening.content if exchange.opening else ""
     return (
@@ -84,6 +93,9 @@ def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange)
         return False
     replies = [turn for item in matter for turn in item.exchange.replies]
     is_work = any(turn.role == "tool" for turn in replies)
+    if is_work and is_general_question(following) and following.assent:
+        # A question beside the work: the next message goes on with the work.
+        return False
     is_done = not following.is_reply or bool(select_write_turns(replies))
     return size >= MIN_MATTER_CHARS or (is_work and is_done)
 

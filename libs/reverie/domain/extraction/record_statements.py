@@ -48,8 +48,9 @@ MIN_RECAP_CHARS = 60
 MIN_STATEMENT_BYTES = 24
 """Eight Chinese characters say as much as a few English words."""
 RECAP_SCORE = 6.0
-OUTCOME_SCORE = 2.5
-"""The least weight of the best point in the report on a request that was worked on."""
+MIN_OUTCOME_SCORE, OUTCOME_SCORE = -4.0, 2.5
+"""The best point in the report on a request that was worked on weighs the latter at least, unless
+it is below the former: then it points to a place, and says nothing."""
 DISCOVERY_SCORE = 2.5
 """What an agent says that it has found out weighs as much as a cause."""
 MAX_CODE_SPAN = 70
@@ -58,7 +59,8 @@ MAX_CODE_SPAN = 70
 _OPENING_WORDS = re.compile(
     r"^(?:(?:got it|understood|ok(?:ay)?|right|noted|makes sense|agreed|sure|done|perfect"
     r"|excellent|great|yes|yup|no|nope|careful|hold on|wait|exactly|correct|well|so|and|but|also"
-    r"|hmm|heads up)\s*[,.:;!—–-]+\s*)+|^(?:so|and|but)\s+",
+    r"|hmm|heads up|ah|oh|i see|that makes sense|good (?:point|to know)"
+    r"|(?:hey|hi|hello)(?: @?\w+){0,2})\s*[,.:;!—–-]+\s*)+|^(?:so|and|but)\s+|^\(?\d[.)]\s+",
     re.I,
 )
 LEANING_START = re.compile(
@@ -75,6 +77,11 @@ POINTING_ORDER = re.compile(
 NOTE_OPENING = re.compile(r"(?:fyi|for the record|note|remember|for context)\b[:,]?", re.I)
 LEAD = re.compile(r"(?:`[^`]*`|[^`:;.]|[:.](?=\S)){3,140}: (?=\S)")
 """The heading in front of a statement."""
+_OWN_WORD_KINDS = frozenset({Kind.PREFERENCE, Kind.DECISION})
+"""Kinds that a user states in the first person."""
+_DECIDED_KINDS = frozenset(
+    {Kind.DECISION, Kind.CONVENTION, Kind.PREFERENCE, Kind.TASK, Kind.LESSON}
+)
 _OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL})
 """A task has a state of its own, and a command is looked up by itself."""
 
@@ -141,8 +148,8 @@ def _read_exchange(exchange: Exchange) -> StatedExchange:
     is_worked_on = any(turn.role == "tool" for turn in exchange.replies)
     if exchange.request and is_worked_on and outcome:
         best = max(outcome, key=lambda n: statements[n].score)
-        weight = max(statements[best].score, OUTCOME_SCORE)
-        statements[best] = replace(statements[best], score=weight)
+        if MIN_OUTCOME_SCORE <= statements[best].score < OUTCOME_SCORE:
+            statements[best] = replace(statements[best], score=OUTCOME_SCORE)
     return StatedExchange(exchange, tuple(statements))
 
 
@@ -168,28 +175,31 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         text = strip_opening(statement[aside.end() :] if aside else statement)
         if aside:
             text = text[:1].upper() + text[1:]
-        is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
-            sentence_patterns.ONE_OFF_ORDER.match(text)
-            and not sentence_patterns.GENERAL.search(text)
-            and not sentence_patterns.CAUSE_LABEL.match(text)
-        )
-        if is_question(text) or len(text.encode()) < MIN_STATEMENT_BYTES or is_order:
+        if not _says_something(text, is_refusal):
             continue
         ratings = [rate_user_sentence(part, is_quoted) for part in (text, *split_sentences(text))]
         rating = next(filter(None, ratings), rate_correction(text) if is_refusal else None)
         if rating is None and (is_quoted or not (exchange.is_reply or is_refusal)):
             continue
+        if discourse_markers.OBSERVATION.search(text) and not (
+            rating and rating.kind in _OWN_WORD_KINDS
+        ):
+            continue
         is_outcry = text.endswith("!") and not re.search(r"[`\d/]", text)
         if is_outcry or REMARK.match(text) or sentence_patterns.TRANSIENT.search(text):
             continue
-        score = (rating.score / 2 if rating else 0.5) + _rate_detail(text)
+        score = 0.5 + (rating.score / 2 if rating else 0.0) + _rate_detail(text)
         score += 0.5 * is_refusal
         score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
         kind = rating.kind if rating else Kind.SPEC
         is_rule = kind is not Kind.LESSON and rating is not None and rating.score >= RULE_SCORE
+        is_report = discourse_markers.COMPLETED_CHANGE.match(text)
         stands_alone = (
-            (is_rule and not exchange.is_reply) or kind in _OWN_MEMORY_KINDS
-        ) and not LEANING_START.match(text)
+            ((is_rule and not exchange.is_reply) or kind in _OWN_MEMORY_KINDS)
+            and not LEANING_START.match(text)
+            and not is_report
+            and not sentence_patterns.GUESS.match(text)
+        )
         if aside and number and not stands_alone:
             continue
         is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
@@ -197,9 +207,23 @@ def _iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
             continue
         if rating and (stands_alone or sentence_patterns.CAUSE_LABEL.match(text)):
             score = rating.score
-        # What was the matter is found out, not decided.
-        is_decided = kind is not Kind.BUG
+        # What was the matter is found out, not decided; so is what a user merely tells.
+        is_decided = kind in _DECIDED_KINDS or (
+            kind is not Kind.BUG and bool(discourse_markers.NORMATIVE.search(text))
+        )
         yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
+
+
+def _says_something(text: str, is_refusal: bool) -> bool:
+    """Whether a sentence of the user is no order for the work at hand, question, or courtesy."""
+    is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
+        sentence_patterns.ONE_OFF_ORDER.match(text)
+        and not sentence_patterns.GENERAL.search(text)
+        and not sentence_patterns.CAUSE_LABEL.match(text)
+    )
+    asks = is_question(text) or any(map(is_question, split_sentences(text)[:1]))
+    is_short = len(text.encode()) < MIN_STATEMENT_BYTES
+    return not (is_order or asks or is_short or discourse_markers.PLEASANTRY.match(text))
 
 
 def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[RecordStatement]:
@@ -224,7 +248,7 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
             is_question(text)
             or len(text.encode()) < MIN_STATEMENT_BYTES
             or (is_proposal and not (exchange.is_confirmed or is_chosen))
-            or (number and LEANING_START.match(text))
+            or (LEANING_START.match(text) and (number or exchange.previous_subject))
             or sentence_patterns.GUESS.match(text)
             or not _is_lasting_point(point, text)
         ):
@@ -263,6 +287,7 @@ def _iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[Recor
             kind = Kind.CONTEXT
         if stands_alone and (
             LEANING_START.match(text)
+            or discourse_markers.OBSERVATION.search(text)
             or (rating.kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
         ):
             continue

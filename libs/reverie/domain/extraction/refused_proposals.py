@@ -14,6 +14,8 @@ from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText
 
+MAX_ANSWER_CHARS = 1_200
+"""A longer message brings a plan of its own; it does not answer point by point."""
 MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 140, 160
 _WHY_NOT = re.compile(r"\bwhy (?:not|don'?t we|aren'?t we)(?: just| simply)? ([^?]{3,120})\?", re.I)
 _BUT = re.compile(r"\b(?:but|however|because)\b", re.I)
@@ -44,6 +46,8 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
     if asked and objection and not (content_words(asked[1]) & exchange.later_choices):
         proposal = shorten(asked[1].strip(), MAX_PROPOSAL_CHARS)
         yield RefusedProposal(proposal, shorten(objection, MAX_REASON_CHARS), exchange.last_reply)
+    if len(verdict.content) > MAX_ANSWER_CHARS:
+        return
     answers = [strip_opening(s) for s in extract_statements(verdict.content)]
     options = _list_options(reply)
     words_of_options = [content_words(option) for option in options]

@@ -90,6 +90,7 @@ def _weigh_finding(point: KeyStatement) -> float:
 
 def _render_finding(point: KeyStatement) -> str:
     first = next(iter(split_sentences(point.text)), point.text)
-    lead = "" if sentence_patterns.LINE_REFERENCE.search(point.lead) else point.lead
-    text = f"{lead}: {first}" if lead and lead.lower() not in first.lower() else first
+    is_apart = sentence_patterns.LINE_REFERENCE.search(point.lead) or _VERDICT.match(point.text)
+    lead = "" if is_apart else point.lead
+    text = f"{lead.rstrip(':')}: {first}" if lead and lead.lower() not in first.lower() else first
     return shorten(strip_line_places(text), MAX_FINDING_CHARS).rstrip(".;")

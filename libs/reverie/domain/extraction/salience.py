@@ -124,7 +124,8 @@ def rate_agent_statement(text: str, lead: str = "") -> SentenceRating:
     is_severe = bool(sentence_patterns.SEVERE.search(full_text))
     score = _score_report(text, bare, full_text) + 1.5 * is_how_to
     # The words that a heading says are missing below it.
-    score += 2.0 * bool(sentence_patterns.CAUSE_LABEL.match(f"{lead}:"))
+    if sentence_patterns.CAUSE_LABEL.match(f"{lead}:"):
+        score, kind = score + 2.0, Kind.BUG
     return SentenceRating(
         kind, score - 2.0 * (bool(sentence_patterns.LINE_REFERENCE.search(lead)) and not is_severe)
     )

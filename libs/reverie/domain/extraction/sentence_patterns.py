@@ -17,7 +17,8 @@ HABIT = re.compile(
 )
 RULE = re.compile(
     r"(?:^|[,;:—–-] |\b(?:and|but|please|we|you|should|must|i|to|that|also) )(?:always|never)\b"
-    r"|\bmust(?:n'?t| not)?\b|\b(?:by (?:our |the )?|our |the |a )convention\b|\bevery (?:time|new"
+    r"|\bmust(?:n'?t| not)?\b(?! have\b)"
+    r"|\b(?:by (?:our |the )?|our |the |a )convention\b|\bevery (?:time|new"
     r"|pr"
     r"|commit|change|endpoint|function|file|query|test|migration|single)\b|\bwhenever\b"
     r"|\b(?:from now on|going forward|in (?:the )?future|as a rule|no exceptions)\b"
@@ -44,7 +45,9 @@ CHOSEN = re.compile(
 )
 DEFERRED = re.compile(
     r"\b(?:to-?do:?|later(?: on)?,? we|we(?:'ll| will) (?:need to|have to|get to|do) .{1,60}\blater"
-    r"|for later|next (?:up|step|week|sprint)|not (?:now|yet),? but|still (?:needs?|have) to"
+    r"|for later|(?<!was the )(?<!were the )next (?:up|step)"
+    r"|\b(?:we|i|let'?s)\b[^.]{0,60}\bnext (?:week|sprint)"
+    r"|not (?:now|yet),? but|still (?:needs?|have) to"
     r"|follow[- ]?up)\b|待办|稍后|下一步|之后再|以后再",
     re.I,
 )
@@ -275,11 +278,13 @@ TEST_NAME = re.compile(r"\bTest[A-Z]\w+|_test\.\w+|\btest_\w+")
 # Work that is over by the next day: what was pushed, which tests ran, the state of a branch.
 TRANSIENT = re.compile(
     r"\b(?:(?:has been|have been|was|were|is|are|i(?:'ve)?|and) (?:now )?(?:committed|pushed|merged"
-    r"|rebased|staged))\b|^(?:committed|pushed|merged|rebased|staged)\b|\bcommit `?[0-9a-f]{7,40}\b"
+    r"|rebased|staged))\b|^(?:committed|pushed|merged|rebased|staged)\b"
+    r"|\b(?:created|made|pushed|as|is|with) (?:(?:a|the|new) )*commit `?[0-9a-f]{7,40}\b"
     r"|\byour branch is\b|\bworking tree\b|\bnothing to commit\b|\bup to date with\b"
     r"|\b(?:pr|pull request) (?:#\d+ )?(?:is |was |has been )?(?:created|opened|updated|ready)\b"
     r"|\b(?:tests?|checks?|linter|lint(?:ing)?|build|suite)\b(?: \w+){0,3} (?:now |all |still )*"
     r"(?:pass(?:es|ed)?|succe(?:eds?|eded)|(?:is|are) (?:green|clean)|only shows?|reports? no)\b"
+    r"|\b(?:created|wrote|updated|revised) the (?:\w+ )?plan\b"
     r"|\b(?:not related to|unrelated to|before) my changes?\b|\bpre-existing (?:\w+ )?(?:warnings?"
     r"|fail(?:ures?|ing)|errors?|issues?)\b|\bprocess completed with\b"
     r"|\btautolog|\btest verification\b"

@@ -1,0 +1,128 @@
+"""What is kept of a session in which an agent works: requests, findings on the way, reviews."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction.rule_extractor import build_session_memory
+from reverie.domain.extraction.topic_segmentation import segment_turns
+from tests.support.extraction import build_turns, memories, records
+
+TOOL = ("tool", "Run\n\n`make test`\n\n```text\n12 passed\n```")
+REPORT = (
+    "# Code Review: PR #12\n\n## Line-by-Line Review\n\n**Lines 4-9 (new): the flag**\n"
+    "- ✅ Good name\n\n## Top 2 Improvements\n\n### 1. **Missing check in `run`**\n\n"
+    "The flag is on both commands, but only `sync` looks whether somebody is logged in.\n\n"
+    "### 2. **Consider a shorter name**\n\nThe "
+    "name is long.\n\n**Recommendation**: No new unit tests are needed, the branches are trivial."
+)
+
+
+def test_each_request_that_an_agent_worked_on_has_a_record_of_its_own() -> None:
+    found = records(
+        ("user", "The `--utc` flag should be called `--local-time`, since UTC is the default."),
+        TOOL,
+        ("assistant", "Renamed `--utc` to `--local-time` in `main.go` and inverted its default."),
+        ("user", "Put a comment into `go.mod` about the other places that name the Go version."),
+        TOOL,
+        ("assistant", "Added a comment to `go.mod` that lists `ci.yml` and `release.yml`."),
+    )
+    assert [record.content.partition("\n")[0].split()[0] for record in found] == ["The", "Put"]
+    assert "local-time" not in found[1].content
+
+
+def test_what_an_agent_found_out_on_the_way_is_kept_and_cited() -> None:
+    (record,) = records(
+        ("user", "Write tests for the names of the export files in local time."),
+        TOOL,
+        (
+            "assistant",
+            "I see the issue. The `stamp` function calls `.Local()`, which takes the zone of the "
+            "machine and not that of its argument. Let me fix the test.",
+        ),
+        TOOL,
+        ("assistant", "Added four tests for `stamp` to `export_test.go`."),
+    )
+    assert "takes the zone of the machine" in record.content
+    assert UUID(int=3) in record.turns
+    assert "I see the issue" not in record.content
+
+
+def test_the_outcome_of_a_request_is_kept_if_it_only_tells_of_tests() -> None:
+    (record,) = records(
+        ("user", "I also tried quotes and they seem fine, feel free to add those to the tests."),
+        TOOL,
+        (
+            "assistant",
+            "The test suite has 12 test cases for the various edge cases. "
+            "Double quotes would require complex escaping in Go literals, so they are left out.",
+        ),
+    )
+    assert "Double quotes would require complex escaping" in record.content
+
+
+def test_a_review_leaves_its_findings_in_the_memory_of_the_session_alone() -> None:
+    turns = build_turns(("user", "/pr-review 12"), TOOL, ("assistant", REPORT))
+    assert [m for m in memories(("user", "/pr-review 12"), ("assistant", REPORT)) if m.record] == []
+    session = build_session_memory(segment_turns(turns))
+    assert session is not None
+    assert "Missing check in `run`: The flag is on both commands" in session.content
+    assert "No new unit tests are needed" in session.content
+    assert "shorter name" not in session.content
+    assert "Good name" not in session.content
+    assert UUID(int=3) in session.turns
+
+
+CAUSE = "Root cause: the job takes the lock twice."
+FIX = "Fix: `acquire()` is called once, outside of the loop."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (("assistant", f"That was the mistake. {CAUSE} {FIX}"),),
+        (("assistant", "Is it the lock?"), ("user", f"That was the mistake. {CAUSE} {FIX}")),
+        (("assistant", f"That was the mistake.\n\n**{CAUSE[:11]}** {CAUSE[12:]}\n\n{FIX}"),),
+        (("assistant", f"## Root cause\nThe job takes the lock twice.\n\n## Fix\n{FIX[5:]}"),),
+    ],
+)
+def test_a_cause_and_its_fix_in_one_message_are_one_record(
+    said: tuple[tuple[str, str], ...],
+) -> None:
+    (record,) = records(("user", "The nightly job hangs."), *said)
+    assert record.content.startswith("The nightly job hangs.")
+    assert "lock twice" in record.content
+    assert "is called once" in record.content
+    assert record.kind is Kind.BUG
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "I remember we had those `pyupgrade` passes, first for `py3-plus` then `py37-plus`.",
+        "Dropping Python 2.6 must have simplified at least the headaches with `bytes` though.",
+        "Changed it to always explicitly instantiate a `URL` object from the resolved path.",
+        "I saw an old commit of `urls.py` that says we still need to copy the path.",
+    ],
+)
+def test_a_remark_on_what_was_is_no_rule(remark: str) -> None:
+    said = (("user", "Why is `URL` slow?"), ("assistant", "It copies its path."), ("user", remark))
+    assert [m for m in memories(*said) if m.kind in (Kind.CONVENTION, Kind.TASK)] == []
+
+
+def test_what_a_user_only_mentions_is_not_told_as_decided() -> None:
+    found = records(
+        ("user", "The `daterange` function loops forever where `start == stop`, can you see why?"),
+        ("assistant", "The comparison fails because `daterange` yields before it checks `stop`."),
+        (
+            "user",
+            "I also noticed that `daterange` always takes `operator.lt` first, for `start` and "
+            "`stop` alike. Should `daterange` check `stop` before?",
+        ),
+        ("assistant", "Yes, `daterange` should check `start == stop` first because both yield."),
+    )
+    assert found
+    assert not any("noticed" in record.content for record in found)
