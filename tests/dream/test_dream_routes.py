@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,14 @@ async def _heard(stack: Stack, events: list[dict[str, Any]]) -> None:
             events.extend(json.loads(line[6:]) for _ in [0] if line.startswith(b"data: "))
 
 
-async def _command(stack: Stack, home: Path, *words: str) -> Any:
+async def _command(stack: Stack, home: Path, *words: str, group: Sequence[str] = ("dream",)) -> Any:
     env = {
         "REVERIE_API_KEY": stack.key,
         "REVERIE_RECALL_PORT": stack.url.rsplit(":", 1)[1],
         "REVERIE_HOME": str(home),
         "COLUMNS": "200",
     }
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["dream", *words], env=env)
+    done = await asyncio.to_thread(CliRunner().invoke, app, [*group, *words], env=env)
     if isinstance(done.exception, ReverieError):
         raise done.exception
     # Without the lines that the services log beside it.
@@ -171,6 +171,11 @@ async def _by_command(stack: Stack, home: Path) -> None:
     _, said, _ = await _command(stack, home, "history", short)
     assert "created" in said
     assert "invoice job" in said
+    assert "written by rules" in said
+    memories = (await stack.get(f"/v1/memories?scope={SCOPE}"))["items"]
+    invoice = next(item["id"] for item in memories if "invoice job" in item["content"])
+    _, said, _ = await _command(stack, home, invoice, group=("show",))
+    assert "from dream, written by rules" in said
     code, said, _ = await _command(stack, home, "status")
     assert said == "All turns are digested.\n"
 

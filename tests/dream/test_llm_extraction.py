@@ -206,7 +206,8 @@ async def test_what_the_turns_do_not_support_is_dropped_counted_and_reported(
             assert any(expected in reason for reason in reasons), expected
         exported = _exported(registry)
         for objection in ("quote", "numbers", "names", "words", "turns", "speaker", "acceptance"):
-            assert f'dropped_total{{objection="{objection}"}} 1.0' in exported
+            assert f'statements_total{{result="{objection}"}} 1.0' in exported
+        assert 'statements_total{result="kept"} 4.0' in exported
 
 
 async def test_a_secret_reaches_neither_the_model_nor_the_memory(database: DatabaseUrls) -> None:

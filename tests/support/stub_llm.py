@@ -38,6 +38,8 @@ class StubModel:
     asked: list[LlmRequest] = field(default_factory=list)
     retry_after: str = "0"
     torn: bool = False
+    estimates_tokens: bool = False
+    """Whether the usage is estimated, at four characters a token, and not `TOKENS`."""
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """`POST /v1/chat/completions`."""
@@ -46,7 +48,8 @@ class StubModel:
         tools = body.get("tools")
         schema = (body.get("response_format") or {}).get("json_schema")
         task = tools[0]["function"]["name"] if tools else schema["name"] if schema else "text"
-        arguments = await self._play(LlmRequest(task, told[0], told[-1], dict(request.headers)))
+        asked = LlmRequest(task, told[0], told[-1], dict(request.headers))
+        arguments = await self._play(asked)
         if isinstance(arguments, web.StreamResponse):
             return arguments
         message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -55,6 +58,7 @@ class StubModel:
             message["tool_calls"] = [{"id": "call_1", "type": "function", "function": call}]
         else:
             message["content"] = arguments
+        sent, received = self._usage(asked, arguments)
         reason = "length" if self.torn else "tool_calls" if tools else "stop"
         return web.json_response(
             {
@@ -64,9 +68,9 @@ class StubModel:
                 "model": body["model"],
                 "choices": [{"index": 0, "message": message, "finish_reason": reason}],
                 "usage": {
-                    "prompt_tokens": TOKENS[0],
-                    "completion_tokens": TOKENS[1],
-                    "total_tokens": sum(TOKENS),
+                    "prompt_tokens": sent,
+                    "completion_tokens": received,
+                    "total_tokens": sent + received,
                 },
             }
         )
@@ -109,6 +113,11 @@ class StubModel:
     async def models(self, _: web.Request) -> web.Response:
         """`GET /v1/models`."""
         return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
+
+    def _usage(self, asked: LlmRequest, answer: str) -> tuple[int, int]:
+        if not self.estimates_tokens:
+            return TOKENS
+        return (len(asked.instructions) + len(asked.text)) // 4, len(answer) // 4
 
     async def _play(self, asked: LlmRequest) -> str | web.StreamResponse:
         self.asked.append(asked)

@@ -35,8 +35,8 @@ class Extraction:
 
     `prompt`: name and version of what a model was asked, if memories are from its answers.
     `degraded`: why the rules replaced a configured model. `llm_calls` and `llm_tokens` include
-    failed calls. `outcomes`: matters by who wrote their record. `dropped`: statements of a model
-    that its turns do not support.
+    failed calls. `outcomes`: matters by who wrote their record. `kept_statements`: of a model.
+    `dropped`: statements of a model that its turns do not support.
     """
 
     memories: Sequence[ExtractedMemory]
@@ -45,6 +45,7 @@ class Extraction:
     llm_calls: int = 0
     llm_tokens: int = 0
     outcomes: Mapping[RecordOutcome, int] = field(default_factory=dict)
+    kept_statements: int = 0
     dropped: Sequence[DroppedStatement] = ()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from reverie.runtime.observability.metrics import exemplar
+from reverie_services.dream.extractor import RecordOutcome
 
 _DURATION_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
@@ -39,10 +40,10 @@ class DreamMetrics:
             ["outcome"],
             registry=registry,
         )
-        self._dropped = Counter(
-            "reverie_dream_statements_dropped",
-            "Statements of a language model that the cited turns do not support, by objection.",
-            ["objection"],
+        self._statements = Counter(
+            "reverie_dream_model_statements",
+            "Statements of a language model, by result: kept, or why they were dropped.",
+            ["result"],
             registry=registry,
         )
 
@@ -56,12 +57,16 @@ class DreamMetrics:
         for kind in kinds:
             self._segments.labels(kind).inc()
 
-    def count_records(self, outcomes: Iterable[tuple[str, int]], objections: Iterable[str]) -> None:
-        """Counts matters by outcome, and dropped statements by objection."""
-        for outcome, count in outcomes:
+    def count_records(self, outcomes: Mapping[RecordOutcome, int]) -> None:
+        """Counts matters by what wrote their record."""
+        for outcome, count in outcomes.items():
             self._records.labels(outcome).inc(count)
-        for objection in objections:
-            self._dropped.labels(objection).inc()
+
+    def count_statements(self, results: Mapping[str, int]) -> None:
+        """Counts statements of a model: kept, and by objection."""
+        for result, count in results.items():
+            if count:
+                self._statements.labels(result).inc(count)
 
     def count_llm_usage(self, calls: int, tokens: int) -> None:
         """Counts language model calls and tokens."""

@@ -54,7 +54,10 @@ def _format_memory(memory: JsonObject) -> Iterator[str]:
         yield f"staleness  {memory['stale_grade']} ({memory['staleness']:.2f}): see `reverie stale`"
     if memory["tags"]:
         yield f"tags       {', '.join(memory['tags'])}"
-    yield f"learned    {format_age(memory['created_at'])}, from {memory['provenance']['source']}"
+    writer = memory["metadata"].get("generated_by")
+    by = f", written by {writer}" if writer else ""
+    source = memory["provenance"]["source"]
+    yield f"learned    {format_age(memory['created_at'])}, from {source}{by}"
     if task := memory.get("task"):
         claimant = f", claimed by {task['claimed_by']}" if task["claimed_by"] else ""
         yield f"task       {task['state']}{claimant}"

@@ -12,7 +12,6 @@ from reverie.domain.extraction.decision_records import DecisionRecord, build_mat
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import split_matters
 from reverie.domain.extraction.record_statements import RecordStatement, read_exchanges
-from reverie.domain.extraction.record_validation import DroppedStatement
 from reverie.domain.extraction.rule_extractor import TopicReading, extract_memories
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.redaction.redactor import Redactor, RedactorLoader
@@ -36,14 +35,16 @@ TIMEOUTS_PER_RECORD = 2
 """All tries for a record together may take so many times `llm_timeout`."""
 
 
+NOT_ANSWERED = CheckedAnswer(None, (), ())
+
+
 @dataclass(frozen=True)
 class MatterResult:
-    """The record of a matter, who wrote it and why, and what the model stated beside it."""
+    """The record of a matter, who wrote it and why, and what is left of the model's answer."""
 
     record: DecisionRecord | None
     outcome: RecordOutcome
-    lasting: Sequence[RecordStatement] = ()
-    dropped: Sequence[DroppedStatement] = ()
+    checked: CheckedAnswer = NOT_ANSWERED
     degraded: str | None = None
 
 
@@ -66,7 +67,7 @@ class LlmExtractor:
                 for exchanges, record in matters
             )
         )
-        lasting = [statement for result in results for statement in result.lasting]
+        lasting = [statement for result in results for statement in result.checked.lasting]
         restated = {statement.turn.id for statement in lasting}
         lasting += [s for s in stated_lasting if s.turn.id not in restated]
         records = [result.record for result in results if result.record]
@@ -80,10 +81,11 @@ class LlmExtractor:
             llm_calls=tally.calls,
             llm_tokens=tally.total_tokens,
             outcomes=outcomes,
+            kept_statements=sum(result.checked.kept for result in results),
             dropped=[
                 replace(statement, text=redactor.redact(statement.text).text)
                 for result in results
-                for statement in result.dropped
+                for statement in result.checked.dropped
             ],
         )
 
@@ -157,17 +159,16 @@ def _read_by_rules(part: TopicSegment) -> tuple[list[_Matter], list[RecordStatem
 
 def _choose_record(checked: CheckedAnswer, rules_record: DecisionRecord | None) -> MatterResult:
     """The model's record, unless it says less than that of the rules."""
-    record, dropped = checked.record, checked.dropped
+    record = checked.record
     if record and (_is_decision(record) or not _is_decision(rules_record)):
-        return MatterResult(record, "model", checked.lasting, dropped)
+        return MatterResult(record, "model", checked)
     problem = "its record decides nothing" if record else "its record is empty"
-    if dropped:
+    if checked.dropped:
         problem = "the turns do not support its record"
     return MatterResult(
         rules_record,
-        "unsupported" if dropped else "empty",
-        checked.lasting,
-        dropped,
+        "unsupported" if checked.dropped else "empty",
+        checked,
         degraded=f"llm: {problem}" if rules_record else None,
     )
 

@@ -105,6 +105,13 @@ class CheckedAnswer:
     lasting: Sequence[RecordStatement]
     dropped: Sequence[DroppedStatement]
 
+    @property
+    def kept(self) -> int:
+        """The number of statements that the turns support."""
+        record = self.record
+        in_record = len(record.statements) + len(record.refused) if record else 0
+        return in_record + len(self.lasting)
+
 
 def check_answer(
     answer: RecordAnswer,

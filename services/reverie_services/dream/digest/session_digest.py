@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -102,10 +103,9 @@ async def _extract_topic(
     for dropped in extraction.dropped:
         why = f"the model stated “{shorten(dropped.text, MAX_SHOWN_CHARS)}”: {dropped.objection}"
         record.record_decision(DigestDecision("dropped", why, turns=dropped.turns))
-    deps.metrics.count_records(
-        extraction.outcomes.items(),
-        (dropped.objection.name.lower() for dropped in extraction.dropped),
-    )
+    deps.metrics.count_records(extraction.outcomes)
+    objections = Counter(dropped.objection.name.lower() for dropped in extraction.dropped)
+    deps.metrics.count_statements({"kept": extraction.kept_statements, **objections})
     return extraction
 
 
