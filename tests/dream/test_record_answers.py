@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from reverie.domain.extraction.decision_records import MAX_RECORD_CHARS
 from reverie.domain.extraction.matters import split_matters
 from reverie.domain.extraction.record_statements import read_exchanges
-from reverie.domain.extraction.record_validation import find_unsupported
+from reverie.domain.extraction.record_validation import Objection, find_unsupported
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 from reverie_services.dream.digest.record_answers import (
@@ -138,4 +138,14 @@ def test_a_sentence_that_a_message_says_is_supported_by_it(text: str) -> None:
     turns = [n for n, turn in enumerate(TURNS, 1) if text in turn.content]
     checked = _check({"found": [statement(text, text, *turns)]})
     reasons = {dropped.objection.name for dropped in checked.dropped}
-    assert checked.record or reasons <= {"QUESTION", "QUOTE", "LENGTH"}
+    is_proposal = text.startswith("I'll ")
+    expected = {"ACCEPTANCE"} if is_proposal else {"QUESTION", "QUOTE", "LENGTH"}
+    assert (checked.record and not is_proposal) or reasons <= expected
+
+
+@pytest.mark.parametrize("part", ["decided", "found"])
+def test_a_proposal_that_was_refused_is_neither_decided_nor_found(part: str) -> None:
+    proposal = statement("Raise the limit to 2 GB for every route.", "I'll raise the limit", 2)
+    checked = _check({part: [proposal]})
+    assert checked.record is None
+    assert [dropped.objection for dropped in checked.dropped] == [Objection.ACCEPTANCE]

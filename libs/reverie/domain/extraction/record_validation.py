@@ -98,8 +98,7 @@ _UNITS = {
     for name in names.split()
 }
 _NUMBER = re.compile(
-    rf"(?<![\w.])(\d+(?:[.:]\d+)*|{'|'.join(_NUMBER_WORDS)})"
-    r"(?:[\s-]?([a-z]+|%)(?![\w-]*\())?(?![\d])",
+    rf"(?<![\w.])(\d+(?:[.:]\d+)*|(?:{'|'.join(_NUMBER_WORDS)})\b)(?:[\s-]?([a-z]+|%))?",
     re.I,
 )
 _THOUSANDS = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")

@@ -47,7 +47,7 @@ from reverie.domain.extraction.salience import is_question
 from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText, trace_status
 
-MAX_ANSWER_CHARS, MAX_ANSWER_ITEMS = 4_000, 40
+MAX_ANSWER_CHARS, MAX_ANSWER_ITEMS = 4_000, 20
 MAX_NAME_CHARS, MAX_NAMES = 64, 8
 MAIN_SCORE, OTHER_SCORE, TOOL_SCORE = RULE_SCORE, RULE_SCORE / 2, 0.8
 """Weights of statements: of the part that gives the record its kind, of the other part, and of what
@@ -179,7 +179,7 @@ class _AnswerCheck:
     ) -> Iterator[RecordStatement]:
         """The decided statements that are supported, and that somebody could decide."""
         for answer, text, cited, quotation in self._iter_supported(answers):
-            if objection := self._find_missing_acceptance(quotation):
+            if objection := self._find_missing_decision(quotation):
                 self._drop(text, objection, answer.turns)
                 continue
             self.cited |= {turn.id: turn for turn in cited}
@@ -189,9 +189,12 @@ class _AnswerCheck:
     def iter_found(
         self, answers: Sequence[StatementAnswer], kind: RecordKind
     ) -> Iterator[RecordStatement]:
-        """The found statements that are supported."""
+        """The found statements that are supported; a proposal is no finding."""
         main_kind = None if kind == "decision" else Kind(kind)
-        for _, text, cited, quotation in self._iter_supported(answers):
+        for answer, text, cited, quotation in self._iter_supported(answers):
+            if self._is_open(quotation):
+                self._drop(text, Objection.ACCEPTANCE, answer.turns)
+                continue
             self.cited |= {turn.id: turn for turn in cited}
             score = MAIN_SCORE if main_kind else OTHER_SCORE
             if quotation.turn.role == "tool":
@@ -268,30 +271,35 @@ class _AnswerCheck:
             return []
         return [self.turns[number - 1] for number in sorted(set(numbers))]
 
-    def _find_missing_acceptance(self, quotation: Quotation) -> Objection | None:
+    def _find_missing_decision(self, quotation: Quotation) -> Objection | None:
         """Why what was quoted is not decided; None if it is."""
         turn = quotation.turn
+        if turn.role == "tool" and trace_status(turn.content) not in ("answered", "rejected"):
+            return Objection.SPEAKER
+        exchange = self._find_exchange(turn)
+        is_refused = exchange is not None and exchange.is_refused
+        return Objection.ACCEPTANCE if is_refused or self._is_open(quotation) else None
+
+    def _is_open(self, quotation: Quotation) -> bool:
+        """Whether what was quoted is a question, or a proposal that nobody confirmed."""
         if is_question(quotation.sentences):
-            return Objection.ACCEPTANCE
-        if turn.role == "user":
-            return None
-        if turn.role == "tool":
-            is_answer = trace_status(turn.content) in ("answered", "rejected")
-            return None if is_answer else Objection.SPEAKER
-        exchange = next((e for e in self.exchanges if _is_last_reply(e, turn)), None)
-        if exchange and exchange.is_refused:
-            return Objection.ACCEPTANCE
-        is_proposal = discourse_markers.PROPOSAL.search(quotation.sentences)
+            return True
+        if quotation.turn.role != "assistant":
+            return False
+        exchange = self._find_exchange(quotation.turn)
         is_confirmed = exchange is not None and exchange.is_confirmed
-        return Objection.ACCEPTANCE if is_proposal and not is_confirmed else None
+        return not is_confirmed and bool(discourse_markers.PROPOSAL.search(quotation.sentences))
+
+    def _find_exchange(self, reply: TurnText) -> Exchange | None:
+        """The exchange that a turn is the last reply of."""
+        replies = ((e, e.last_reply) for e in self.exchanges)
+        return next(
+            (e for e, last_reply in replies if last_reply and last_reply.id == reply.id), None
+        )
 
     def _drop(self, text: str, objection: Objection, numbers: Sequence[int]) -> None:
         cited = tuple(turn.id for turn in self._list_cited(numbers))
         self.dropped.append(DroppedStatement(text, objection, cited))
-
-
-def _is_last_reply(exchange: Exchange, turn: TurnText) -> bool:
-    return exchange.last_reply is not None and exchange.last_reply.id == turn.id
 
 
 def _find_missing_refusal(quotation: Quotation | None) -> Objection | None:
