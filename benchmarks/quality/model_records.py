@@ -193,7 +193,7 @@ def iter_rephrased(tasks: Sequence[Mapping[str, Any]]) -> Iterator[MadeStatement
     rationales = {
         task["task_id"].replace("-history", ""): task["decision_rationale"]
         for task in tasks
-        if task["source"] == "history"
+        if task.get("decision_rationale")
     }
     for task in tasks:
         if task["source"] == "conversation" and task["task_id"] in rationales:
