@@ -123,6 +123,7 @@ async def test_a_restore_killed_in_the_middle_leaves_what_was_there(
         with psycopg.connect(database.admin_url) as connection:
             found = connection.execute(
                 "select count(*) from pg_locks l join pg_class c on c.oid = l.relation"
+                " join pg_stat_activity a on a.pid = l.pid and a.application_name = 'psql'"
                 " where l.mode = 'AccessExclusiveLock' and c.relname = 'tenant'"
             ).fetchone()
         return bool(found and found[0])
