@@ -25,7 +25,10 @@ async def _while_locked(stack: Stack, memory: str, change: dict[str, Any], late:
                          false)
     from tenant t where t.id = %s
     """
-    waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    waits = (
+        "select count(*) from pg_stat_activity"
+        " where wait_event_type = 'Lock' and datname = current_database()"
+    )
 
     async def waiting() -> bool:
         return bool(value(stack.admin_url, waits))

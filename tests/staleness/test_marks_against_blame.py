@@ -13,7 +13,8 @@ from tests.staleness.git_blame_reference import Checked, check
 TOTAL: list[Checked] = []
 
 
-@settings(max_examples=4, deadline=None)
+# The same histories each time: a share of so few can be over the bound by chance.
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.integers(2, 8))
 def test_no_edited_memory_is_missed_and_few_merely_moved_ones_are_marked(
     seed: int, commits: int
