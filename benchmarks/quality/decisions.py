@@ -273,8 +273,8 @@ async def measure(run: servers.TestRun, parts: Sequence[str]) -> None:
 def main() -> int:
     """0; 2 where the set is not there."""
     arguments = parser(__doc__)
-    arguments.add_argument("parts", nargs="*", choices=PARTS, default=list(PARTS))
-    parts = arguments.parse_args().parts
+    arguments.add_argument("parts", nargs="*", choices=PARTS)
+    parts = arguments.parse_args().parts or PARTS
     if not FOLDER.exists():
         print(f"decisions are left out: {FOLDER} is not there")
         return 2

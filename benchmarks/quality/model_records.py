@@ -243,21 +243,22 @@ async def measure(run: servers.TestRun, parts: Sequence[str], talks: int) -> Non
 def main() -> int:
     """0; 2 where the set is not there."""
     arguments = parser(__doc__)
-    arguments.add_argument("parts", nargs="*", choices=PARTS, default=list(PARTS))
+    arguments.add_argument("parts", nargs="*", choices=PARTS)
     arguments.add_argument("--talks", type=int, default=140, help="talks beside those of the tasks")
     asked = arguments.parse_args()
+    parts = asked.parts or PARTS
     if not FOLDER.exists():
         print(f"records of a model are left out: {FOLDER} is not there")
         return 2
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    if "checks" in asked.parts:
+    if "checks" in parts:
         measure_checks()
-    if set(asked.parts) == {"checks"}:
+    if set(parts) == {"checks"}:
         return 0
     run = servers.create_run()
     membership = servers.join_run(run)
     try:
-        asyncio.run(measure(run, asked.parts, asked.talks))
+        asyncio.run(measure(run, parts, asked.talks))
     finally:
         os.close(membership)
         servers.end_run(run)

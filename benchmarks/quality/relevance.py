@@ -301,16 +301,17 @@ async def measure(
 def main() -> int:
     """0; 2 where the public sets are asked for and none is there."""
     arguments = parser(__doc__)
-    arguments.add_argument("languages", nargs="*", choices=LANGUAGES, default=list(LANGUAGES))
+    arguments.add_argument("languages", nargs="*", choices=LANGUAGES)
     arguments.add_argument("--fit", action="store_true", help="also print fitted coefficients")
     given = arguments.parse_args()
-    if "english" in given.languages and not DATA.exists():
+    languages = given.languages or LANGUAGES
+    if "english" in languages and not DATA.exists():
         print(f"relevance is left out: {DATA} is not there")
         return 2
     with open_quiet_run() as run:
-        if "english" in given.languages:
+        if "english" in languages:
             asyncio.run(measure(run, prepare_english, DEFAULT_MODEL, given.fit))
-        if "chinese" in given.languages:
+        if "chinese" in languages:
             asyncio.run(measure(run, prepare_chinese, MULTILINGUAL_MODEL, given.fit))
     return 0
 
