@@ -186,7 +186,7 @@ async def _bare(
         await register_vector(connection, schema="public")
         tenant = next(iter(corpus.keys))
         await connection.execute(f"set reverie.tenant = '{tenant}'")
-        known = await connection.fetchrow(get_query("corpus").sql, tenant)
+        known = await connection.fetchrow(get_query("corpus").sql, tenant, ["*"])
         assert known is not None
         asked = [await _args(model, tenant, known, number) for number in range(CALLS[1])]
         exact = corpus.size <= EXACT_SEARCH_LIMIT
@@ -212,4 +212,4 @@ def _both(vectors: str) -> str:
         r"\$(\d+)", lambda m: f"${_EXACT.get(int(m[1]), int(m[1]))}", get_query(vectors).sql
     )
     words = get_query("search_words").sql
-    return f"select id, score from ({words}) w union all select id, score from ({moved}) v"
+    return f"select doc, score from ({words}) w union all select doc, score from ({moved}) v"

@@ -42,6 +42,7 @@ from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.platform.vault import VaultStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.ranking_signals import UsageStore
+from reverie.store.search.recall_index_cache import RecallIndexCache
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
@@ -74,10 +75,8 @@ from reverie_services.recall.routes import traces as trace_routes
 from reverie_services.recall.settings import build_recall_settings
 from reverie_services.startup import build_model_manager
 
-CACHE_SHARE = 5 / 64
-"""The share of the machine's memory that the caches of vectors and terms may take."""
-VECTOR_SHARE = 4 / 5
-"""The share of the caches that is for vectors."""
+INDEX_SHARE = 5 / 64
+"""The share of the machine's memory that recall indexes may take."""
 
 
 @asynccontextmanager
@@ -124,10 +123,8 @@ async def open_service(
         memories, sessions = MemoryStore(database), SessionStore(database)
         history, contexts = HistoryStore(database), ContextStore(database)
         embedding_models, short_ids = EmbeddingModelStore(database), ShortIdResolver(database)
-        search = SearchStore(
-            database,
-            *split_cache(settings.recall_cache_mb),
-        )
+        search = SearchStore(database)
+        recall_indexes = RecallIndexCache(database, choose_index_mb(settings.recall_cache_mb))
         positions = WritePositions(settings.replica_max_lag)
         usage_writer = UsageWriter(UsageStore(database))
         trace_writer = TraceWriter(
@@ -138,6 +135,7 @@ async def open_service(
             model_manager=model_manager,
             embedding_models=embedding_models,
             search=search,
+            recall_indexes=recall_indexes,
             history=history,
             limiter=limiter,
             metrics=metrics,
@@ -211,8 +209,7 @@ async def open_service(
             background=[
                 model_manager.run,
                 partial(embedding_models.preload_used, model_manager.request_loading),
-                search.vector_cache.run,
-                search.posting_cache.run,
+                recall_indexes.run,
                 trace_writer.run,
                 usage_writer.run,
                 mcp_gateway.run,
@@ -283,10 +280,9 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     ]
 
 
-def split_cache(configured_mb: int | None) -> tuple[int, int]:
-    """The megabytes for vectors and for index terms."""
-    total = memory_bytes() * CACHE_SHARE / 1_000_000 if configured_mb is None else configured_mb
-    return int(total * VECTOR_SHARE), int(total * (1 - VECTOR_SHARE))
+def choose_index_mb(configured_mb: int | None) -> int:
+    """The megabytes for recall indexes."""
+    return int(memory_bytes() * INDEX_SHARE / 1_000_000) if configured_mb is None else configured_mb
 
 
 def _build_replica_options(

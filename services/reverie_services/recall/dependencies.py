@@ -18,6 +18,7 @@ from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
+from reverie.store.search.recall_index_cache import RecallIndexCache
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
@@ -37,6 +38,7 @@ class RecallPipelineDependencies:
     model_manager: ModelManager
     embedding_models: EmbeddingModelStore
     search: SearchStore
+    recall_indexes: RecallIndexCache
     history: HistoryStore
     limiter: ConcurrencyLimiter
     metrics: RecallMetrics

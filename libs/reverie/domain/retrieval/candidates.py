@@ -1,32 +1,20 @@
-"""Values of a search: what the arms found, what is known of a candidate, and its score."""
+"""Values of a search: what the arms found, the candidates, and the score of a memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from operator import eq, itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from reverie.domain.core.kinds import Kind, Tier
-from reverie.domain.core.memory import MemoryStatus, MemoryUsage
+import numpy as np
+from numpy.typing import NDArray
 
-NEVER_USED = MemoryUsage()
+from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.retrieval.facts import BoolArray, FloatArray, IntArray
+
 EMPTY_MAPPING: Mapping[str, Any] = {}
-
-
-class SearchHit(NamedTuple):
-    """A memory that an arm found, with that arm's own score.
-
-    `whole`: the vectors of the memory exist; only the word arm reports it. `long`: the memory has
-    several chunks; only the sparse arm reports it.
-    """
-
-    id: UUID
-    score: float
-    whole: bool = True
-    long: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,56 +32,116 @@ class TurnHit:
     score: float
 
 
-class NeighbourEdge(NamedTuple):
-    """An open edge, seen from one memory of a list."""
+@dataclass(frozen=True)
+class ArmHits:
+    """The memories that an arm found, by number, best first, with that arm's own scores.
 
-    near: UUID
-    far: UUID
-    kind: str
-    weight: float
-
-
-class CandidateFacts(NamedTuple):
-    """The stored facts of a candidate, without its text.
-
-    `rank`: its PageRank as a share of the tenant's highest, 0 if it has no edges. `use`: its use
-    before this hour, so that a recall does not change the order of the next one.
+    `long`: which memories have several passages; only the sparse arm reports it.
     """
 
-    id: UUID
-    kind: Kind
-    tier: Tier
-    status: MemoryStatus
-    scope: str
-    confidence: float
-    pinned: bool
-    created_at: datetime
-    content_hash: bytes
-    session: UUID | None = None
-    confirmed_at: datetime | None = None
-    valid_from: datetime | None = None
-    superseded_by: UUID | None = None
-    linked: bool = True
-    staleness: float = 0.0
-    rank: float = 0.0
-    use: MemoryUsage = NEVER_USED
+    docs: IntArray
+    scores: FloatArray
+    long: BoolArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.docs)
 
 
-class RecallCandidate(NamedTuple):
-    """A memory that may be answered: its facts and its text."""
-
-    facts: CandidateFacts
-    content: str
+NO_HITS = ArmHits(np.empty(0, np.int64), np.empty(0))
 
 
-class NamedCandidates(NamedTuple):
-    """Memories that are needed only if they may contain one of the names, which are normalized."""
+class NeighbourEdges(NamedTuple):
+    """Open edges, each seen from one memory: its number, the neighbour's, kind, and weight.
 
-    ids: Sequence[UUID] = ()
-    names: Sequence[str] = ()
+    `kinds`: places in `EDGE_KINDS`.
+    """
+
+    near: IntArray
+    far: IntArray
+    kinds: NDArray[np.uint8]
+    weights: FloatArray
 
 
-NO_NAMED_CANDIDATES = NamedCandidates()
+EDGE_KINDS = tuple(EdgeKind)
+
+
+class GraphHops(NamedTuple):
+    """Parts of scores that memories lent to neighbours: from which, to which, and how much."""
+
+    sources: IntArray
+    targets: IntArray
+    kinds: NDArray[np.uint8]
+    contributions: FloatArray
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The memories that the arms and the graph found, by number, best first.
+
+    `ranks`: by arm, the rank of each from 1, 0 if the arm did not find it. `raw_scores`: by arm,
+    that arm's own score, NaN if it has none. `fused`: the score of all arms together.
+    """
+
+    docs: IntArray
+    scores: FloatArray
+    fused: FloatArray
+    ranks: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    raw_scores: Mapping[str, FloatArray] = field(default_factory=dict)
+    hops: tuple[GraphHops, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+    def take(self, order: IntArray) -> Candidates:
+        """The candidates at these positions, in that order."""
+        return replace(
+            self,
+            docs=self.docs[order],
+            scores=self.scores[order],
+            fused=self.fused[order],
+            ranks={arm: ranks[order] for arm, ranks in self.ranks.items()},
+            raw_scores={arm: scores[order] for arm, scores in self.raw_scores.items()},
+        )
+
+    def sort(self) -> Candidates:
+        """The candidates by score, ties by number."""
+        return self.take(sort_by_score(self.docs, self.scores))
+
+    def add(self, docs: IntArray) -> Candidates:
+        """Adds memories that the graph led to, with score 0."""
+        count = len(docs)
+        ranks = {"graph": np.zeros(len(self), np.int32), **self.ranks}
+        return replace(
+            self,
+            docs=np.concatenate([self.docs, docs]),
+            scores=np.concatenate([self.scores, np.zeros(count)]),
+            fused=np.concatenate([self.fused, np.zeros(count)]),
+            ranks={
+                arm: np.concatenate([known, np.full(count, arm == "graph", np.int32)])
+                for arm, known in ranks.items()
+            },
+            raw_scores={
+                arm: np.concatenate([known, np.full(count, np.nan)])
+                for arm, known in self.raw_scores.items()
+            },
+        )
+
+
+NO_CANDIDATES = Candidates(NO_HITS.docs, NO_HITS.scores, NO_HITS.scores)
+
+
+def sort_by_score(docs: IntArray, scores: FloatArray) -> IntArray:
+    """The order of memories by score, ties by number."""
+    return np.lexsort((docs, -scores))
+
+
+def find_positions(docs: IntArray, wanted: IntArray) -> IntArray:
+    """The positions of `wanted` in `docs`, -1 for what is not there."""
+    if not len(docs):
+        return np.full(len(wanted), -1)
+    order = np.argsort(docs)
+    rows = order[np.minimum(np.searchsorted(docs, wanted, sorter=order), len(docs) - 1)]
+    return np.where(docs[rows] == wanted, rows, -1)
 
 
 class GraphHop(NamedTuple):
@@ -127,23 +175,9 @@ class Rejection(NamedTuple):
     replaced_by: UUID | None = None
 
 
-_get_id, _get_score = itemgetter(0), itemgetter(1)
-
-
-def sort_by_score(memories: Iterable[ScoredMemory]) -> list[ScoredMemory]:
+def sort_memories(memories: Iterable[ScoredMemory]) -> list[ScoredMemory]:
     """Sorts by score, ties by id."""
-    ranked = sorted(memories, key=_get_score, reverse=True)
-    scores = list(map(_get_score, ranked))
-    tied = [index for index, is_tied in enumerate(map(eq, scores, scores[1:])) if is_tied]
-    next_index = 0
-    for start in tied:
-        # Ids compare slowly, and only those of one score have to.
-        if start >= next_index:
-            next_index = start + 2
-            while next_index < len(scores) and scores[next_index] == scores[start]:
-                next_index += 1
-            ranked[start:next_index] = sorted(ranked[start:next_index], key=_get_id)
-    return ranked
+    return sorted(memories, key=lambda memory: (-memory.score, memory.id))
 
 
 def apply_factors(memory: ScoredMemory, factors: Mapping[str, float]) -> ScoredMemory:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
+import numpy as np
+
 from reverie.domain.access.scopes import project_of_scope
-from reverie.domain.core.confidence import HALF_LIVES, HalfLives, current_confidence
-from reverie.domain.core.kinds import Tier
-from reverie.domain.core.memory import MemoryStatus
-from reverie.domain.retrieval.candidates import (
-    CandidateFacts,
-    RecallCandidate,
-    ScoredMemory,
-    apply_factors,
-    sort_by_score,
+from reverie.domain.core.confidence import (
+    FLOOR,
+    HALF_LIVES,
+    ORPHAN_AFTER_DAYS,
+    ORPHAN_RATE,
+    SUPERSEDED_RATE,
+    HalfLives,
 )
+from reverie.domain.core.kinds import KIND_POLICIES, Tier
+from reverie.domain.retrieval.candidates import ScoredMemory, apply_factors, sort_memories
 from reverie.domain.retrieval.exact_name_match import contains_name
+from reverie.domain.retrieval.facts import (
+    KINDS,
+    LINKED,
+    NO_TIME,
+    PINNED,
+    SUPERSEDED,
+    TIERS,
+    FactRecords,
+    FactTable,
+    FloatArray,
+    IntArray,
+    encode_moment,
+    has_flag,
+)
 from reverie.domain.retrieval.question_parsing import ParsedQuestion
 from reverie.domain.retrieval.speakers import compute_speaker_factor
 from reverie.domain.retrieval.succession import DEMOTION_FACTOR
 
+MICROSECONDS_PER_DAY = 86_400_000_000
 STALENESS_WEIGHT = 0.5
 SUPERSEDED_FACTOR = 0.5
 PERIOD_FACTOR = 1.15
@@ -37,30 +53,59 @@ CENTRALITY_WEIGHT = 0.1
 TIER_FACTORS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
 
 
+def compute_confidences(
+    records: FactRecords, now: datetime, half_lives: HalfLives = HALF_LIVES
+) -> FloatArray:
+    """The confidence of each memory at `now`, as `current_confidence` computes it."""
+    used = np.maximum(records["confirmed"], records["used"])
+    last = np.maximum(records["created"], used)
+    days = np.maximum(encode_moment(now) - last, 0) / MICROSECONDS_PER_DAY
+    orphan_days = np.maximum(days - ORPHAN_AFTER_DAYS, 0.0)
+    days += np.where(has_flag(records, LINKED), 0.0, (ORPHAN_RATE - 1) * orphan_days)
+    days *= np.where(records["status"] == SUPERSEDED, SUPERSEDED_RATE, 1.0)
+    kind_half_lives = np.array(
+        [half_lives[kind] if KIND_POLICIES[kind].decays else np.inf for kind in KINDS]
+    )[records["kind"]]
+    kind_half_lives[has_flag(records, PINNED)] = np.inf
+    undecayed = np.minimum(
+        1.0, records["confidence"].astype(np.float64) + records["boost"].astype(np.float64)
+    )
+    decayed: FloatArray = undecayed * 0.5 ** (days / kind_half_lives)
+    return np.maximum(np.minimum(FLOOR, undecayed), decayed)
+
+
 def compute_factors(
-    facts: CandidateFacts,
+    facts: FactTable,
     question: ParsedQuestion,
     now: datetime,
     half_lives: HalfLives = HALF_LIVES,
-) -> dict[str, float]:
-    """Computes each factor of the facts by its name; some that are 1 are left out.
+) -> dict[str, FloatArray]:
+    """Computes each factor of the facts by its name; some that are 1 for all are left out.
 
     Age counts once, in `confidence`.
     """
-    factors = {"confidence": current_confidence(facts, now, half_lives)}
-    if facts.staleness:
-        factors["staleness"] = 1 - STALENESS_WEIGHT * facts.staleness
-    if facts.status is MemoryStatus.SUPERSEDED:
-        factors["superseded"] = SUPERSEDED_FACTOR
-    factors["tier"] = PINNED_FACTOR if facts.pinned else TIER_FACTORS[facts.tier]
-    if facts.rank:
-        factors["centrality"] = 1 + CENTRALITY_WEIGHT * facts.rank
-    if question.time_range and question.time_range.contains(facts.valid_from or facts.created_at):
-        factors["period"] = PERIOD_FACTOR
-    if question.projects and project_of_scope(facts.scope) in question.projects:
-        factors["project"] = PROJECT_FACTOR
-    if facts.kind in question.preferred_kinds:
-        factors["kind"] = KIND_FACTOR
+    records = facts.records
+    staleness, rank = (records[name].astype(np.float64) for name in ("staleness", "rank"))
+    tiers = np.array([TIER_FACTORS[tier] for tier in TIERS])[records["tier"]]
+    factors = {
+        "confidence": compute_confidences(records, now, half_lives),
+        "staleness": 1 - STALENESS_WEIGHT * staleness,
+        "superseded": np.where(records["status"] == SUPERSEDED, SUPERSEDED_FACTOR, 1.0),
+        "tier": np.where(has_flag(records, PINNED), PINNED_FACTOR, tiers),
+        "centrality": 1 + CENTRALITY_WEIGHT * rank,
+    }
+    if question.time_range:
+        valid_from, created = records["valid_from"], records["created"]
+        moments = np.where(valid_from == NO_TIME, created, valid_from)
+        is_within = moments >= encode_moment(question.time_range.since)
+        is_within &= moments < encode_moment(question.time_range.until)
+        factors["period"] = np.where(is_within, PERIOD_FACTOR, 1.0)
+    if question.projects:
+        is_named = [project_of_scope(name) in question.projects for name in facts.scope_names]
+        factors["project"] = np.where(np.array(is_named)[facts.scopes], PROJECT_FACTOR, 1.0)
+    if question.preferred_kinds:
+        is_preferred = np.array([kind in question.preferred_kinds for kind in KINDS])
+        factors["kind"] = np.where(is_preferred[records["kind"]], KIND_FACTOR, 1.0)
     return factors
 
 
@@ -83,61 +128,15 @@ def compute_text_factors(
     return factors
 
 
-def compute_max_factor(question: ParsedQuestion) -> float:
-    """The highest product of factors that a memory can have, without the name factor."""
-    return (
-        max(PINNED_FACTOR, *TIER_FACTORS.values())
-        * (1 + CENTRALITY_WEIGHT)
-        * (PERIOD_FACTOR if question.time_range else 1.0)
-        * (KIND_FACTOR if question.preferred_kinds else 1.0)
-        * (PROJECT_FACTOR if question.projects else 1.0)
-        * (PHRASE_FACTOR if question.phrases else 1.0)
-    )
+def compute_max_text_factor(question: ParsedQuestion) -> float:
+    """The highest product of text factors that a memory can have, without the name factor."""
+    return PHRASE_FACTOR if question.phrases else 1.0
 
 
-def compute_score_threshold(
-    scored: Sequence[ScoredMemory], candidates: Mapping[UUID, RecallCandidate], count: int
-) -> float:
-    """The score of the last of the best `count` different texts; 0 while there are fewer."""
-    best_by_text: dict[bytes, float] = {}
-    for memory in scored:
-        text = candidates[memory.id].facts.content_hash
-        best_by_text[text] = max(memory.score, best_by_text.get(text, 0.0))
-    scores = sorted(best_by_text.values(), reverse=True)[:count]
-    return scores[-1] if len(scores) == count else 0.0
-
-
-class LoadPlan(NamedTuple):
-    """Candidates to load, to load only if they contain a name, and to skip."""
-
-    to_load: list[UUID]
-    to_load_if_named: list[UUID]
-    to_skip: list[UUID]
-
-
-def plan_loading(
-    memories: Iterable[ScoredMemory],
-    threshold: float,
-    question: ParsedQuestion,
-    boosts: Mapping[UUID, float],
-) -> LoadPlan:
-    """Decides which memories can still reach the threshold and must be loaded; 0 is all of them.
-
-    `boosts`: the factors of memories that have no vectors yet. Only memories that the word arm
-    found can contain a name. If a question consists of names only, their holders and the memories
-    that replaced them rank first. All that the word arm found are then loaded.
-    """
-    plan, max_factor = LoadPlan([], [], []), compute_max_factor(question)
-    for memory in memories:
-        max_score = memory.score * max_factor * boosts.get(memory.id, 1.0)
-        found_by_words = "words" in memory.arm_ranks
-        if max_score >= threshold or (question.only_names and found_by_words):
-            plan.to_load.append(memory.id)
-        elif question.names and found_by_words and max_score * NAME_FACTOR >= threshold:
-            plan.to_load_if_named.append(memory.id)
-        else:
-            plan.to_skip.append(memory.id)
-    return plan
+def choose_distinct(order: IntArray, hashes: IntArray, count: int) -> IntArray:
+    """The first of `order` until there are `count` different texts."""
+    _, first = np.unique(hashes[order], return_index=True)
+    return order if len(first) <= count else order[: int(np.sort(first)[count - 1]) + 1]
 
 
 def boost_named(
@@ -159,6 +158,6 @@ def boost_named(
     if not lowest_named or highest_other < lowest_named:
         return list(memories)
     factor = {"named": DEMOTION_FACTOR * lowest_named / highest_other}
-    return sort_by_score(
+    return sort_memories(
         memory if memory.id in named_ids else apply_factors(memory, factor) for memory in memories
     )

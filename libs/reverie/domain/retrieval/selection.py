@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from uuid import UUID
 
-from reverie.domain.retrieval.candidates import RecallCandidate, Rejection, ScoredMemory
+from reverie.domain.core.memory import Memory
+from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
 from reverie.domain.retrieval.exact_name_match import find_name_holders
 from reverie.domain.retrieval.scoring import boost_named
-from reverie.domain.retrieval.succession import (
-    find_successors,
-    list_successors_first,
-    rank_successors_first,
-)
+from reverie.domain.retrieval.succession import Successors, list_successors_first
 
 POOL_FACTOR = 3
 """Diversity chooses from the best candidates: this many times the limit of the answer."""
@@ -88,7 +85,8 @@ class Selection:
 
 def select_memories(
     ranked: Sequence[ScoredMemory],
-    candidates: Mapping[UUID, RecallCandidate],
+    memories: Mapping[UUID, Memory],
+    successors: Successors,
     only_names: Sequence[str],
     limit: int,
     mmr_lambda: float = MMR_LAMBDA,
@@ -97,21 +95,21 @@ def select_memories(
 ) -> Selection:
     """Selects at most `limit` memories, or the whole pool `with_spares`.
 
-    A replaced memory is selected only behind the one that replaced it. Spares are for answers in
-    which turns or smaller memories may take the places of others.
+    `ranked` has each replaced memory behind its successor; so has the selection. Spares are for
+    answers in which turns or smaller memories may take the places of others.
     """
-    successors = find_successors(candidates)
-    named_ids = find_name_holders(candidates, only_names, successors)
-    ranked = boost_named(rank_successors_first(ranked, successors), named_ids)
+    texts = {memory.id: memories[memory.id] for memory in ranked}
+    named_ids = find_name_holders(texts, only_names, successors)
+    ranked = boost_named(ranked, named_ids)
     # Of several memories with one text, the first stays.
-    first_by_hash: dict[bytes, ScoredMemory] = {}
+    first_by_hash: dict[str, ScoredMemory] = {}
     rejections: dict[UUID, Rejection] = {}
     for memory in ranked:
-        first = first_by_hash.setdefault(candidates[memory.id].facts.content_hash, memory)
+        first = first_by_hash.setdefault(memories[memory.id].content_hash, memory)
         if first is not memory:
             rejections[memory.id] = Rejection("double", first.id)
     pool = list(first_by_hash.values())[: limit * POOL_FACTOR]
-    token_sets = [tokenize(candidates[memory.id].content) for memory in pool]
+    token_sets = [tokenize(memories[memory.id].content) for memory in pool]
     count = len(pool) if named_ids or with_spares else limit
     order = diversify([memory.score for memory in pool], token_sets, count, mmr_lambda)
     similarities = {pool[index].id: similarity for index, similarity in order}

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
-from reverie.domain.retrieval.candidates import (
-    RecallCandidate,
-    ScoredMemory,
-    sort_by_score,
-)
+import numpy as np
+
+from reverie.domain.retrieval.candidates import ScoredMemory, find_positions
+from reverie.domain.retrieval.facts import FactRecords, FloatArray, IntArray, list_ids
 
 DEMOTION_FACTOR = 0.95
 MIN_SUCCESSOR_SCORE = 1e-6
@@ -21,13 +20,12 @@ MIN_SUCCESSOR_SCORE = 1e-6
 Successors = Mapping[UUID, UUID]
 
 
-def find_successors(candidates: Mapping[UUID, RecallCandidate]) -> dict[UUID, UUID]:
-    """Maps each candidate that was replaced or contradicted to its successor."""
-    return {
-        memory_id: successor
-        for memory_id, candidate in candidates.items()
-        if (successor := candidate.facts.superseded_by)
-    }
+def map_successors(records: FactRecords) -> dict[UUID, UUID]:
+    """Maps each memory that was replaced or contradicted to its successor, if both are there."""
+    successors = find_positions(records["doc"], records["successor"])
+    old = np.flatnonzero(successors >= 0)
+    ids = list_ids(records[old]), list_ids(records[successors[old]])
+    return dict(zip(*ids, strict=True))
 
 
 def iterate_successors(memory_id: UUID, successors: Successors) -> Iterator[UUID]:
@@ -40,37 +38,32 @@ def iterate_successors(memory_id: UUID, successors: Successors) -> Iterator[UUID
 
 
 def rank_successors_first(
-    memories: Sequence[ScoredMemory], successors: Successors
-) -> list[ScoredMemory]:
+    scores: FloatArray, successors: IntArray, superseded_factors: FloatArray
+) -> FloatArray:
     """Ranks replaced memories just below the memories that replaced them, if both were found.
 
-    A successor takes the score of what it replaced, if that is higher: it answers the same
-    questions, whatever its words.
+    A successor takes the score of what it replaced, without the factor for that, if it is higher:
+    it answers the same questions, whatever its words. `successors`: positions, -1 for none.
     """
-    by_id = {memory.id: memory for memory in memories}
     chains = {
-        memory_id: [newer for newer in iterate_successors(memory_id, successors) if newer in by_id]
-        for memory_id in by_id
-        if memory_id in successors
+        old: [*_iterate_chain(old, successors)] for old in np.flatnonzero(successors >= 0).tolist()
     }
-    for memory_id, chain in chains.items():
-        old = by_id[memory_id]
-        least = max(old.score / old.factors.get("superseded", 1.0), MIN_SUCCESSOR_SCORE)
+    ranked = scores.copy()
+    for old, chain in chains.items():
+        least = max(ranked[old] / superseded_factors[old], MIN_SUCCESSOR_SCORE)
         for newer in chain:
-            by_id[newer] = _with_successor_factor(by_id[newer], max(by_id[newer].score, least))
-    for memory_id in sorted(chains, key=lambda memory_id: len(chains[memory_id])):
-        for newer in chains[memory_id][:1]:
-            most = DEMOTION_FACTOR * by_id[newer].score
-            old = by_id[memory_id]
-            by_id[memory_id] = _with_successor_factor(old, min(old.score, most))
-    return sort_by_score(by_id.values())
+            ranked[newer] = max(ranked[newer], least)
+    for old in sorted(chains, key=lambda old: len(chains[old])):
+        ranked[old] = min(ranked[old], DEMOTION_FACTOR * ranked[chains[old][0]])
+    return ranked
 
 
-def _with_successor_factor(memory: ScoredMemory, score: float) -> ScoredMemory:
-    if memory.score in (0.0, score):
-        return memory._replace(score=score)
-    factor = memory.factors.get("successor", 1.0) * score / memory.score
-    return memory._replace(score=score, factors={**memory.factors, "successor": round(factor, 4)})
+def _iterate_chain(old: int, successors: IntArray) -> Iterator[int]:
+    seen = {old}
+    while (newer := int(successors[old])) >= 0 and newer not in seen:
+        seen.add(newer)
+        yield newer
+        old = newer
 
 
 def list_successors_first(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -29,29 +28,6 @@ from reverie.store.db.connections import (
 )
 from reverie.store.db.queries import get_sql, inline_integers
 from reverie.store.db.replica import ReadReplica, ReplicaOptions
-
-TRACKED_TENANTS = 1_000
-"""Tenants that are counted, those that asked last."""
-FREQUENT_READS = 24
-"""Visits to the store after which a tenant is a frequent reader; a recall needs eight to ten."""
-
-
-class TenantActivity:
-    """Counts how often each of the tenants asked that asked last."""
-
-    def __init__(self) -> None:
-        self._read_counts: OrderedDict[int, int] = OrderedDict()
-
-    def record_read(self, tenant: int) -> None:
-        """Records one visit of a tenant."""
-        self._read_counts[tenant] = self._read_counts.pop(tenant, 0) + 1
-        if len(self._read_counts) > TRACKED_TENANTS:
-            self._read_counts.popitem(last=False)
-
-    def is_frequent(self, tenant: int) -> bool:
-        """Whether a tenant has made enough visits."""
-        return self._read_counts.get(tenant, 0) > FREQUENT_READS
-
 
 _tracer = trace.get_tracer("reverie.store")
 
@@ -166,7 +142,6 @@ class Database:
         replica: ReadReplica | None = None,
     ) -> None:
         self._main_pool, self._reader_pool, self.replica = main_pool, reader_pool, replica
-        self._activity = TenantActivity()
 
     @asynccontextmanager
     async def tenant_transaction(
@@ -198,7 +173,6 @@ class Database:
             async with self.tenant_transaction(tenant) as tenant_connection:
                 yield tenant_connection
             return
-        self._activity.record_read(tenant)
         if self.replica is None:
             async with self._acquire(self._reader_pool) as connection:
                 await connection.enter(tenant)  # type: ignore[attr-defined]
@@ -246,10 +220,6 @@ class Database:
         far."""
         found: str = await self.call("log_position")
         return found
-
-    def is_frequent_reader(self, tenant: int) -> bool:
-        """Whether a tenant reads so often that its data is worth caching."""
-        return self._reader_pool is not None and self._activity.is_frequent(tenant)
 
     async def get_tenant_name(self, tenant: int) -> str | None:
         """The name of a tenant; None if there is no tenant with that number."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,11 +20,6 @@ from reverie.domain.core.memory import (
     WriteOutcome,
     WriteResult,
 )
-from reverie.domain.retrieval.candidates import NEVER_USED, CandidateFacts
-
-_KINDS_BY_VALUE = {one.value: one for one in Kind}
-_TIERS_BY_VALUE = {one.value: one for one in Tier}
-_STATUSES_BY_VALUE = {one.value: one for one in MemoryStatus}
 
 
 def parse_memory(row: asyncpg.Record) -> Memory:
@@ -66,33 +60,6 @@ def parse_memory(row: asyncpg.Record) -> Memory:
             last=row.get("used_at_hour_start"), boost=round(row.get("boost_at_hour_start", 0.0), 4)
         ),
     )
-
-
-def parse_facts(row: asyncpg.Record) -> CandidateFacts:
-    """Parses the ranking facts of a candidate from a row of `recall_candidates`."""
-    return CandidateFacts(
-        id=row["id"],
-        kind=_KINDS_BY_VALUE[row["kind"]],
-        tier=_TIERS_BY_VALUE[row["tier"]],
-        status=_STATUSES_BY_VALUE[row["status"]],
-        scope=row["scope"],
-        confidence=round(row["confidence"], 4),
-        pinned=row["pinned"],
-        created_at=row["created"],
-        content_hash=row["hash"],
-        session=row["session"],
-        confirmed_at=row["confirmed"],
-        valid_from=row["valid_from"],
-        superseded_by=row["superseded_by"],
-        linked=row["linked"],
-        staleness=round(row["staleness"], 4),
-        rank=round(row["rank"], 6),
-        use=_parse_use(row["used"], row["boost"]),
-    )
-
-
-def _parse_use(last: datetime | None, boost: float) -> MemoryUsage:
-    return MemoryUsage(last=last, boost=round(boost, 4)) if last or boost else NEVER_USED
 
 
 def encode_memory(new: NewMemory, reads: Sequence[str], actor: str | None = None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 -- Memories as lines after the key $5: of grants $2 within patterns $3; without deleted ones. A memory is
 -- settled if its enrichment is done and all its linked memories are exported too.
 select m.id, (hide_successors($1, to_jsonb(m), $2)
-  - '{tenant,doc,words,terms,words_xid,short,hash,enriched_version,imported_version}'::text[]
+  - '{tenant,doc,words,terms,short,hash,enriched_version,imported_version}'::text[]
   || jsonb_build_object('type', 'memory', 'settled',
     greatest(m.enriched_version, coalesce(m.imported_version, 0)) >= m.version
     -- No `exists`: for many rows that would be a hash over all edges of the tenant.

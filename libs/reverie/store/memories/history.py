@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+import numpy as np
+
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import NotFound
 from reverie.domain.core.memory import Memory, was_valid_at
-from reverie.domain.retrieval.candidates import (
-    CandidateFacts,
-    NeighbourEdge,
-    RecallCandidate,
-    SearchHit,
-)
+from reverie.domain.retrieval.answer import AnswerEdge
+from reverie.domain.retrieval.candidates import ArmHits, NeighbourEdges
+from reverie.domain.retrieval.facts import FactTable, IntArray, encode_facts, number_scopes
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
-from reverie.store.search.search import SearchFilter
+from reverie.store.search.search import SearchFilter, build_hits, build_neighbour_edges
 
 
 @dataclass(frozen=True)
@@ -83,21 +82,21 @@ class HistoryStore:
     async def load_edges_around(
         self,
         principal: Principal,
-        ids: Sequence[UUID],
+        docs: IntArray,
         scopes: Sequence[str],
         fan_out: int,
         at: datetime,
-    ) -> list[NeighbourEdge]:
-        """Edges at `at` between the memories of `ids` and their neighbours, `fan_out` a memory."""
+    ) -> NeighbourEdges:
+        """Edges at `at` between the memories of `docs` and neighbours, `fan_out` a memory."""
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "edges_around_as_of", list(ids), list(scopes), fan_out, at
+                "edges_around_as_of", docs.tolist(), list(scopes), fan_out, at
             )
-        return [NeighbourEdge(row["near"], row["far"], row["kind"], row["weight"]) for row in found]
+        return build_neighbour_edges(found)
 
     async def search_words(
         self, principal: Principal, text: str, at: datetime, filters: SearchFilter, limit: int
-    ) -> list[SearchHit]:
+    ) -> ArmHits:
         """Memories by BM25 of the prepared question over what was known at `at`, best first."""
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows(
@@ -110,7 +109,7 @@ class HistoryStore:
                 limit,
                 filters.extra_conditions,
             )
-        return [SearchHit(row["id"], row["score"]) for row in found]
+        return build_hits(found)
 
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str], at: datetime
@@ -120,20 +119,22 @@ class HistoryStore:
             found = await connection.fetch_rows("memories_as_of", list(ids), list(scopes), at)
         return {row["id"]: row_mapping.parse_memory(row) for row in found}
 
-    async def load_candidates(
-        self, principal: Principal, ids: Sequence[UUID], filters: SearchFilter, at: datetime
-    ) -> dict[UUID, RecallCandidate]:
-        """Those of `ids` that the filter lets through, as they were known at `at`."""
-        memories = await self.load_memories(principal, ids, filters.scopes, at)
-        return {
-            memory_id: RecallCandidate(_build_facts(memory), memory.content)
-            for memory_id, memory in memories.items()
-            if _matches_filter(memory, filters)
-        }
+    async def load_facts(
+        self, principal: Principal, docs: IntArray, filters: SearchFilter, at: datetime
+    ) -> FactTable:
+        """The facts of `docs` at `at`, and which the filter lets through."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "candidates_as_of", docs.tolist(), list(filters.scopes), at
+            )
+        memories = [(row["doc"], row["successor"], row_mapping.parse_memory(row)) for row in found]
+        passes = [_matches_filter(memory, filters) for _, _, memory in memories]
+        scopes = number_scopes(memory.scope for _, _, memory in memories)
+        return FactTable(encode_facts(memories), np.array(passes, np.bool_), *scopes)
 
     async def load_edges_among(
         self, principal: Principal, ids: Sequence[UUID], at: datetime
-    ) -> list[tuple[UUID, UUID, UUID, str, float]]:
+    ) -> list[AnswerEdge]:
         """Edges between memories of `ids` that were open at `at`."""
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows("edges_as_of", list(ids), at)
@@ -168,25 +169,4 @@ def _matches_filter(memory: Memory, filters: SearchFilter) -> bool:
         and (filters.since is None or filters.since <= at)
         and (filters.until is None or at < filters.until)
         and (filters.valid_at is None or was_valid_at(memory, filters.valid_at))
-    )
-
-
-def _build_facts(memory: Memory) -> CandidateFacts:
-    return CandidateFacts(
-        id=memory.id,
-        kind=memory.kind,
-        tier=memory.tier,
-        status=memory.status,
-        scope=memory.scope,
-        confidence=memory.confidence,
-        pinned=memory.pinned,
-        created_at=memory.created_at,
-        content_hash=bytes.fromhex(memory.content_hash),
-        session=memory.session,
-        confirmed_at=memory.confirmed_at,
-        valid_from=memory.valid_from,
-        superseded_by=memory.superseded_by,
-        linked=memory.linked,
-        staleness=memory.staleness,
-        use=memory.settled_use,
     )

@@ -257,7 +257,7 @@ language plpgsql volatile security definer as $$
 declare n bigint;
 begin
   if p_table not in (
-    'audit', 'idempotency', 'recall_trace', 'dream_decision', 'vault_retired'
+    'audit', 'idempotency', 'recall_trace', 'dream_decision', 'vault_retired', 'memory_change'
   ) then
     raise undefined_table using message = p_table;
   end if;

@@ -31,11 +31,9 @@ create table memory (
   content text not null,
   summary text,
   hash bytea not null,
-  -- The lexemes, how many words there are, and the transaction that last changed what search finds
-  -- of this row: a gateway with cached postings asks for everything since its snapshot.
+  -- The lexemes, and how many words there are.
   words tsvector not null,
   terms int not null,
-  words_xid xid8,
   confidence real not null check (confidence between 0 and 1),
   pinned boolean not null default false,
   session uuid,
@@ -69,7 +67,6 @@ create index memory_scope on memory (tenant, scope, id desc);
 create index memory_kind on memory (tenant, kind, id desc);
 create index memory_short on memory (tenant, short);
 create index memory_terms on memory (tenant, terms) where terms > 0;
-create index memory_words_xid on memory (tenant, words_xid) where words_xid is not null;
 create index memory_pinned on memory (tenant, id) where pinned;
 create index memory_session on memory (tenant, session, created, id) where session is not null;
 create index memory_unenriched on memory (tenant, id) where enriched_version < version;
@@ -204,16 +201,6 @@ begin
 end $$;
 create trigger memory_begin_version before update of version on memory
   for each row when (new.version <> old.version) execute function begin_version();
-
--- Records the transaction that changed what search finds of a memory, for caches of postings.
-create function stamp_words_xid() returns trigger
-language plpgsql as $$
-begin
-  new.words_xid := pg_current_xact_id();
-  return new;
-end $$;
-create trigger memory_words_xid before insert or update of words, terms, status on memory
-  for each row execute function stamp_words_xid();
 
 -- Adds the tags and source turns of an item to its memory, and counts one more statement of it.
 create function add_memory_details(p_tenant int, p_memory uuid, p_item jsonb) returns void

@@ -85,8 +85,7 @@ call protect_tenant_table('sparse_splade_tiny');
 
 -- Creates the vector table of an embedding model, where it is missing; for the owner of the schema.
 -- Inserting into an HNSW index takes longer than all other derivation, so vectors are `indexed`
--- later and only in large tenants; the others are compared one by one. `inserted_xid` tells a
--- gateway with cached vectors which ones came after its snapshot.
+-- later and only in large tenants; the others are compared one by one.
 create procedure create_vector_table(p_table text, p_dims int) language plpgsql as $$
 begin
   if p_table !~ '^vec_[a-z0-9_]{1,58}$' then
@@ -101,15 +100,12 @@ begin
       chunk bigint not null,
       v halfvec(%s) not null,
       indexed boolean not null default false,
-      inserted_xid xid8 default pg_current_xact_id(),
       primary key (tenant, chunk)
     ) partition by hash (tenant) $table$, p_table, p_dims);
   execute format('create index %I on %I using hnsw (v halfvec_cosine_ops) where indexed',
                  left(p_table, 58) || '_hnsw', p_table);
   execute format('create index %I on %I (tenant, chunk) where not indexed',
                  left(p_table, 57) || '_fresh', p_table);
-  execute format('create index %I on %I (tenant, inserted_xid) where inserted_xid is not null',
-                 left(p_table, 59) || '_xid', p_table);
   call partition_by_tenant(p_table::regclass);
   call protect_tenant_table(p_table::regclass);
 end $$;

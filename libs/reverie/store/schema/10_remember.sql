@@ -13,8 +13,7 @@ begin atomic
   values (p_tenant, p_old.id, p_old.version, p_old.content, p_old.status, p_actor, p_why,
           p_old.known_from, next_moment(p_at, p_old.known_from), p_old.words,
           to_jsonb(p_old) - array['tenant', 'id', 'doc', 'version', 'content', 'status', 'words',
-                                  'terms', 'enriched_version', 'imported_version', 'short', 'known_from',
-                                  'words_xid']
+                                  'terms', 'enriched_version', 'imported_version', 'short', 'known_from']
           || jsonb_build_object('tags', array(
                select t.tag from memory_tag t
                where t.tenant = p_tenant and t.memory = p_old.id order by t.tag))

@@ -91,7 +91,7 @@ return p_row || jsonb_build_object(
 create function comparable_memory_state(p_tenant int, p_memory memory) returns jsonb
 language sql stable
 return to_jsonb(p_memory)
-  - array['tenant', 'id', 'doc', 'words', 'words_xid', 'terms', 'hash', 'short', 'version',
+  - array['tenant', 'id', 'doc', 'words', 'terms', 'hash', 'short', 'version',
           'enriched_version', 'imported_version', 'updated', 'known_from']
   || export_memory_details(p_tenant, p_memory.id, '{*}') - 'usage';
 

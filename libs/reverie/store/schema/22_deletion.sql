@@ -121,13 +121,14 @@ end;
 
 -- How each table loses the rows of a deleted scope: `scope` (it names the scope), `ids` (it names
 -- deleted ids in some column), `project` (it names the project), `number` (by number_references),
--- `quotes` (it quotes ids in texts), `never` (it belongs to the tenant). Null: undecided, which a
--- test refuses.
+-- `quotes` (it quotes ids in texts), `never` (it belongs to the tenant, or tells gateways of the
+-- deletion). Null: undecided, which a test refuses.
 create function erase_strategy() returns table (name text, strategy text)
 language sql stable
 begin atomic
   select c.name, case
-    when c.name in ('api_key', 'vault_epoch', 'llm_usage_daily', 'audit') then 'never'
+    when c.name in ('api_key', 'vault_epoch', 'llm_usage_daily', 'audit', 'memory_change')
+      then 'never'
     when c.name in ('outbox', 'idempotency', 'recall_trace') then 'quotes'
     when bool_or(c.col = 'scope' and c.type = 'text') then 'scope'
     when c.name in ('posting_entry', 'turn_posting_entry') then 'number'

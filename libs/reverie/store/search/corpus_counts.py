@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -60,12 +60,14 @@ class CorpusCounts:
     def __init__(self) -> None:
         self._cache: dict[tuple[int, str], tuple[float, object]] = {}
 
-    async def count_memories(self, connection: TenantConnection) -> CorpusStats:
-        """The memories that have words."""
+    async def count_memories(
+        self, connection: TenantConnection, scopes: Sequence[str]
+    ) -> CorpusStats:
+        """The memories of these scopes that have words."""
         return await self._get_cached(
             connection,
-            "memories",
-            lambda: _load_corpus_stats(connection, "corpus"),
+            f"memories {' '.join(scopes)}",
+            lambda: _load_corpus_stats(connection, "corpus", list(scopes)),
             lambda stats: stats.documents,
         )
 
@@ -122,8 +124,8 @@ class CorpusCounts:
         self._cache[key] = (time.monotonic() + CACHE_SECONDS, value)
 
 
-async def _load_corpus_stats(connection: TenantConnection, name: str) -> CorpusStats:
-    row = await connection.fetch_row(name)
+async def _load_corpus_stats(connection: TenantConnection, name: str, *args: object) -> CorpusStats:
+    row = await connection.fetch_row(name, *args)
     if row is None:
         return CorpusStats(0, 1)
     return CorpusStats(row["documents"], max(row["mean_length"], 1.0))

@@ -1,7 +1,7 @@
 -- name: corpus
--- The number of a tenant's memories, and their mean length in words: the input of BM25.
+-- The number of a tenant's memories of the scopes $2, and their mean length in words: the input of BM25.
 select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_length
-from memory where tenant = $1 and terms > 0;
+from memory where tenant = $1 and terms > 0 and scope_matches($2, scope);
 
 -- name: turn_corpus
 -- The same for turns.

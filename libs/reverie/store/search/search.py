@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,22 +14,21 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from reverie.domain.access.principals import Principal
+from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import Memory
-from reverie.domain.retrieval.candidates import (
-    NO_NAMED_CANDIDATES,
-    NamedCandidates,
-    NeighbourEdge,
-    RecallCandidate,
-    SearchHit,
-    TurnHit,
+from reverie.domain.retrieval.answer import AnswerEdge
+from reverie.domain.retrieval.candidates import EDGE_KINDS, ArmHits, NeighbourEdges, TurnHit
+from reverie.domain.retrieval.facts import (
+    KINDS,
+    FactTable,
+    IntArray,
+    decode_facts,
+    number_scopes,
 )
-from reverie.domain.retrieval.exact_name_match import select_minimal_names
 from reverie.store.db import row_mapping
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
 from reverie.store.search.corpus_counts import CorpusCounts
 from reverie.store.search.embedding_models import encode_sparse_vector
-from reverie.store.search.posting_cache import DocumentScores, PostingCache
-from reverie.store.search.vector_cache import VectorCache
 
 LOOKUP_FACTOR = 4
 """Number of candidates per requested memory before all are searched."""
@@ -68,30 +67,24 @@ class SearchFilter:
 
 
 class SearchStore:
-    """Searches within one tenant."""
+    """Searches within one tenant, in Postgres."""
 
-    def __init__(self, database: Database, vectors_mb: int = 0, words_mb: int = 0) -> None:
-        """`vectors_mb`, `words_mb`: megabytes of vectors and postings that are kept in memory."""
+    def __init__(self, database: Database) -> None:
         self._db = database
         self._counts = CorpusCounts()
-        self.vector_cache = VectorCache(database, vectors_mb)
-        self.posting_cache = PostingCache(database, words_mb)
 
     async def search_words(
         self, principal: Principal, text: str, filters: SearchFilter, limit: int
-    ) -> list[SearchHit]:
+    ) -> ArmHits:
         """Memories by BM25 of the prepared question `text`, best first."""
+        scopes = list(filters.scopes)
         async with self._db.tenant_reader(principal.tenant) as connection:
-            corpus = await self._counts.count_memories(connection)
-            document_scores = await self.posting_cache.score(connection, text, corpus)
-            if document_scores is not None:
-                found = await _look_up_documents(connection, document_scores, filters, limit)
-            else:
-                size = (corpus.documents, corpus.mean_length)
-                args = (text, list(filters.scopes), list(filters.status), *size, limit)
-                query_args = (*args, filters.kinds, filters.extra_conditions)
-                found = await _search_words(connection, query_args, limit, corpus.documents)
-        return [SearchHit(*row) for row in found]
+            corpus = await self._counts.count_memories(connection, scopes)
+            size = (corpus.documents, corpus.mean_length)
+            args = (text, scopes, list(filters.status), *size, limit)
+            query_args = (*args, filters.kinds, filters.extra_conditions)
+            found = await _search_words(connection, query_args, limit, corpus.documents)
+        return build_hits(found)
 
     async def search_turns(
         self,
@@ -124,14 +117,13 @@ class SearchStore:
         filters: SearchFilter,
         limit: int,
         vector_table: str = DEFAULT_VECTOR_TABLE,
-    ) -> list[SearchHit]:
+    ) -> ArmHits:
         """Searches memories by cosine of their nearest chunk; exact if few vectors are compared.
 
         `vector_table`: the table of the model that made the vector.
         """
-        query_vector = HalfVector(vector)
         args = (
-            query_vector,
+            HalfVector(vector),
             list(filters.scopes),
             list(filters.status),
             limit,
@@ -141,65 +133,56 @@ class SearchStore:
         async with self._db.tenant_reader(principal.tenant) as connection:
             connection.vector_table = vector_table
             count = await self._counts.count_vectors(connection)
-            found: Sequence[tuple[Any, ...] | asyncpg.Record]
             if count.prefers_exact_search:
-                found = await self.vector_cache.search(connection, vector, args, count.tenant_count)
-                found = found or await _search_nearest(connection, args, limit, count.tenant_count)
+                found = await _search_nearest(connection, args, limit, count.tenant_count)
             else:
                 connection.plans_per_tenant = True
                 found = await connection.fetch_rows("search_vectors_index", *args)
-        return [SearchHit(*row) for row in found]
+        return build_hits(found)
 
     async def search_sparse(
         self,
         principal: Principal,
         words: Mapping[int, float],
-        ids: Sequence[UUID],
+        docs: IntArray,
         scopes: Sequence[str],
-    ) -> list[SearchHit]:
-        """Those of `ids` that have weighted words, by the inner product of their best chunk."""
+    ) -> ArmHits:
+        """Those of `docs` that have weighted words, by the inner product of their best chunk."""
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "search_sparse", encode_sparse_vector(words), list(ids), list(scopes)
+                "search_sparse", encode_sparse_vector(words), docs.tolist(), list(scopes)
             )
-        return [SearchHit(*row) for row in found]
+        long = np.array([row["long"] for row in found], np.bool_)
+        return replace(build_hits(found), long=long)
 
     async def load_edges_around(
-        self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str], fan_out: int
-    ) -> list[NeighbourEdge]:
-        """Edges from `ids` to readable neighbours, `fan_out` a memory, and along sessions."""
+        self, principal: Principal, docs: IntArray, scopes: Sequence[str], fan_out: int
+    ) -> NeighbourEdges:
+        """Edges from `docs` to readable neighbours, `fan_out` a memory, and along sessions."""
         async with self._db.tenant_reader(principal.tenant) as connection:
-            found = await connection.fetch_rows("edges_around", list(ids), list(scopes), fan_out)
-        return [NeighbourEdge(*row) for row in found]
+            found = await connection.fetch_rows(
+                "edges_around", docs.tolist(), list(scopes), fan_out
+            )
+        return build_neighbour_edges(found)
 
-    async def load_candidates(
-        self,
-        principal: Principal,
-        ids: Sequence[UUID],
-        filters: SearchFilter,
-        by_name: NamedCandidates = NO_NAMED_CANDIDATES,
-    ) -> dict[UUID, RecallCandidate]:
-        """Loads candidates of `ids` that pass the filter, and of `by_name` those that may contain a
-        name."""
-        name_args = (
-            (list(by_name.ids), list(select_minimal_names(tuple(by_name.names))))
-            if by_name.ids
-            else (None, None)
-        )
+    async def load_facts(
+        self, principal: Principal, docs: IntArray, filters: SearchFilter
+    ) -> FactTable:
+        """The facts of those of `docs` that may be read, and which pass the filter."""
         args = (
-            list(ids),
+            [kind.value for kind in KINDS],
+            docs.tolist(),
             list(filters.scopes),
             list(filters.status),
             filters.kinds,
             filters.extra_conditions,
-            *name_args,
         )
         async with self._db.tenant_reader(principal.tenant) as connection:
-            found = await connection.fetch_rows("recall_candidates", *args)
-        return {
-            row["id"]: RecallCandidate(row_mapping.parse_facts(row), row["content"])
-            for row in found
-        }
+            found = await connection.fetch_rows("candidate_facts", *args)
+        records = decode_facts(b"".join(row["packed"] for row in found))
+        records["rank"] /= (found[0]["top"] if found else 0.0) or 1.0
+        passes = np.array([row["passes"] for row in found], np.bool_)
+        return FactTable(records, passes, *number_scopes(row["scope"] for row in found))
 
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
@@ -209,27 +192,27 @@ class SearchStore:
             found = await connection.fetch_rows("memories_by_ids", list(ids), list(scopes))
         return {row["id"]: row_mapping.parse_memory(row) for row in found}
 
-    async def load_edges_among(
-        self, principal: Principal, ids: Sequence[UUID]
-    ) -> list[tuple[UUID, UUID, UUID, str, float]]:
-        """Open edges between memories of `ids`: (id, from, to, type, weight)."""
+    async def load_edges_among(self, principal: Principal, ids: Sequence[UUID]) -> list[AnswerEdge]:
+        """Open edges between memories of `ids`."""
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows("edges_among", list(ids))
         return [(row["id"], row["src"], row["dst"], row["kind"], row["weight"]) for row in found]
 
 
-async def _look_up_documents(
-    connection: TenantConnection, document_scores: DocumentScores, filters: SearchFilter, limit: int
-) -> list[asyncpg.Record]:
-    """The best that may be returned, looked for among few first, then among all."""
-    filter_args = (limit, filters.kinds, filters.extra_conditions)
-    for count in (LOOKUP_FACTOR * limit, None):
-        docs, scores, whole = document_scores.top(count)
-        args = (docs, list(filters.scopes), list(filters.status), scores, *filter_args)
-        found = await connection.fetch_rows("documents_lookup", *args)
-        if whole or len(found) == limit:
-            break
-    return found
+def build_hits(rows: Sequence[asyncpg.Record]) -> ArmHits:
+    """Hits from rows of numbers and scores."""
+    docs, scores = [row["doc"] for row in rows], [row["score"] for row in rows]
+    return ArmHits(np.array(docs, np.int64), np.array(scores, np.float64))
+
+
+def build_neighbour_edges(rows: Sequence[asyncpg.Record]) -> NeighbourEdges:
+    """Edges from rows of `edges_around`."""
+    return NeighbourEdges(
+        np.array([row["near"] for row in rows], np.int64),
+        np.array([row["far"] for row in rows], np.int64),
+        np.array([EDGE_KINDS.index(EdgeKind(row["kind"])) for row in rows], np.uint8),
+        np.array([row["weight"] for row in rows], np.float64),
+    )
 
 
 async def _search_words(

@@ -6,6 +6,7 @@ order by src, dst, kind;
 
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
+-- Only documents of the scopes $3 count, so that a score says nothing of others.
 -- Texts of 20 words or fewer count as 18 to 20 long, because each contains one statement. Documents are
 -- checked from the best down, until $7 may be returned, among the best $10: a common word is cheap. $9: extra
 -- conditions (matches_filter), or null. Scores are returned in 32 bits, so that the planner's order of
@@ -17,7 +18,10 @@ with term as materialized (
   from (select distinct term_hash(l) as no
         from unnest(tsvector_to_array(to_tsvector('english', $2))) l) t
   cross join lateral (
-    select count(*)::float8 as df from posting_entry p where p.tenant = $1 and p.term = t.no) d
+    select count(*)::float8 as df from posting_entry p where p.tenant = $1 and p.term = t.no
+      and ('*' = any($3) or exists (
+        select from memory m
+        where m.tenant = $1 and m.doc = p.entry >> 28 and scope_matches($3, m.scope)))) d
 ), scored as (
   select p.entry >> 28 as doc, sum(
       t.idf / (1::float8 + (0.3::float8
@@ -28,26 +32,13 @@ with term as materialized (
   from term t join posting_entry p on p.tenant = $1 and p.term = t.no
   group by p.entry >> 28 order by score desc, p.entry >> 28 limit $10::int
 )
-select m.id, s.score, m.whole
+select s.doc, s.score
 from scored s cross join lateral (
-  select m.id, m.enriched_version >= m.version as whole from memory m
+  select from memory m
   where m.tenant = $1 and m.doc = s.doc and m.status = any($4::text[]) and scope_matches($3, m.scope)
     and ($8::text[] is null or m.kind = any($8))
     and ($9::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $9)) limit 1) m
 order by s.score desc, s.doc limit $7;
-
--- name: documents_lookup
--- Of the documents $2 with the scores $5, best first, those that may be returned, up to $6; $8: what else
--- is asked of one (matches_filter), or null.
-select m.id, g.score, m.whole
-from (select * from unnest($2::bigint[], $5::real[]) with ordinality u (doc, score, place)
-      order by u.place) g
-cross join lateral (
-  select m.id, m.enriched_version >= m.version as whole from memory m
-  where m.tenant = $1 and m.doc = g.doc and m.status = any($4::text[]) and scope_matches($3, m.scope)
-    and ($7::text[] is null or m.kind = any($7))
-    and ($8::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $8)) limit 1) m
-order by g.place limit $6;
 
 -- name: search_turn_words
 -- BM25 over turns of sessions that the grants $3 cover, of agent $4 (null: any), up to $8 (null: now).
@@ -80,44 +71,45 @@ order by s.score desc, s.doc limit $7;
 -- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8 nearest
 -- chunks half are looked up, from the nearest on, if they may be returned. The distance is computed below the
 -- sort: else whole vectors would be sorted.
-select f.id, max(f.score) as score
+select f.doc, max(f.score) as score
 from (
-  select m.id, (1 - n.d)::float8 as score
+  select m.doc, (1 - n.d)::float8 as score
   from (
     select v.chunk, (v.v <=> $2) + 0 as d from vec_bge_small_en_v1_5 v
     where v.tenant = $1 order by d, v.chunk limit $8::int
   ) n
   cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
   cross join lateral (
-    select m.id from memory m
+    select m.doc from memory m
     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
       and ($6::text[] is null or m.kind = any($6))
       and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
     limit 1) m
   order by n.d, n.chunk limit $8::int / 2
 ) f
-group by f.id order by score desc, f.id limit $5;
+group by f.doc order by score desc, f.doc limit $5;
 
 -- name: search_sparse
 -- Among given memories, those whose chunks have weighted words, by the best inner product.
-select c.memory as id, max(-(v.v <#> $2))::float8 as score, true as whole, count(*) > 1 as long
-from unnest($3::uuid[]) s (id)
+select m.doc, max(-(v.v <#> $2))::float8 as score, count(*) > 1 as long
+from unnest($3::bigint[]) s (doc)
 cross join lateral (
-  select m.id from memory m where m.tenant = $1 and m.id = s.id and scope_matches($4, m.scope) limit 1) m
+  select m.id, m.doc from memory m
+  where m.tenant = $1 and m.doc = s.doc and scope_matches($4, m.scope) limit 1) m
 join chunk c on c.tenant = $1 and c.memory = m.id
 join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
-group by c.memory order by score desc, c.memory;
+group by m.doc order by score desc, m.doc;
 
 -- name: search_vectors_index
 -- The same through the HNSW index: approximate, for tenants with many vectors; what is not in the index
 -- yet is compared. What may be answered is looked up chunk by chunk, so that a plan of the tenant's own
 -- walks the index; one for all tenants, most of them small, would compare all of a large one's.
-select n.id, max(n.score) as score from (
-  (select m.id, (1 - (v.v <=> $2))::float8 as score
+select n.doc, max(n.score) as score from (
+  (select m.doc, (1 - (v.v <=> $2))::float8 as score
    from vec_bge_small_en_v1_5 v
    cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
    cross join lateral (
-     select m.id from memory m
+     select m.doc from memory m
      where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
        and ($6::text[] is null or m.kind = any($6))
        and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
@@ -125,29 +117,35 @@ select n.id, max(n.score) as score from (
    where v.tenant = $1 and v.indexed
    order by v.v <=> $2 limit $5::int * 2)
   union all
-  (select m.id, (1 - n.d)::float8
+  (select m.doc, (1 - n.d)::float8
    from (
      select v.chunk, (v.v <=> $2) + 0 as d from vec_bge_small_en_v1_5 v
      where v.tenant = $1 and not v.indexed order by d, v.chunk limit $5::int * 4
    ) n
    cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
    cross join lateral (
-     select m.id from memory m
+     select m.doc from memory m
      where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
        and ($6::text[] is null or m.kind = any($6))
        and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
      limit 1) m
    order by n.d, n.chunk limit $5::int * 2)
 ) n
-group by n.id order by score desc, n.id limit $5;
+group by n.doc order by score desc, n.doc limit $5;
 
 -- name: edges_around
 -- The strongest $4 open edges of each memory of a list to readable memories, without files. The two memories
 -- before and after in a session are edges too, the second of half the weight.
-select s.id as near, e.other as far, e.kind, e.weight
-from unnest($2::uuid[]) s (id)
+with seed as materialized (
+  select m.id, m.doc, m.session, m.created from unnest($2::bigint[]) s (doc)
+  cross join lateral (
+    select m.id, m.doc, m.session, m.created from memory m
+    where m.tenant = $1 and m.doc = s.doc limit 1) m
+)
+select s.doc as near, e.doc as far, e.kind, e.weight
+from seed s
 cross join lateral (
-  select x.other, x.kind, x.weight
+  select m.doc, x.kind, x.weight
   from (
     select dst as other, kind, weight from edge
     where tenant = $1 and src = s.id and known_to is null and kind <> 'touches'
@@ -156,73 +154,34 @@ cross join lateral (
     where tenant = $1 and dst = s.id and known_to is null and kind <> 'touches'
   ) x
   cross join lateral (
-    select from memory m where m.tenant = $1 and m.id = x.other
+    select m.doc from memory m where m.tenant = $1 and m.id = x.other
       and m.status = any('{active,superseded}') and scope_matches($3, m.scope) limit 1) m
-  order by x.weight desc, x.other, x.kind limit $4
+  order by x.weight desc, m.doc, x.kind limit $4
 ) e
 union all
-select me.id, b.id, 'follows', (1.0 / b.steps)::real
-from unnest($2::uuid[]) s (id)
+select s.doc, b.doc, 'follows', (1.0 / b.steps)::real
+from seed s
 cross join lateral (
-  select m.id, m.session, m.created from memory m where m.tenant = $1 and m.id = s.id limit 1) me
-cross join lateral (
-  (select p.id, row_number() over (order by p.created desc, p.id desc) as steps from memory p
-   where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
+  (select p.doc, row_number() over (order by p.created desc, p.id desc) as steps from memory p
+   where p.tenant = $1 and p.session = s.session and (p.created, p.id) < (s.created, s.id)
      and p.status = any('{active,superseded}') and scope_matches($3, p.scope)
    order by p.created desc, p.id desc limit 2)
   union all
-  (select n.id, row_number() over (order by n.created, n.id) from memory n
-   where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
+  (select n.doc, row_number() over (order by n.created, n.id) from memory n
+   where n.tenant = $1 and n.session = s.session and (n.created, n.id) > (s.created, s.id)
      and n.status = any('{active,superseded}') and scope_matches($3, n.scope)
    order by n.created, n.id limit 2)
 ) b
-where me.session is not null;
+where s.session is not null;
 
--- name: recall_candidates
--- The ranking facts of a memory besides its similarity to a question; its text is for detecting duplicates.
--- Memories are looked up one by one: other plans depend on statistics. Those of $7 are returned only if they
--- may contain one of the names $8. The caller must add the lower case of letters beyond ASCII.
-select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
-       m.created, m.confirmed, m.valid_from,
-       case when m.superseded_by is not null then m.superseded_by
-            -- Most memories have no such edge, and two look-ups are cheaper than the function.
-            when exists (select from edge e where e.tenant = $1 and e.dst = m.id
-                           and e.kind = 'contradicts' and e.known_to is null)
-              or exists (select from edge e where e.tenant = $1 and e.src = m.id
-                           and e.kind = 'contradicts' and e.known_to is null)
-            then contradicted_by($1, m.id, m.scope, coalesce(m.confirmed, m.created))
-       end as superseded_by,
-       -- Checked only if it matters: a young memory does not count as an orphan.
-       m.created > now() - interval '30 days' or coalesce(
-         (select true from edge e where e.tenant = $1 and e.src = m.id
-            and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
-         (select true from edge e where e.tenant = $1 and e.dst = m.id
-            and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
-         false) as linked,
-       case when u.hour < date_trunc('hour', now()) then u.last else u.last_at_hour_start end as used,
-       coalesce(case when u.hour < date_trunc('hour', now()) then u.boost else u.boost_at_hour_start end, 0)
-         as boost,
-       coalesce((select case when bool_or(k.score >= 1) then 1
-                        else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end
-                 from (select max(k.score) as score from stale_mark k
-                       where k.tenant = $1 and k.memory = m.id and k.cleared is null
-                       group by k.commit, k.path) k), 0)::real as staleness,
-       coalesce(r.rank / nullif((select t.rank from memory_rank t where t.tenant = $1
-                                 order by t.rank desc limit 1), 0), 0)::real as rank
-from (
-  select id, false as named from unnest($2::uuid[]) f (id)
-  union all select id, true from unnest($7::uuid[]) f (id)
-) g
-cross join lateral (
-  select * from memory m where m.tenant = $1 and m.id = g.id
-    and (not g.named or octet_length(m.content) > length(m.content) or (
-      select bool_or(strpos(c.plain, n.name) > 0)
-      from (select replace(lower(m.content collate "C"), '_', '') as plain offset 0) c
-      cross join unnest($8::text[]) n (name)))
-  limit 1) m
-left join lateral (select * from memory_use u where u.tenant = $1 and u.memory = m.id limit 1) u on true
-left join lateral (
-  select r.rank from memory_rank r where r.tenant = $1 and r.memory = m.id limit 1) r on true
-where scope_matches($3, m.scope) and m.status = any($4::text[])
-  and ($5::text[] is null or m.kind = any($5))
-  and ($6::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $6));
+-- name: candidate_facts
+-- The facts of readable memories (see recall_facts), whether each passes a filter, and the highest rank of the
+-- tenant. Memories are looked up one by one: other plans depend on statistics.
+select f.packed, f.scope,
+       m.status = any($5::text[]) and ($6::text[] is null or m.kind = any($6))
+         and ($7::jsonb is null or matches_filter($1, f.id, f.tier, f.at, $7)) as passes,
+       coalesce((select t.rank from memory_rank t where t.tenant = $1 order by t.rank desc limit 1), 0) as top
+from unnest($3::bigint[]) g (doc)
+cross join lateral (select * from recall_facts($1, $2) f where f.doc = g.doc limit 1) f
+cross join lateral (select m.status, m.kind from memory m where m.tenant = $1 and m.id = f.id limit 1) m
+where scope_matches($4, f.scope);

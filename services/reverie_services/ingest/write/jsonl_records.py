@@ -68,7 +68,6 @@ _DERIVED_COLUMNS = (
     "terms",
     "text",
     "words",
-    "words_xid",
 )
 """Columns that a line cannot set, because they are derived from the others."""
 _LISTS = frozenset({"stale", "turns", "utterances"})

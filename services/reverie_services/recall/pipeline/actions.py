@@ -10,11 +10,14 @@ from reverie.domain.context.active_set_entries import OnDemandHit
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities.file_paths import is_same_file
-from reverie.domain.retrieval.succession import find_successors
+from reverie.domain.retrieval.facts import list_ids
+from reverie.domain.retrieval.succession import map_successors
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
 from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.retrievers import open_retriever
+from reverie_services.recall.pipeline.state import RecallQuestion
 
 ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC)
 """What may warn before an action, failures first."""
@@ -73,21 +76,19 @@ async def find_about_command(
     kinds = [kind.value for kind in ACTION_KINDS]
     search_filter = SearchFilter(scopes, [MemoryStatus.ACTIVE.value], kinds=kinds)
     query = expand_query_text(" ".join(dict.fromkeys(word for name in names for word in name)))
-    found = await deps.search.search_words(principal, query, search_filter, MAX_LOADED)
-    loaded = await deps.search.load_memories(principal, [hit.id for hit in found], scopes)
+    question = RecallQuestion(query, search_filter, MAX_LOADED, None, 0, include_turns=False)
+    retriever = await open_retriever(deps, principal, question, query, deps.settings.arm_timeout)
+    found = await retriever.search_words(query)
+    facts = await retriever.load_facts(found.docs[:MAX_LOADED])
+    loaded = await retriever.load_memories(list_ids(facts.records))
+    outdated = map_successors(facts.records)
     named = [
         memory
-        for hit in found
-        if (memory := loaded.get(hit.id))
-        and any(_names_command(memory.content, name) for name in names)
+        for memory in loaded.values()
+        if memory.id not in outdated and any(_names_command(memory.content, name) for name in names)
     ]
-    ids = [memory.id for memory in named]
-    candidates = await deps.search.load_candidates(principal, ids, search_filter) if ids else {}
-    outdated = find_successors(candidates)
     return [
-        OnDemandHit(memory, ACTION_SCORE, "names this command")
-        for memory in _sort_by_kind(named)
-        if memory.id not in outdated
+        OnDemandHit(memory, ACTION_SCORE, "names this command") for memory in _sort_by_kind(named)
     ]
 
 

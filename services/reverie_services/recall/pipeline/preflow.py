@@ -40,7 +40,6 @@ from reverie.domain.retrieval.question_parsing import (
     extract_query,
     parse_question,
 )
-from reverie.domain.retrieval.succession import find_successors
 from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
@@ -270,7 +269,7 @@ def _filter_hits(
     hits: list[OnDemandHit] = []
     held_back: list[PreflowOutcome] = []
     best_score = 0.0
-    successors = find_successors(result.state.candidates) if result else {}
+    successors = result.state.successors if result else {}
     for hit in result.hits if result else ():
         if not isinstance(hit.item, Memory):
             continue

@@ -11,10 +11,13 @@ from time import perf_counter
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
+
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
+from reverie.domain.retrieval.facts import IntArray, list_ids
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.observability.tracing import current_trace_id
@@ -163,7 +166,7 @@ def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     given = {} if deliveries is None else {"given": [d.outcome for d in deliveries].count("given")}
     return {
         **given,
-        "found": len(result.state.found) + len(result.state.scored_turns),
+        "found": len(result.state.candidates) + len(result.state.scored_turns),
         "returned": len(result.hits),
         "tokens": result.tokens,
         "milliseconds": round(record.milliseconds, 2),
@@ -176,34 +179,49 @@ def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
 def _describe_result(result: RecallResult) -> dict[str, Any]:
     state = result.state
     positions = {memory.id: position for position, memory in enumerate(state.ranked, start=1)}
-    base_scores = {memory.id: memory.score for memory in state.found}
+    base_scores = dict(
+        zip(list_ids(state.facts.records), state.candidates.scores.tolist(), strict=True)
+    )
     listed = [
         (
             *_encode_scores(memory, base_scores.get(memory.id, memory.score)),
             *_encode_outcome(state, memory.id, rank),
             positions.get(memory.id),
         )
-        for memory, rank in islice(_iterate_candidates(result), MAX_LISTED_CANDIDATES)
+        for memory, rank in islice(_iterate_loaded(result), MAX_LISTED_CANDIDATES)
     ]
+    others = _list_unloaded(state)[: MAX_LISTED_CANDIDATES - len(listed)]
+    for position, memory in zip(others.tolist(), state.describe(others), strict=True):
+        reason, replaced_by = state.explain_unloaded(position)
+        scores = _encode_scores(memory, base_scores[memory.id])
+        listed.append((*scores, None, None, reason, replaced_by, None))
     hit_counts = {name: len(hits) for name, hits in state.hits_by_arm.items()}
     return {
         "arms": hit_counts | ({"turns": len(state.scored_turns)} if state.scored_turns else {}),
         "timings": dict(state.report.milliseconds),
         "candidates": listed,
-        "omitted": len(state.found) + len(state.scored_turns) - len(listed),
+        "omitted": len(state.candidates) + len(state.scored_turns) - len(listed),
     }
 
 
-def _iterate_candidates(result: RecallResult) -> Iterator[tuple[ScoredMemory, int | None]]:
-    """Each candidate once: those of the answer, other ranked ones, turns, and the rest."""
+def _iterate_loaded(result: RecallResult) -> Iterator[tuple[ScoredMemory, int | None]]:
+    """Each loaded candidate once: those of the answer, other ranked ones, and turns."""
     seen_ids = set[UUID]()
     state = result.state
     returned = ((hit.scored, rank) for rank, hit in enumerate(result.hits, start=1))
-    others = ((memory, None) for memory in chain(state.ranked, state.scored_turns, state.found))
+    others = ((memory, None) for memory in chain(state.ranked, state.scored_turns))
     for memory, rank in chain(returned, others):
         if memory.id not in seen_ids:
             seen_ids.add(memory.id)
             yield memory, rank
+
+
+def _list_unloaded(state: RecallState) -> IntArray:
+    """The positions of the candidates that were not loaded but are known, best first."""
+    is_known = state.facts.records["doc"] == state.candidates.docs
+    is_known[state.loaded] = False
+    positions = np.flatnonzero(is_known)
+    return positions[np.argsort(-state.candidates.scores[positions], kind="stable")]
 
 
 def _encode_scores(memory: ScoredMemory, base: float) -> tuple[Any, ...]:

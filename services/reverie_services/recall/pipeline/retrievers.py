@@ -1,107 +1,94 @@
-"""Retrievers: read the memories that a principal may see, as they are now or as of a moment."""
+"""Retrievers: read what a principal may see, from the recall index, Postgres, or of the past."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.memory import Memory
+from reverie.domain.retrieval import index_search
 from reverie.domain.retrieval.answer import AnswerEdge
 from reverie.domain.retrieval.candidates import (
-    NamedCandidates,
-    NeighbourEdge,
-    RecallCandidate,
-    SearchHit,
+    NO_HITS,
+    ArmHits,
+    NeighbourEdges,
     TurnHit,
+    sort_by_score,
 )
-from reverie.inference.sparse_encoder import MAX_QUERY_WORDS, WordWeights
+from reverie.domain.retrieval.facts import FactTable, IntArray
+from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.memories.history import HistoryStore
+from reverie.store.search.embedding_models import TenantModel
+from reverie.store.search.recall_index_cache import OpenIndex
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.stage_runner import run_stage
 from reverie_services.recall.pipeline.state import RecallQuestion
 
+Vectors = Sequence[NDArray[np.float32]]
 
-def merge_by_best_score(hit_lists: Sequence[Sequence[SearchHit]]) -> list[SearchHit]:
+
+def merge_by_best_score(hit_lists: Sequence[ArmHits], limit: int) -> ArmHits:
     """Each memory once, with the best of its scores, the best first."""
-    best: dict[UUID, SearchHit] = {}
-    for hit in (scored for hits in hit_lists for scored in hits):
-        if hit.id not in best or hit.score > best[hit.id].score:
-            best[hit.id] = hit
-    return sorted(best.values(), key=lambda hit: (-hit.score, hit.id))
+    docs, places = np.unique(np.concatenate([hits.docs for hits in hit_lists]), return_inverse=True)
+    scores = np.full(len(docs), -np.inf)
+    np.maximum.at(scores, places, np.concatenate([hits.scores for hits in hit_lists]))
+    order = sort_by_score(docs, scores)[:limit]
+    return ArmHits(docs[order], scores[order])
 
 
 @dataclass(frozen=True)
 class Retriever:
-    """Reads what one recall may see, as it is now. A disabled arm returns None."""
+    """Reads what one recall may see, as it is now, from Postgres."""
 
     deps: RecallPipelineDependencies
     principal: Principal
     search_filter: SearchFilter
     agent: str | None
+    model: TenantModel
 
-    async def search_words(self, query: str) -> list[SearchHit]:
+    async def search_words(self, query: str) -> ArmHits:
         """Memories by BM25 of the prepared question."""
         limit = self.deps.settings.candidates_per_arm
         return await self.deps.search.search_words(self.principal, query, self.search_filter, limit)
 
-    def search_vectors(self, texts: Sequence[str]) -> Awaitable[list[SearchHit]] | None:
-        """Memories by the similarity of their vectors to the most similar of the texts."""
-        return self._search_vectors(texts)
-
-    async def _search_vectors(self, texts: Sequence[str]) -> list[SearchHit]:
-        model = await self.deps.embedding_models.get(self.principal.tenant)
-        embedder = await self.deps.model_manager.get_embedder(model.name, model.probe)
-        limit, vectors = self.deps.settings.candidates_per_arm, await embedder.embed(texts)
+    async def search_vectors(self, vectors: Vectors) -> ArmHits:
+        """Memories by the similarity of their vectors to the most similar of these."""
+        limit = self.deps.settings.candidates_per_arm
         hit_lists = [
             await self.deps.search.search_vectors(
-                self.principal, vector, self.search_filter, limit, model.vector_table
+                self.principal, vector, self.search_filter, limit, self.model.vector_table
             )
             for vector in vectors
         ]
-        return hit_lists[0] if len(hit_lists) == 1 else merge_by_best_score(hit_lists)[:limit]
+        return merge_by_best_score(hit_lists, limit)
 
-    def encode_question(self, text: str) -> Awaitable[WordWeights | None] | None:
-        """The question as weighted words of the sparse model."""
-        uses_sparse = self.deps.settings.sparse_weight and self.deps.model_manager.uses_sparse
-        return self._encode_question(text) if uses_sparse else None
-
-    async def _encode_question(self, text: str) -> WordWeights | None:
-        encoder = self.deps.model_manager.get_sparse_encoder()
-        [word_weights] = await encoder.encode([text], MAX_QUERY_WORDS)
-        return word_weights
-
-    async def search_sparse(
-        self, word_weights: WordWeights, ids: Sequence[UUID]
-    ) -> list[SearchHit]:
-        """Returns those ids that have sparse vectors, by the words they share with the question."""
+    async def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> ArmHits:
+        """Returns those that have sparse vectors, by the words they share with the question."""
         scopes = self.search_filter.scopes
-        return await self.deps.search.search_sparse(self.principal, word_weights, ids, scopes)
+        return await self.deps.search.search_sparse(self.principal, word_weights, docs, scopes)
 
-    async def search_turns(self, query: str) -> list[TurnHit]:
-        """Raw turns by BM25."""
-        return await self._search_turns(query, None)
-
-    async def _search_turns(self, query: str, until: datetime | None) -> list[TurnHit]:
+    async def search_turns(self, query: str, until: datetime | None = None) -> list[TurnHit]:
+        """Raw turns by BM25, up to a moment."""
         limit, scopes = self.deps.settings.candidates_per_arm, self.search_filter.scopes
         return await self.deps.search.search_turns(
             self.principal, self.agent, query, scopes, limit, until
         )
 
-    async def load_edges_around(self, seeds: Sequence[UUID]) -> list[NeighbourEdge]:
-        """The edges of the seeds."""
+    async def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
+        """The edges of memories to readable neighbours."""
         scopes, fan_out = self.search_filter.scopes, self.deps.settings.hop_fan_out
-        return await self.deps.search.load_edges_around(self.principal, seeds, scopes, fan_out)
+        return await self.deps.search.load_edges_around(self.principal, docs, scopes, fan_out)
 
-    async def load_candidates(
-        self, ids: Sequence[UUID], by_name: NamedCandidates
-    ) -> dict[UUID, RecallCandidate]:
-        """The facts and texts of those ids that may be answered, and of those that hold a name."""
-        return await self.deps.search.load_candidates(
-            self.principal, ids, self.search_filter, by_name
-        )
+    async def load_facts(self, docs: IntArray) -> FactTable:
+        """The facts of those memories that may be read, and which may be answered."""
+        return await self.deps.search.load_facts(self.principal, docs, self.search_filter)
 
     async def load_memories(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
         """The whole memories."""
@@ -110,6 +97,39 @@ class Retriever:
     async def load_edges_among(self, ids: Sequence[UUID]) -> list[AnswerEdge]:
         """The edges between memories of a list."""
         return await self.deps.search.load_edges_among(self.principal, ids)
+
+
+@dataclass(frozen=True)
+class IndexRetriever(Retriever):
+    """Reads from the recall index of a tenant; the texts of an answer are read from Postgres."""
+
+    opened: OpenIndex
+    rows: index_search.IndexFilter
+
+    async def search_words(self, query: str) -> ArmHits:
+        """Memories by BM25; the terms of the question came with the index."""
+        limit = self.deps.settings.candidates_per_arm
+        return index_search.search_words(self.opened.index, self.opened.terms, self.rows, limit)
+
+    async def search_vectors(self, vectors: Vectors) -> ArmHits:
+        """Memories by the similarity of their vectors to the most similar of these."""
+        limit = self.deps.settings.candidates_per_arm
+        return index_search.search_vectors(self.opened.index, vectors, self.rows, limit)
+
+    async def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> ArmHits:
+        """Returns those that have sparse vectors, by the words they share with the question."""
+        return index_search.search_sparse(self.opened.index, word_weights, docs)
+
+    async def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
+        """The edges of memories to readable neighbours."""
+        fan_out = self.deps.settings.hop_fan_out
+        return index_search.find_edges_around(self.opened.index, docs, self.rows, fan_out)
+
+    async def load_facts(self, docs: IntArray) -> FactTable:
+        """The facts of those memories that may be read, and which may be answered."""
+        rows = self.opened.index.find_rows(docs)
+        rows = rows[rows >= 0]
+        return self.opened.index.get_facts(rows[self.rows.readable[rows]], self.rows.wanted)
 
 
 @dataclass(frozen=True)
@@ -122,38 +142,31 @@ class AsOfRetriever(Retriever):
     def _history(self) -> HistoryStore:
         return self.deps.history
 
-    async def search_words(self, query: str) -> list[SearchHit]:
+    async def search_words(self, query: str) -> ArmHits:
         """Memories by BM25 over their texts of then."""
         limit = self.deps.settings.candidates_per_arm
         return await self._history.search_words(
             self.principal, query, self.moment, self.search_filter, limit
         )
 
-    def search_vectors(self, texts: Sequence[str]) -> None:
-        """Returns None: no vectors of the past are stored."""
+    async def search_vectors(self, vectors: Vectors) -> ArmHits:
+        """Nothing: no vectors of the past are stored."""
+        return NO_HITS
 
-    def encode_question(self, text: str) -> None:
-        """Returns None: no vectors of the past are stored."""
-
-    async def search_turns(self, query: str) -> list[TurnHit]:
+    async def search_turns(self, query: str, until: datetime | None = None) -> list[TurnHit]:
         """Raw turns until then, by BM25."""
-        return await self._search_turns(query, self.moment)
+        return await super().search_turns(query, until or self.moment)
 
-    async def load_edges_around(self, seeds: Sequence[UUID]) -> list[NeighbourEdge]:
-        """The edges that the seeds had then."""
+    async def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
+        """The edges that the memories had then."""
         scopes, fan_out = self.search_filter.scopes, self.deps.settings.hop_fan_out
         return await self._history.load_edges_around(
-            self.principal, seeds, scopes, fan_out, self.moment
+            self.principal, docs, scopes, fan_out, self.moment
         )
 
-    async def load_candidates(
-        self, ids: Sequence[UUID], by_name: NamedCandidates
-    ) -> dict[UUID, RecallCandidate]:
-        """The facts and texts of then."""
-        all_ids = [*ids, *by_name.ids]
-        return await self._history.load_candidates(
-            self.principal, all_ids, self.search_filter, self.moment
-        )
+    async def load_facts(self, docs: IntArray) -> FactTable:
+        """The facts of then."""
+        return await self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
 
     async def load_memories(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
         """The whole memories as they were known then."""
@@ -166,9 +179,34 @@ class AsOfRetriever(Retriever):
         return await self._history.load_edges_among(self.principal, ids, self.moment)
 
 
-def open_retriever(
-    deps: RecallPipelineDependencies, principal: Principal, question: RecallQuestion
+async def open_retriever(
+    deps: RecallPipelineDependencies,
+    principal: Principal,
+    question: RecallQuestion,
+    query: str,
+    seconds: float,
 ) -> Retriever:
-    """The retriever of the present, or of the moment that the question names."""
-    args = (deps, principal, question.search_filter, question.agent)
-    return AsOfRetriever(*args, question.as_of) if question.as_of else Retriever(*args)
+    """Opens the recall index if there is one that can answer in time, or else reads from Postgres.
+
+    The index has no tags and files, and nothing of the past. `query`: the prepared question.
+    """
+    search_filter = question.search_filter
+    args = (deps, principal, search_filter, question.agent)
+    known_model = deps.embedding_models.get_cached(principal.tenant)
+    if question.as_of:
+        return AsOfRetriever(*args, known_model, question.as_of)
+    work = _open_index(deps, principal.tenant, query)
+    opened = await run_stage("index", seconds, work, (known_model, None))
+    model, index = opened.value
+    if index is None or search_filter.extra_conditions is not None:
+        return Retriever(*args, model)
+    filters = search_filter.scopes, search_filter.status, search_filter.kinds
+    rows = index_search.build_filter(index.index, *filters)
+    return IndexRetriever(*args, model, index, rows)
+
+
+async def _open_index(
+    deps: RecallPipelineDependencies, tenant: int, query: str
+) -> tuple[TenantModel, OpenIndex | None]:
+    model = await deps.embedding_models.get(tenant)
+    return model, await deps.recall_indexes.open(tenant, model, query)

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from reverie.domain.core.memory import is_title_only
+import numpy as np
+
+from reverie.domain.core.kinds import ANCHOR_KINDS
+from reverie.domain.core.memory import Memory, is_title_only
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import (
-    RecallCandidate,
+    EDGE_KINDS,
+    NO_CANDIDATES,
+    ArmHits,
+    Candidates,
+    GraphHop,
     Rejection,
     ScoredMemory,
-    SearchHit,
     TurnHit,
+    find_positions,
+)
+from reverie.domain.retrieval.facts import (
+    FACTS,
+    KINDS,
+    BoolArray,
+    FactTable,
+    FloatArray,
+    IntArray,
+    list_ids,
 )
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, list_distinctive_words
 from reverie.domain.retrieval.relevance import (
@@ -23,10 +40,12 @@ from reverie.domain.retrieval.relevance import (
     compute_relevance,
     compute_word_share,
 )
-from reverie.domain.retrieval.succession import find_successors, iterate_successors
+from reverie.domain.retrieval.succession import iterate_successors, map_successors
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.pipeline.stage_runner import Deadline, StageReport
+
+NO_FACTS = FactTable(np.empty(0, FACTS), np.empty(0, np.bool_), np.empty(0, np.int32), ())
 
 
 @dataclass(frozen=True)
@@ -59,11 +78,11 @@ class ArmWeights:
 class RecallState:
     """All that a recall has found so far; each stage returns a new state.
 
-    `texts`: the question without project names, then its rephrasings. `found`: the memories before
-    their factors apply. `candidates`: those of them that were loaded. `factors`: the factors of
-    each loaded one. `skipped`: those that could not reach the answer and were not loaded.
-    `boosts`: the factors of memories that have no vectors yet. `ranked`: the memories after their
-    factors were applied. `similarities`: how similar a memory is to those selected before it.
+    `texts`: the question without project names, then its rephrasings. `candidates`: the memories
+    before their factors apply. `facts`, `factors`, `totals` and `is_eligible` have a row for each
+    of them: `totals` are the scores with all factors, `is_eligible` says which may be answered.
+    `memories`: those that were loaded, and `loaded` their positions. `ranked`: the loaded memories
+    in the order of their totals. `similarities`: how similar a memory is to those selected before.
     """
 
     question: RecallQuestion
@@ -73,20 +92,85 @@ class RecallState:
     parsed_question: ParsedQuestion
     weights: ArmWeights = field(default_factory=ArmWeights)
     word_weights: WordWeights | None = None
-    hits_by_arm: Mapping[str, Sequence[SearchHit]] = field(default_factory=dict)
+    hits_by_arm: Mapping[str, ArmHits] = field(default_factory=dict)
     turns: Sequence[TurnHit] = ()
-    boosts: Mapping[UUID, float] = field(default_factory=dict)
-    found: Sequence[ScoredMemory] = ()
-    speakers: frozenset[str] = frozenset()
-    candidates: Mapping[UUID, RecallCandidate] = field(default_factory=dict)
-    factors: Mapping[UUID, Mapping[str, float]] = field(default_factory=dict)
-    skipped: frozenset[UUID] = frozenset()
+    candidates: Candidates = NO_CANDIDATES
+    facts: FactTable = NO_FACTS
+    factors: Mapping[str, FloatArray] = field(default_factory=dict)
+    totals: FloatArray = field(default_factory=lambda: NO_CANDIDATES.scores)
+    is_eligible: BoolArray = field(default_factory=lambda: np.empty(0, np.bool_))
+    memories: Mapping[UUID, Memory] = field(default_factory=dict)
+    loaded: IntArray = field(default_factory=lambda: NO_CANDIDATES.docs)
     ranked: Sequence[ScoredMemory] = ()
     selected: Sequence[ScoredMemory] = ()
     scored_turns: Sequence[ScoredMemory] = ()
     similarities: Mapping[UUID, float] = field(default_factory=dict)
     rejections: Mapping[UUID, Rejection] = field(default_factory=dict)
     report: StageReport = field(default_factory=StageReport)
+
+    @property
+    def successors(self) -> dict[UUID, UUID]:
+        """What replaced or contradicts each candidate, if it may be answered itself."""
+        return map_successors(self.facts.records[self.is_eligible])
+
+    def describe(self, positions: IntArray) -> list[ScoredMemory]:
+        """The candidates at these positions with what makes up their scores."""
+        candidates, records = self.candidates, self.facts.records[positions]
+        hops = self._list_hops(candidates.docs[positions])
+        ranks = {arm: values[positions].tolist() for arm, values in candidates.ranks.items()}
+        raw_scores = {
+            arm: values[positions].tolist() for arm, values in candidates.raw_scores.items()
+        }
+        factors = {name: values[positions].tolist() for name, values in self.factors.items()}
+        totals, fused = self.totals[positions].tolist(), candidates.fused[positions].tolist()
+        return [
+            ScoredMemory(
+                memory_id,
+                totals[row],
+                {arm: values[row] for arm, values in ranks.items() if values[row]},
+                {
+                    arm: values[row]
+                    for arm, values in raw_scores.items()
+                    if not math.isnan(values[row])
+                },
+                fused[row],
+                tuple(hops.get(doc, ())),
+                {
+                    name: round(values[row], 4)
+                    for name, values in factors.items()
+                    if values[row] != 1.0
+                },
+            )
+            for row, (memory_id, doc) in enumerate(
+                zip(list_ids(records), candidates.docs[positions].tolist(), strict=True)
+            )
+        ]
+
+    def _list_hops(self, docs: IntArray) -> dict[int, list[GraphHop]]:
+        """The hops to each of these candidates."""
+        listed: dict[int, list[GraphHop]] = {}
+        for hops in self.candidates.hops:
+            kept = np.flatnonzero(np.isin(hops.targets, docs))
+            rows = find_positions(self.candidates.docs, hops.sources[kept])
+            for target, source, kind, contribution in zip(
+                hops.targets[kept].tolist(),
+                list_ids(self.facts.records[rows]),
+                hops.kinds[kept].tolist(),
+                hops.contributions[kept].tolist(),
+                strict=True,
+            ):
+                hop = GraphHop(source, EDGE_KINDS[kind].value, contribution)
+                listed.setdefault(target, []).append(hop)
+        return listed
+
+    def explain_unloaded(self, position: int) -> Rejection:
+        """Why a candidate was not loaded."""
+        if self.is_eligible[position]:
+            return Rejection("score")
+        if not self.facts.passes[position]:
+            return Rejection("not read in time" if "store" in self.report.degraded else "filter")
+        is_anchor = KINDS[self.facts.records["kind"][position]] in ANCHOR_KINDS
+        return Rejection("anchor" if is_anchor else "confidence")
 
 
 @dataclass(frozen=True)
@@ -120,7 +204,7 @@ def rate_relevance(state: RecallState, model: str) -> dict[UUID, float]:
     """
     words = list_distinctive_words(state.texts[0])
     ratings = {memory.id: _rate_memory(state, memory, words, model) for memory in state.selected}
-    successors = find_successors(state.candidates)
+    successors = state.successors
     for memory in state.ranked if successors else ():
         newer_ids = [id for id in iterate_successors(memory.id, successors) if id in ratings]
         if newer_ids:
@@ -133,12 +217,12 @@ def _rate_memory(
     state: RecallState, memory: ScoredMemory, words: Sequence[str], model: str
 ) -> float:
     """A memory that the vector arm did not find is at most as near as its last hit."""
-    content = state.candidates[memory.id].content
+    content = state.memories[memory.id].content
     if is_title_only(content):
         return 0.0
     cosine, vector_hits = memory.raw_scores.get("meaning"), state.hits_by_arm.get("meaning")
-    if cosine is None and vector_hits and memory.id not in state.boosts:
-        cosine = vector_hits[-1].score
+    if cosine is None and vector_hits and "unseen" not in memory.factors:
+        cosine = float(vector_hits.scores[-1])
     length = compute_length(state.word_weights or {})
     product = memory.raw_scores.get("sparse")
     return compute_relevance(

@@ -1,0 +1,160 @@
+"""Facts of memories that ranking reads, as arrays: one record a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reverie.domain.core.kinds import Kind, Tier
+from reverie.domain.core.memory import Memory, MemoryStatus
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+FactRecords = NDArray[np.void]
+
+KINDS = tuple(Kind)
+TIERS = tuple(Tier)
+STATUSES = tuple(MemoryStatus)
+"""The members by their code in a record."""
+ACTIVE, SUPERSEDED = map(STATUSES.index, (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED))
+
+PACKED_FACTS = np.dtype(
+    [
+        ("doc", ">i8"),
+        ("id_high", ">u8"),
+        ("id_low", ">u8"),
+        ("created", ">i8"),
+        ("confirmed", ">i8"),
+        ("valid_from", ">i8"),
+        ("used", ">i8"),
+        ("successor", ">i8"),
+        ("hash", ">u8"),
+        ("session", ">u8"),
+        ("confidence", ">f4"),
+        ("boost", ">f4"),
+        ("staleness", ">f4"),
+        ("rank", ">f4"),
+        ("terms", ">i4"),
+        ("kind", ">i2"),
+        ("tier", ">i2"),
+        ("status", ">i2"),
+        ("flags", ">i2"),
+    ]
+)
+"""As the function `recall_facts` of the schema packs them.
+
+`doc`: the number of the memory. `successor`: the number of the memory that replaced it or that
+contradicts it and is later, or -1. `hash`, `session`: 8 bytes of each. `rank`: PageRank. `terms`:
+the length in words. Times are microseconds since 2000.
+"""
+FACTS = PACKED_FACTS.newbyteorder("=")
+NO_TIME = np.iinfo(np.int64).min
+NO_SUCCESSOR = -1
+PINNED, WHOLE, LINKED = 1, 2, 4
+"""Flags of a record; `WHOLE`: its vectors and edges were derived."""
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def decode_facts(packed: bytes | None) -> FactRecords:
+    """Decodes records of `PACKED_FACTS`, with rounded figures."""
+    records = np.frombuffer(packed or b"", PACKED_FACTS).astype(FACTS)
+    for name, digits in (("confidence", 4), ("boost", 4), ("staleness", 4)):
+        records[name] = records[name].round(digits)
+    return records
+
+
+def encode_moment(moment: datetime | None) -> int:
+    """A moment as a record has it."""
+    return NO_TIME if moment is None else (moment - _EPOCH) // _MICROSECOND
+
+
+def has_flag(records: FactRecords, flag: int) -> BoolArray:
+    """Which records have a flag."""
+    return (records["flags"] & flag) > 0
+
+
+def list_ids(records: FactRecords) -> list[UUID]:
+    """The ids of the memories."""
+    pairs = zip(records["id_high"].tolist(), records["id_low"].tolist(), strict=True)
+    return [UUID(int=(high << 64) | low) for high, low in pairs]
+
+
+def encode_facts(memories: Iterable[tuple[int, int | None, Memory]]) -> FactRecords:
+    """Encodes memories of the past: the number, the successor's, and the memory of then.
+
+    What was not recorded is left out: uses and ranks.
+    """
+    rows = [
+        (
+            doc,
+            memory.id.int >> 64,
+            memory.id.int & ((1 << 64) - 1),
+            encode_moment(memory.created_at),
+            encode_moment(memory.confirmed_at),
+            encode_moment(memory.valid_from),
+            NO_TIME,
+            NO_SUCCESSOR if successor is None else successor,
+            int(memory.content_hash[:16], 16),
+            0,
+            memory.confidence,
+            0.0,
+            memory.staleness,
+            0.0,
+            0,
+            KINDS.index(memory.kind),
+            TIERS.index(memory.tier),
+            STATUSES.index(memory.status),
+            PINNED * memory.pinned | WHOLE | LINKED * memory.linked,
+        )
+        for doc, successor, memory in memories
+    ]
+    return np.array(rows, FACTS)
+
+
+@dataclass(frozen=True)
+class FactTable:
+    """The facts of some memories, and which of them the filter of the question lets through.
+
+    `scopes`: places in `scope_names`.
+    """
+
+    records: FactRecords
+    passes: BoolArray
+    scopes: NDArray[np.int32]
+    scope_names: Sequence[str]
+
+    def align(self, docs: IntArray) -> FactTable:
+        """The facts of these memories, one a row; what is not there passes no filter."""
+        if not len(self.records):
+            size = len(docs)
+            numbers = np.zeros(size, np.int32)
+            return FactTable(np.zeros(size, FACTS), numbers > 0, numbers, self.scope_names)
+        order = np.argsort(self.records["doc"])
+        positions = np.searchsorted(self.records["doc"], docs, sorter=order)
+        rows = order[np.minimum(positions, len(order) - 1)]
+        passes = self.passes[rows] & (self.records["doc"][rows] == docs)
+        return FactTable(self.records[rows], passes, self.scopes[rows], self.scope_names)
+
+    def join(self, more: FactTable) -> FactTable:
+        """The facts of these and of more memories."""
+        return FactTable(
+            np.concatenate([self.records, more.records]),
+            np.concatenate([self.passes, more.passes]),
+            np.concatenate([self.scopes, more.scopes + np.int32(len(self.scope_names))]),
+            [*self.scope_names, *more.scope_names],
+        )
+
+
+def number_scopes(scopes: Iterable[str]) -> tuple[NDArray[np.int32], list[str]]:
+    """Numbers scopes: the number of each, and the names."""
+    numbers: dict[str, int] = {}
+    numbered = [numbers.setdefault(scope, len(numbers)) for scope in scopes]
+    return np.array(numbered, np.int32), list(numbers)

@@ -1,0 +1,189 @@
+"""Scores candidates by their facts, and loads and scores the texts that can reach the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+
+from reverie.domain.core.kinds import ANCHOR_KINDS
+from reverie.domain.core.memory import Memory
+from reverie.domain.retrieval.candidates import (
+    find_positions,
+    sort_by_score,
+    sort_memories,
+)
+from reverie.domain.retrieval.facts import (
+    KINDS,
+    NO_SUCCESSOR,
+    WHOLE,
+    FloatArray,
+    IntArray,
+    has_flag,
+    list_ids,
+)
+from reverie.domain.retrieval.fusion import find_unembedded
+from reverie.domain.retrieval.scoring import (
+    NAME_FACTOR,
+    choose_distinct,
+    compute_factors,
+    compute_max_text_factor,
+    compute_text_factors,
+)
+from reverie.domain.retrieval.selection import POOL_FACTOR
+from reverie.domain.retrieval.speakers import find_speakers
+from reverie.domain.retrieval.succession import rank_successors_first
+from reverie_services.recall.pipeline.retrievers import Retriever
+from reverie_services.recall.pipeline.stage_runner import run_stage
+from reverie_services.recall.pipeline.state import NO_FACTS, RecallState
+
+LOADING_SHARE = 0.8
+"""The share of a recall's timeout by which all texts must be loaded."""
+MAX_SUCCESSION = 4
+"""So many successors of a memory are looked for beyond those that were found."""
+PEOPLE_FACTOR = 4
+"""If a question names people, this many times the pool is loaded, to learn which of them speak."""
+_ANCHOR_CODES = [KINDS.index(kind) for kind in ANCHOR_KINDS]
+
+
+async def score(state: RecallState, retriever: Retriever) -> RecallState:
+    """Multiplies the scores by the factors of the facts, and adds what replaced a candidate."""
+    candidates, sought, facts = state.candidates, state.candidates.docs, NO_FACTS
+    for _ in range(1 + MAX_SUCCESSION):
+        timeout = state.deadline.remaining(LOADING_SHARE)
+        work = retriever.load_facts(sought) if len(sought) else None
+        loaded = await run_stage("store", timeout, work, NO_FACTS)
+        state = replace(state, report=state.report.with_outcomes(loaded))
+        facts = facts.join(loaded.value)
+        usable = loaded.value.records[loaded.value.passes]
+        if sought is not state.candidates.docs:
+            candidates = candidates.add(np.intersect1d(sought, usable["doc"]))
+        newer = np.unique(usable["successor"])
+        sought = np.setdiff1d(newer[newer != NO_SUCCESSOR], candidates.docs)
+        if not len(sought):
+            break
+    facts = facts.align(candidates.docs)
+    return _apply_facts(replace(state, candidates=candidates, facts=facts), retriever)
+
+
+def _apply_facts(state: RecallState, retriever: Retriever) -> RecallState:
+    records, passes, candidates = state.facts.records, state.facts.passes, state.candidates
+    half_lives = retriever.deps.settings.half_lives
+    factors = compute_factors(state.facts, state.parsed_question, state.now, half_lives)
+    is_eligible = passes & (factors["confidence"].round(4) >= state.question.min_confidence)
+    if state.question.search_filter.kinds is None:
+        is_eligible &= ~np.isin(records["kind"], _ANCHOR_CODES)
+    weights = state.weights.arms
+    boost = sum(weights.values()) / weights["words"] if weights.get("words") else 1.0
+    is_unembedded = find_unembedded(candidates, ~passes | has_flag(records, WHOLE))
+    factors["unseen"] = np.where(is_unembedded, boost, 1.0)
+    return _compute_totals(replace(state, is_eligible=is_eligible), factors)
+
+
+def _compute_totals(state: RecallState, factors: Mapping[str, FloatArray]) -> RecallState:
+    """Multiplies each score by its factors, and ranks replaced memories below their successors."""
+    totals = state.candidates.scores.copy()
+    for values in factors.values():
+        totals *= values
+    ranked = rank_successors_first(totals, _find_successors(state), factors["superseded"])
+    lifts = np.divide(ranked, totals, out=np.ones(len(totals)), where=totals > 0)
+    return replace(state, factors={**factors, "successor": lifts}, totals=ranked)
+
+
+def _find_successors(state: RecallState) -> IntArray:
+    """The position of the successor of each candidate, if both may be answered."""
+    successors = find_positions(state.candidates.docs, state.facts.records["successor"])
+    is_usable = state.is_eligible & (successors >= 0) & state.is_eligible[successors]
+    return np.where(is_usable, successors, -1)
+
+
+async def load_texts(state: RecallState, retriever: Retriever) -> RecallState:
+    """Loads the memories that can reach the pool of the answer, and scores their texts."""
+    pool_size = state.question.limit * POOL_FACTOR
+    order = _sort_eligible(state)
+    hashes = state.facts.records["hash"]
+    first_size = PEOPLE_FACTOR * pool_size if state.parsed_question.people else pool_size
+    state = await _load(state, retriever, choose_distinct(order, hashes, first_size))
+    texts = [memory.content for memory in state.memories.values()]
+    speakers = find_speakers(texts, state.parsed_question.people)
+    state = _apply_texts(state, speakers)
+    rest = _choose_rest(state, pool_size)
+    if len(rest):
+        state = _apply_texts(await _load(state, retriever, rest), speakers)
+    return replace(state, ranked=sort_memories(state.describe(state.loaded)))
+
+
+def _sort_eligible(state: RecallState) -> IntArray:
+    positions = np.flatnonzero(state.is_eligible)
+    order = sort_by_score(state.candidates.docs[positions], state.totals[positions])
+    return positions[order]
+
+
+async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -> RecallState:
+    """Loads memories, those that replaced them, and those that they replaced."""
+    wanted = np.zeros(len(state.candidates), np.bool_)
+    wanted[positions] = True
+    successors = _find_successors(state)
+    old = np.flatnonzero(successors >= 0)
+    for _ in range(MAX_SUCCESSION):
+        linked = wanted[old] | wanted[successors[old]]
+        wanted[old] |= linked
+        wanted[successors[old]] |= linked
+    wanted[state.loaded] = False
+    positions = np.flatnonzero(wanted)
+    ids = list_ids(state.facts.records[positions])
+    timeout = state.deadline.remaining(LOADING_SHARE)
+    no_memories: dict[UUID, Memory] = {}
+    work = retriever.load_memories(ids) if ids else None
+    loaded = await run_stage("load", timeout, work, no_memories)
+    is_loaded = np.array([memory_id in loaded.value for memory_id in ids], np.bool_)
+    is_eligible = state.is_eligible.copy()
+    # What is gone meanwhile cannot be answered.
+    is_eligible[positions[~is_loaded]] = False
+    return replace(
+        state,
+        memories={**state.memories, **loaded.value},
+        loaded=np.concatenate([state.loaded, positions[is_loaded]]),
+        is_eligible=is_eligible,
+        report=state.report.with_outcomes(loaded),
+    )
+
+
+def _apply_texts(state: RecallState, speakers: frozenset[str]) -> RecallState:
+    """Applies the factors of the loaded texts."""
+    factors = dict(state.factors)
+    factors.pop("successor", None)
+    ids = list_ids(state.facts.records[state.loaded])
+    for row, memory_id in zip(state.loaded.tolist(), ids, strict=True):
+        content = state.memories[memory_id].content
+        for name, factor in compute_text_factors(content, state.parsed_question, speakers).items():
+            factors.setdefault(name, np.ones(len(state.candidates)))[row] = factor
+    return _compute_totals(state, factors)
+
+
+def _choose_rest(state: RecallState, pool_size: int) -> IntArray:
+    """Chooses those others that the factors of their texts could lift into the pool.
+
+    Only memories that the word arm found can contain a name. If a question consists of names only,
+    their holders and the memories that replaced them rank first.
+    """
+    question, candidates = state.parsed_question, state.candidates
+    is_other = state.is_eligible.copy()
+    is_other[state.loaded] = False
+    pool = choose_distinct(
+        state.loaded[np.argsort(-state.totals[state.loaded], kind="stable")],
+        state.facts.records["hash"],
+        pool_size,
+    )
+    distinct = len(np.unique(state.facts.records["hash"][pool]))
+    threshold = state.totals[pool[-1]] if distinct >= pool_size else 0.0
+    found_by_words = candidates.ranks.get("words", np.zeros(len(candidates), np.int32)) > 0
+    highest = state.totals * compute_max_text_factor(question)
+    if question.names:
+        highest = np.where(found_by_words, highest * NAME_FACTOR, highest)
+    can_reach = highest > threshold if threshold else np.ones(len(candidates), np.bool_)
+    if question.only_names:
+        can_reach |= found_by_words
+    return np.flatnonzero(is_other & can_reach)
