@@ -134,6 +134,7 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
                 {"turns": ranks[turn.id]},
                 {"turns": turn.score},
                 fused_score=score,
+                base_score=score,
             ),
             turn,
         )

@@ -63,6 +63,7 @@ class NeighbourEdges(NamedTuple):
 
 
 EDGE_KINDS = tuple(EdgeKind)
+NO_EDGES = NeighbourEdges(NO_HITS.docs, NO_HITS.docs, np.empty(0, np.uint8), NO_HITS.scores)
 
 
 class GraphHops(NamedTuple):
@@ -156,7 +157,8 @@ class ScoredMemory(NamedTuple):
     """A memory with its score, the rank (from 1) at which each arm had it, and its hops.
 
     `raw_scores`: each arm's own score. `fused_score`: the score of all arms together. `factors`:
-    the factors that multiplied the score.
+    the factors that multiplied the score. `base_score`: the score before them. `text_hash`: equal
+    for equal texts.
     """
 
     id: UUID
@@ -166,6 +168,8 @@ class ScoredMemory(NamedTuple):
     fused_score: float = 0.0
     hops: tuple[GraphHop, ...] = ()
     factors: Mapping[str, float] = EMPTY_MAPPING
+    base_score: float = 0.0
+    text_hash: int = 0
 
 
 class Rejection(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
 from uuid import UUID
 
 from reverie.domain.text.characters import word_set
@@ -74,20 +73,11 @@ def select_minimal_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(minimal)
 
 
-class TextHolder(Protocol):
-    """Whatever has a text."""
-
-    @property
-    def content(self) -> str: ...
-
-
 def find_name_holders(
-    texts: Mapping[UUID, TextHolder], names: Sequence[str], successors: Mapping[UUID, UUID]
+    texts: Mapping[UUID, str], names: Sequence[str], successors: Mapping[UUID, UUID]
 ) -> set[UUID]:
     """Returns the memories whose text has one of the names, and those that replaced them."""
-    holder_ids = {
-        memory_id for memory_id, text in texts.items() if contains_name(text.content, names)
-    }
+    holder_ids = {memory_id for memory_id, text in texts.items() if contains_name(text, names)}
     added = holder_ids
     while (
         added := {successors[memory_id] for memory_id in added if memory_id in successors}

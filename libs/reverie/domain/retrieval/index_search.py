@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.domain.retrieval.candidates import (
+    NO_EDGES,
     NO_HITS,
     ArmHits,
     NeighbourEdges,
@@ -50,9 +51,9 @@ def build_filter(
 ) -> IndexFilter:
     """Evaluates the filter of a question for all rows."""
     readable = index.match_scopes(scopes)
-    wanted = readable & np.isin(STATUSES, statuses)[index.statuses]
+    wanted = readable & np.array([status in statuses for status in STATUSES])[index.statuses]
     if kinds is not None:
-        wanted &= np.isin(KINDS, kinds)[index.kinds]
+        wanted &= np.array([kind in kinds for kind in KINDS])[index.kinds]
     return IndexFilter(readable, wanted)
 
 
@@ -68,12 +69,12 @@ def search_words(
     if not documents:
         return NO_HITS
     mean = _effective_length(max(lengths.sum() / documents, 1.0))
-    norms = K1 * (1 - B + B * _effective_length(index.lengths) / mean)
     scores = np.zeros(len(index.records))
     for term in terms.tolist():
         found, counts = _find_postings(index, term, rows.readable)
         idf = math.log1p((documents - len(found) + 0.5) / (len(found) + 0.5))
-        scores[found] += idf * counts * (K1 + 1) / (counts + norms[found])
+        norms = K1 * (1 - B + B * _effective_length(index.lengths[found]) / mean)
+        scores[found] += idf * counts * (K1 + 1) / (counts + norms)
     is_hit = rows.wanted & (scores > 0)
     return _take_best(index, np.where(is_hit, scores, -np.inf).astype(np.float32), limit)
 
@@ -219,7 +220,9 @@ def _find_session_edges(index: RecallIndex, seeds: IntArray, visible: BoolArray)
     sessions = index.records["session"][: index.count]
     asked = np.unique(sessions[seeds])
     asked = asked[asked != 0]
-    is_member = np.isin(sessions, asked)
+    if not len(asked):
+        return NO_EDGES
+    is_member = asked[np.searchsorted(asked[:-1], sessions)] == sessions
     is_member &= visible[: index.count]
     is_member[seeds] |= sessions[seeds] != 0
     members = np.flatnonzero(is_member)

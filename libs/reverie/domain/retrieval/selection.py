@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from uuid import UUID
 
-from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
 from reverie.domain.retrieval.exact_name_match import find_name_holders
 from reverie.domain.retrieval.scoring import boost_named
@@ -85,7 +84,7 @@ class Selection:
 
 def select_memories(
     ranked: Sequence[ScoredMemory],
-    memories: Mapping[UUID, Memory],
+    contents: Mapping[UUID, str],
     successors: Successors,
     only_names: Sequence[str],
     limit: int,
@@ -98,18 +97,17 @@ def select_memories(
     `ranked` has each replaced memory behind its successor; so has the selection. Spares are for
     answers in which turns or smaller memories may take the places of others.
     """
-    texts = {memory.id: memories[memory.id] for memory in ranked}
-    named_ids = find_name_holders(texts, only_names, successors)
+    named_ids = find_name_holders(contents, only_names, successors) if only_names else set()
     ranked = boost_named(ranked, named_ids)
     # Of several memories with one text, the first stays.
-    first_by_hash: dict[str, ScoredMemory] = {}
+    first_by_hash: dict[int, ScoredMemory] = {}
     rejections: dict[UUID, Rejection] = {}
     for memory in ranked:
-        first = first_by_hash.setdefault(memories[memory.id].content_hash, memory)
+        first = first_by_hash.setdefault(memory.text_hash, memory)
         if first is not memory:
             rejections[memory.id] = Rejection("double", first.id)
     pool = list(first_by_hash.values())[: limit * POOL_FACTOR]
-    token_sets = [tokenize(memories[memory.id].content) for memory in pool]
+    token_sets = [tokenize(contents[memory.id]) for memory in pool]
     count = len(pool) if named_ids or with_spares else limit
     order = diversify([memory.score for memory in pool], token_sets, count, mmr_lambda)
     similarities = {pool[index].id: similarity for index, similarity in order}

@@ -4,6 +4,12 @@ select id, src, dst, kind, weight from edge
 where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_to is null
 order by src, dst, kind;
 
+-- name: memory_contents
+-- The contents of readable memories of a list of ids.
+select m.id, m.content from memory m
+where m.tenant = $1 and m.id = any($2::uuid[]) and scope_matches($3, m.scope) and m.status <> 'deleted'
+  and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $3));
+
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
 -- Only documents of the scopes $3 count, so that a score says nothing of others.

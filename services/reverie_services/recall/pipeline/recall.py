@@ -6,15 +6,18 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
+from uuid import UUID
 
 import numpy as np
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Overloaded
+from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answer
 from reverie.domain.retrieval.candidates import (
+    NO_EDGES,
     NO_HITS,
-    NeighbourEdges,
+    Rejection,
     TurnHit,
     sort_memories,
     with_score,
@@ -54,7 +57,6 @@ EXPANSION_SHARE, EMBEDDING_SHARE, RETRIEVAL_SHARE, RESCORING_SHARE, GRAPH_SHARE 
     0.6,
 )
 """Shares of a recall's timeout by which its stages must be over; the last stage has the rest."""
-NO_EDGES = NeighbourEdges(NO_HITS.docs, NO_HITS.docs, np.empty(0, np.uint8), np.empty(0))
 
 
 async def recall(
@@ -237,7 +239,7 @@ async def rerank(state: RecallState, deps: RecallPipelineDependencies) -> Recall
     first = state.ranked[:MAX_RERANKED]
     if deps.reranker is None or len(first) < 2:
         return state
-    texts = [state.memories[memory.id].content for memory in first]
+    texts = [state.contents[memory.id] for memory in first]
     outcome = await run_stage(
         "rerank",
         min(deps.settings.rerank_timeout, state.deadline.remaining(LOADING_SHARE)),
@@ -257,7 +259,7 @@ def select(state: RecallState, mmr_lambda: float) -> RecallState:
     question = state.question
     selection = select_memories(
         state.ranked,
-        state.memories,
+        state.contents,
         state.successors,
         state.parsed_question.only_names,
         question.limit,
@@ -274,21 +276,25 @@ def select(state: RecallState, mmr_lambda: float) -> RecallState:
 
 
 async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
-    """Loads the edges of the selected memories, and fits them and the turns into the budget."""
+    """Loads the selected memories and their edges, and fits them and the turns into the budget."""
     question, ids = state.question, [memory.id for memory in state.selected]
+    timeout = state.deadline.remaining()
+    no_memories: dict[UUID, Memory] = {}
     no_edges: list[AnswerEdge] = []
     wants_edges = len(ids) > 1 and question.depth > 0
-    edges = await run_stage(
-        "edges",
-        state.deadline.remaining(),
-        retriever.load_edges_among(ids) if wants_edges else None,
-        no_edges,
+    loaded, edges = await asyncio.gather(
+        run_stage("load", timeout, retriever.load_memories(ids) if ids else None, no_memories),
+        run_stage(
+            "edges", timeout, retriever.load_edges_among(ids) if wants_edges else None, no_edges
+        ),
     )
+    missing = Rejection("not read in time" if loaded.failed else "gone meanwhile")
     relevance = rate_relevance(state, retriever.model.name)
     answer = assemble_answer(
         [
-            RankedHit(memory, state.memories[memory.id], relevance=relevance[memory.id])
+            RankedHit(memory, item, relevance=relevance[memory.id])
             for memory in state.selected
+            if (item := loaded.value.get(memory.id))
         ],
         state.turns,
         edges.value,
@@ -297,10 +303,11 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
         retriever.deps.model_manager.counter.count,
         state.successors,
     )
+    lost = {memory_id: missing for memory_id in ids if memory_id not in loaded.value}
     state = replace(
         state,
         scored_turns=answer.scored_turns,
-        rejections={**state.rejections, **answer.rejections},
-        report=state.report.with_outcomes(edges),
+        rejections={**state.rejections, **lost, **answer.rejections},
+        report=state.report.with_outcomes(loaded, edges),
     )
     return RecallResult(answer.hits, answer.edges, answer.tokens, state)

@@ -17,7 +17,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
-from reverie.domain.retrieval.facts import IntArray, list_ids
+from reverie.domain.retrieval.facts import IntArray
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.observability.tracing import current_trace_id
@@ -179,12 +179,9 @@ def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
 def _describe_result(result: RecallResult) -> dict[str, Any]:
     state = result.state
     positions = {memory.id: position for position, memory in enumerate(state.ranked, start=1)}
-    base_scores = dict(
-        zip(list_ids(state.facts.records), state.candidates.scores.tolist(), strict=True)
-    )
     listed = [
         (
-            *_encode_scores(memory, base_scores.get(memory.id, memory.score)),
+            *_encode_scores(memory),
             *_encode_outcome(state, memory.id, rank),
             positions.get(memory.id),
         )
@@ -193,8 +190,7 @@ def _describe_result(result: RecallResult) -> dict[str, Any]:
     others = _list_unloaded(state)[: MAX_LISTED_CANDIDATES - len(listed)]
     for position, memory in zip(others.tolist(), state.describe(others), strict=True):
         reason, replaced_by = state.explain_unloaded(position)
-        scores = _encode_scores(memory, base_scores[memory.id])
-        listed.append((*scores, None, None, reason, replaced_by, None))
+        listed.append((*_encode_scores(memory), None, None, reason, replaced_by, None))
     hit_counts = {name: len(hits) for name, hits in state.hits_by_arm.items()}
     return {
         "arms": hit_counts | ({"turns": len(state.scored_turns)} if state.scored_turns else {}),
@@ -224,8 +220,8 @@ def _list_unloaded(state: RecallState) -> IntArray:
     return positions[np.argsort(-state.candidates.scores[positions], kind="stable")]
 
 
-def _encode_scores(memory: ScoredMemory, base: float) -> tuple[Any, ...]:
-    """The parts of a candidate's score; `base` is the score before the factors."""
+def _encode_scores(memory: ScoredMemory) -> tuple[Any, ...]:
+    """The parts of a candidate's score."""
     hits_by_arm = {
         name: _encode_hit(rank, memory.raw_scores.get(name))
         for name, rank in memory.arm_ranks.items()
@@ -234,7 +230,7 @@ def _encode_scores(memory: ScoredMemory, base: float) -> tuple[Any, ...]:
     return (
         memory.id,
         round(memory.score, 5),
-        round(base, 5),
+        round(memory.base_score, 5),
         round(memory.fused_score, 5),
         hits_by_arm,
         memory.factors,

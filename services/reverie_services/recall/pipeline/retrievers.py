@@ -90,6 +90,10 @@ class Retriever:
         """The facts of those memories that may be read, and which may be answered."""
         return await self.deps.search.load_facts(self.principal, docs, self.search_filter)
 
+    async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The contents of memories."""
+        return await self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
+
     async def load_memories(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
         """The whole memories."""
         return await self.deps.search.load_memories(self.principal, ids, self.search_filter.scopes)
@@ -167,6 +171,11 @@ class AsOfRetriever(Retriever):
     async def load_facts(self, docs: IntArray) -> FactTable:
         """The facts of then."""
         return await self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
+
+    async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The contents of then."""
+        memories = await self.load_memories(ids)
+        return {memory_id: memory.content for memory_id, memory in memories.items()}
 
     async def load_memories(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
         """The whole memories as they were known then."""

@@ -9,7 +9,6 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import (
     find_positions,
     sort_by_score,
@@ -100,14 +99,13 @@ def _find_successors(state: RecallState) -> IntArray:
 
 
 async def load_texts(state: RecallState, retriever: Retriever) -> RecallState:
-    """Loads the memories that can reach the pool of the answer, and scores their texts."""
+    """Loads the texts that can reach the pool of the answer, and applies their factors."""
     pool_size = state.question.limit * POOL_FACTOR
     order = _sort_eligible(state)
     hashes = state.facts.records["hash"]
     first_size = PEOPLE_FACTOR * pool_size if state.parsed_question.people else pool_size
     state = await _load(state, retriever, choose_distinct(order, hashes, first_size))
-    texts = [memory.content for memory in state.memories.values()]
-    speakers = find_speakers(texts, state.parsed_question.people)
+    speakers = find_speakers(state.contents.values(), state.parsed_question.people)
     state = _apply_texts(state, speakers)
     rest = _choose_rest(state, pool_size)
     if len(rest):
@@ -122,7 +120,7 @@ def _sort_eligible(state: RecallState) -> IntArray:
 
 
 async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -> RecallState:
-    """Loads memories, those that replaced them, and those that they replaced."""
+    """Loads texts, those of what replaced the memories, and of what they replaced."""
     wanted = np.zeros(len(state.candidates), np.bool_)
     wanted[positions] = True
     successors = _find_successors(state)
@@ -135,16 +133,16 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
     positions = np.flatnonzero(wanted)
     ids = list_ids(state.facts.records[positions])
     timeout = state.deadline.remaining(LOADING_SHARE)
-    no_memories: dict[UUID, Memory] = {}
-    work = retriever.load_memories(ids) if ids else None
-    loaded = await run_stage("load", timeout, work, no_memories)
+    no_contents: dict[UUID, str] = {}
+    work = retriever.load_contents(ids) if ids else None
+    loaded = await run_stage("texts", timeout, work, no_contents)
     is_loaded = np.array([memory_id in loaded.value for memory_id in ids], np.bool_)
     is_eligible = state.is_eligible.copy()
     # What is gone meanwhile cannot be answered.
     is_eligible[positions[~is_loaded]] = False
     return replace(
         state,
-        memories={**state.memories, **loaded.value},
+        contents={**state.contents, **loaded.value},
         loaded=np.concatenate([state.loaded, positions[is_loaded]]),
         is_eligible=is_eligible,
         report=state.report.with_outcomes(loaded),
@@ -152,13 +150,16 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
 
 
 def _apply_texts(state: RecallState, speakers: frozenset[str]) -> RecallState:
-    """Applies the factors of the loaded texts."""
+    """Applies the factors of the loaded texts, if the question has any."""
+    question = state.parsed_question
+    if not (question.phrases or question.names or speakers):
+        return state
     factors = dict(state.factors)
     factors.pop("successor", None)
     ids = list_ids(state.facts.records[state.loaded])
     for row, memory_id in zip(state.loaded.tolist(), ids, strict=True):
-        content = state.memories[memory_id].content
-        for name, factor in compute_text_factors(content, state.parsed_question, speakers).items():
+        content = state.contents[memory_id]
+        for name, factor in compute_text_factors(content, question, speakers).items():
             factors.setdefault(name, np.ones(len(state.candidates)))[row] = factor
     return _compute_totals(state, factors)
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.core.memory import Memory, is_title_only
+from reverie.domain.core.memory import is_title_only
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import (
     EDGE_KINDS,
@@ -81,8 +81,9 @@ class RecallState:
     `texts`: the question without project names, then its rephrasings. `candidates`: the memories
     before their factors apply. `facts`, `factors`, `totals` and `is_eligible` have a row for each
     of them: `totals` are the scores with all factors, `is_eligible` says which may be answered.
-    `memories`: those that were loaded, and `loaded` their positions. `ranked`: the loaded memories
-    in the order of their totals. `similarities`: how similar a memory is to those selected before.
+    `contents`: the texts that were loaded, and `loaded` the positions of their memories. `ranked`:
+    the loaded memories in the order of their totals. `similarities`: how similar a memory is to
+    those selected before.
     """
 
     question: RecallQuestion
@@ -99,7 +100,7 @@ class RecallState:
     factors: Mapping[str, FloatArray] = field(default_factory=dict)
     totals: FloatArray = field(default_factory=lambda: NO_CANDIDATES.scores)
     is_eligible: BoolArray = field(default_factory=lambda: np.empty(0, np.bool_))
-    memories: Mapping[UUID, Memory] = field(default_factory=dict)
+    contents: Mapping[UUID, str] = field(default_factory=dict)
     loaded: IntArray = field(default_factory=lambda: NO_CANDIDATES.docs)
     ranked: Sequence[ScoredMemory] = ()
     selected: Sequence[ScoredMemory] = ()
@@ -116,30 +117,36 @@ class RecallState:
     def describe(self, positions: IntArray) -> list[ScoredMemory]:
         """The candidates at these positions with what makes up their scores."""
         candidates, records = self.candidates, self.facts.records[positions]
+        hashes = records["hash"].tolist()
         hops = self._list_hops(candidates.docs[positions])
         ranks = {arm: values[positions].tolist() for arm, values in candidates.ranks.items()}
         raw_scores = {
             arm: values[positions].tolist() for arm, values in candidates.raw_scores.items()
         }
         factors = {name: values[positions].tolist() for name, values in self.factors.items()}
-        totals, fused = self.totals[positions].tolist(), candidates.fused[positions].tolist()
+        scores = [
+            values[positions].tolist()
+            for values in (self.totals, candidates.fused, candidates.scores)
+        ]
         return [
             ScoredMemory(
                 memory_id,
-                totals[row],
+                scores[0][row],
                 {arm: values[row] for arm, values in ranks.items() if values[row]},
                 {
                     arm: values[row]
                     for arm, values in raw_scores.items()
                     if not math.isnan(values[row])
                 },
-                fused[row],
+                scores[1][row],
                 tuple(hops.get(doc, ())),
                 {
                     name: round(values[row], 4)
                     for name, values in factors.items()
                     if values[row] != 1.0
                 },
+                scores[2][row],
+                hashes[row],
             )
             for row, (memory_id, doc) in enumerate(
                 zip(list_ids(records), candidates.docs[positions].tolist(), strict=True)
@@ -217,7 +224,7 @@ def _rate_memory(
     state: RecallState, memory: ScoredMemory, words: Sequence[str], model: str
 ) -> float:
     """A memory that the vector arm did not find is at most as near as its last hit."""
-    content = state.memories[memory.id].content
+    content = state.contents[memory.id]
     if is_title_only(content):
         return 0.0
     cosine, vector_hits = memory.raw_scores.get("meaning"), state.hits_by_arm.get("meaning")
