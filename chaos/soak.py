@@ -44,7 +44,7 @@ MAX_GROWTH = 1.0
 """MB in ten minutes that a process may grow."""
 MAX_RATIO = 1.25
 """How many times as many connections, files and tasks there may be at the end as in the middle."""
-CACHE_SETTINGS = ("recall_cache_mb=0",)
+CACHE_SETTINGS = ("recall_index_mb=0",)
 """What would else fill for hours, up to its bound: off, or full long before growth counts."""
 GAUGES = {
     "memory": "process_resident_memory_bytes",

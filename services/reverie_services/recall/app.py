@@ -124,7 +124,7 @@ async def open_service(
         history, contexts = HistoryStore(database), ContextStore(database)
         embedding_models, short_ids = EmbeddingModelStore(database), ShortIdResolver(database)
         search = SearchStore(database)
-        recall_indexes = RecallIndexCache(database, choose_index_mb(settings.recall_cache_mb))
+        recall_indexes = RecallIndexCache(database, choose_index_mb(settings.recall_index_mb))
         positions = WritePositions(settings.replica_max_lag)
         usage_writer = UsageWriter(UsageStore(database))
         trace_writer = TraceWriter(

@@ -248,7 +248,7 @@ def _sample(name: str) -> object:
         "oidc_claims": {"tenant": "realm_access.tenant"},
         "host": "127.0.0.2",
         "embedding_dims": 384,
-        "recall_cache_mb": 3,
+        "recall_index_mb": 3,
         "relevance_threshold": 0.3,
     }
     if name in given:

@@ -53,7 +53,7 @@ class PassageEntries(NamedTuple):
     scales: NDArray[np.float32]
     sparse_sizes: NDArray[np.int32]
     sparse_words: NDArray[np.uint16]
-    sparse_weights: NDArray[np.float32]
+    sparse_weights: NDArray[np.float16]
 
 
 class EdgeEntries(NamedTuple):
@@ -92,7 +92,7 @@ class Passages(NamedTuple):
     scales: NDArray[np.float32]
     sparse_sizes: NDArray[np.int32]
     sparse_words: NDArray[np.uint16]
-    sparse_weights: NDArray[np.float32]
+    sparse_weights: NDArray[np.float16]
 
 
 class Adjacency(NamedTuple):
@@ -288,7 +288,14 @@ def _empty_part(dims: int) -> IndexPart:
     floats = np.empty(0, np.float32)
     return IndexPart(
         _build_postings(rows, rows, counts),
-        Passages(rows, np.empty((0, dims), np.int16), floats, rows, rows.astype(np.uint16), floats),
+        Passages(
+            rows,
+            np.empty((0, dims), np.int16),
+            floats,
+            rows,
+            rows.astype(np.uint16),
+            floats.astype(np.float16),
+        ),
         Adjacency(rows, rows, counts, floats),
     )
 

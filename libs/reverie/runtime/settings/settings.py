@@ -147,11 +147,10 @@ class Settings(ServerSettings, LimitSettings):
         description="the least relevance (0 to 1) of a memory that answers a question; hooks and "
         "preflow give nothing below it",
     )
-    recall_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+    recall_index_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
         None,
-        description="megabytes of vectors and index terms that a gateway caches, 18 for 10,000 "
-        "memories, a fifth of them for terms; 0 disables the cache; unset: 8 % of the memory of "
-        "the machine or container",
+        description="megabytes of recall indexes that a gateway holds, about 15 for 10,000 "
+        "memories; 0 holds none; unset: 8 % of the memory of the machine or container",
     )
     trace_retention_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(
         24.0, description="hours that the trace of a recall is kept; 0 keeps none"

@@ -87,5 +87,5 @@ def _decode_sparse(raw: bytes, sizes: NDArray[np.integer[Any]]) -> Sequence[NDAr
     place = np.arange(len(numbers)) - np.repeat(begins, lengths[lengths > 0]) - _SPARSE_HEADER
     own = np.repeat(counts[lengths > 0], lengths[lengths > 0])
     words = numbers[(place >= 0) & (place < own)].astype(np.uint16)
-    weights = numbers[place >= own].view(">f4").astype(np.float32)
+    weights = numbers[place >= own].view(">f4").astype(np.float16)
     return counts, words, weights
