@@ -34,6 +34,8 @@ LONG = (
 """Files and folders of tests that take seconds each, the longest first."""
 TOGETHER = ("test_query_plans.py", "test_first_steps.py")
 """Files whose tests share what takes half a minute to make: one worker begins with each."""
+PARTITIONS = 2
+"""Of each table, so that tenants lie apart: a database lasts one test, and a connection too."""
 MEMBERSHIP = pytest.StashKey[int]()
 RUN = pytest.StashKey[servers.TestRun]()
 
@@ -55,9 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [n for n in os.environ if _is_setting(n)]:
         del os.environ[name]
     if _is_worker(config):
-        run = servers.TestRun(Path(os.environ[FOLDER]))
+        run = servers.TestRun(Path(os.environ[FOLDER]), PARTITIONS)
     else:
-        run = servers.create_run()
+        run = replace(servers.create_run(), partitions=PARTITIONS)
         os.environ[FOLDER] = str(run.folder)
     config.stash[RUN] = run
     config.stash[MEMBERSHIP] = servers.join_run(run)

@@ -52,6 +52,8 @@ class TestRun:
 
     __test__ = False
     folder: Path
+    partitions: int = 16
+    """How many each table of a fresh database has: few are copied and planned sooner."""
 
     @property
     def postgres_home(self) -> Path:
@@ -194,7 +196,8 @@ def _ensure_template(run: TestRun, server: postgres.PostgresInstance) -> None:
             return
         server_admin.drop_database(server.admin_url("postgres"), TEMPLATE_DATABASE)
         server_admin.ensure_database(server.admin_url("postgres"), TEMPLATE_DATABASE)
-        migrate(server.admin_url(TEMPLATE_DATABASE))
+        option = f"&options=-creverie.partitions%3D{run.partitions}"
+        migrate(server.admin_url(TEMPLATE_DATABASE) + option)
         postgres.create_service_logins(server, TEMPLATE_DATABASE)
         marker.touch()
 

@@ -80,7 +80,8 @@ from generate_series(1, %(vectors)s);
 _NEIGHBOURS = """
 create temp table neighbour as
 select %(big)s + n as tenant from generate_series(1000, 20000) n
-where satisfies_hash_partition('memory'::regclass, 16, (
+where satisfies_hash_partition('memory'::regclass, (
+        select count(*)::int from pg_inherits where inhparent = 'memory'::regclass), (
         select substring(tableoid::regclass::text from '[0-9]+$')::int from memory
         where tenant = %(big)s limit 1), %(big)s + n)
 limit %(many)s;

@@ -73,6 +73,19 @@ def test_ten_concurrent_migrations_apply_the_baseline_once(empty_database: Datab
     assert list_pending_migrations(empty_database.admin_url) == []
 
 
+@pytest.mark.parametrize(("option", "count"), [("", 16), ("&options=-creverie.partitions%3D3", 3)])
+def test_tables_have_sixteen_partitions_unless_the_connection_says_otherwise(
+    empty_database: DatabaseUrls, option: str, count: int
+) -> None:
+    url = empty_database.admin_url
+    migrate(url + option)
+    counts = (
+        "select distinct count(*) from pg_inherits join pg_class on oid = inhparent"
+        " where relkind = 'p' group by inhparent"
+    )
+    assert admin_rows(url, counts) == [(count,)]
+
+
 def test_a_failing_baseline_leaves_nothing_behind(
     empty_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,14 +43,17 @@ grant usage on schema reverie to reverie_app, reverie_system, reverie_read;
 create view schema_baseline with (security_invoker = true) as select 1 as version;
 grant select on schema_baseline to public;
 
--- Splits a table into 16 hash partitions by tenant, so that each tenant's indexes stay small.
+-- Splits a table into hash partitions by tenant, so that each tenant's indexes stay small: 16, or as
+-- many as the connection's option `reverie.partitions` says, for a database that stays small.
 -- Nothing is ever granted on a partition: a policy of the parent does not protect it when it is
 -- queried by its own name.
 create procedure partition_by_tenant(p_table regclass) language plpgsql as $$
+declare
+  v_count int := coalesce(nullif(current_setting('reverie.partitions', true), ''), '16');
 begin
-  for i in 0..15 loop
-    execute format('create table %s partition of %s for values with (modulus 16, remainder %s)',
-                   p_table::text || '_' || i, p_table, i);
+  for i in 0..v_count - 1 loop
+    execute format('create table %s partition of %s for values with (modulus %s, remainder %s)',
+                   p_table::text || '_' || i, p_table, v_count, i);
   end loop;
 end $$;
 
