@@ -62,10 +62,11 @@ def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
     (programs / "reverie").write_text(f'#!/bin/sh\n{runs} "$@"\n')
     (programs / "reverie").chmod(0o755)
     environment = {"PATH": os.defpath, "HOME": str(home), "COLUMNS": "200"}
-    models = f"--set embedding_model_dir={model_home() / 'models'}"
-    command = f"{programs / 'reverie'} demo {models} {' '.join(ANY_PORT)}"
+    command = f"{programs / 'reverie'} demo {' '.join(ANY_PORT)}"
+    # Most of a start is to load models, which no answer of the sample day needs.
+    without = f"--set embedding_model_dir={folder} --set model_download=false"
     first = subprocess.run(
-        shlex.split(f"{command} --once"),
+        shlex.split(f"{command} {without} --set recall_sparse=off --once"),
         capture_output=True,
         text=True,
         cwd="/",
@@ -77,6 +78,7 @@ def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
     made = {one.name for one in home.iterdir()}
     # Commands without --home look there.
     (home / ".reverie").symlink_to(".reverie-demo")
+    command += f" --set embedding_model_dir={model_home() / 'models'}"
     with keep_running(command, "rm -r ", folder, environment, START_SECONDS) as printed:
         yield Newcomer(folder / "clone", environment, first.stdout, made, printed)
 
