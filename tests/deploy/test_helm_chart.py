@@ -78,7 +78,7 @@ def render(variant: str) -> str:
 
 @cache
 def manifests(variant: str) -> list[Manifest]:
-    return [one for one in yaml.safe_load_all(render(variant)) if one]
+    return [one for one in yaml.load_all(render(variant), yaml.CSafeLoader) if one]
 
 
 def of_kind(variant: str, kind: str) -> dict[str, Manifest]:

@@ -36,6 +36,7 @@ UNSAFE_OPTIONS = {
     "max_wal_size": "2GB",
     "autovacuum_naptime": "10min",
     "dynamic_shared_memory_type": "mmap",
+    "scram_iterations": "1",
 }
 """Postgres for data that nobody will miss."""
 
