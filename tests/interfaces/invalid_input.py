@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from io import BytesIO
@@ -11,9 +11,7 @@ from typing import Any
 
 from yarl import URL
 
-from reverie.testing import servers
-from reverie.testing.models import model_home
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import Stack, eventually
 from tests.support.tables import Tables
 
 INSIDE = ("Traceback", "asyncpg", "psycopg", "SQLSTATE", "pydantic", "relation ", "libs/", 'File "')
@@ -28,7 +26,7 @@ SHA = "a" * 40
 
 @dataclass(frozen=True)
 class Place:
-    """A running system with one session and one memory in it."""
+    """A tenant of a running system with one session and one memory in it."""
 
     stack: Stack
     tables: Tables
@@ -63,15 +61,28 @@ class Place:
         async with self.stack.http.request(method, url, data=sent, headers=auth) as answer:
             return answer.status, answer.content_type, await answer.read()
 
+    @asynccontextmanager
+    async def unchanged(self) -> AsyncIterator[None]:
+        """Whatever is sent meanwhile must leave no row behind."""
+        await self.settled()
+        before = self.tables.counts()
+        yield
+        assert self.tables.counts() == before
+
+    async def all_refused(
+        self, cases: Iterable[tuple[str, bytes]], headers: Mapping[str, str] = {}
+    ) -> AsyncIterator[tuple[tuple[str, bytes], dict[str, Any]]]:
+        """Each path and body with the problem document of its POST; none leaves a row behind."""
+        async with self.unchanged():
+            for path, data in cases:
+                yield (path, data[:200]), problem(*await self.send("POST", path, data, headers))
+
     async def refused(
         self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] = {}
     ) -> dict[str, Any]:
         """The problem document of a call that must fail and leave no row behind."""
-        await self.settled()
-        before = self.tables.counts()
-        answer = await self.send(method, path, data, headers)
-        assert self.tables.counts() == before
-        return problem(*answer)
+        async with self.unchanged():
+            return problem(*await self.send(method, path, data, headers))
 
 
 def problem(status: int, content_type: str, body: bytes) -> dict[str, Any]:
@@ -123,12 +134,10 @@ def names(document: Mapping[str, Any], field: str) -> bool:
 
 
 @asynccontextmanager
-async def open_place(test_run: servers.TestRun) -> AsyncIterator[Place]:
-    """A running system of its own."""
-    with servers.fresh_database(test_run) as database, servers.own_nats(test_run) as nats:
-        async with running_stack(database, nats.url, model_home()) as stack:
-            started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
-            kept = await stack.post("/v1/remember", {"content": "what stands"})
-            with closing(Tables(database.admin_url, tenant=1)) as tables:
-                assert tables.counts()["memory"] == tables.counts()["session"] == 1
-                yield Place(stack, tables, started["session"], kept["id"])
+async def open_place(stack: Stack) -> AsyncIterator[Place]:
+    """A session and a memory in a tenant of the test's own."""
+    started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
+    kept = await stack.post("/v1/remember", {"content": "what stands"})
+    with closing(Tables(stack.admin_url, stack.number())) as tables:
+        assert tables.counts()["memory"] == tables.counts()["session"] == 1
+        yield Place(stack, tables, started["session"], kept["id"])

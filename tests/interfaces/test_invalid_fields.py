@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Any
 
-import pytest
-import pytest_asyncio
-
-from reverie.testing.servers import TestRun
 from tests.interfaces.invalid_input import (
     CHANGE,
     GOOD,
@@ -18,18 +14,7 @@ from tests.interfaces.invalid_input import (
     TURN,
     Place,
     names,
-    open_place,
 )
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(test_run: TestRun) -> AsyncIterator[Place]:
-    """One system for all of this file: what is refused leaves no trace for the next test."""
-    async with open_place(test_run) as made:
-        yield made
-
 
 WRONG_MEMORIES: list[tuple[dict[str, Any], str]] = [
     ({"content": None}, "content"),
@@ -99,32 +84,31 @@ WRONG_MEMORIES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "field"), WRONG_MEMORIES)
-async def test_an_invalid_field_of_a_memory_is_named(
-    place: Place, wrong: dict[str, Any], field: str
-) -> None:
-    data = json.dumps(place.filled({**REMEMBER, **wrong})).encode()
-    document = await place.refused("POST", "/v1/remember", data)
-    assert document["status"] == 422
-    assert names(document, field), document
+async def check(place: Place, cases: Sequence[tuple[str, dict[str, Any], str]]) -> None:
+    """Each body is refused for its field, and none leaves a row behind."""
+    sent = [(path, json.dumps(place.filled(body)).encode()) for path, body, _ in cases]
+    fields = iter(field for _, _, field in cases)
+    async for case, document in place.all_refused(sent):
+        assert document["status"] == 422, case
+        assert names(document, next(fields)), (case, document)
 
 
-@pytest.mark.parametrize(("wrong", "field"), WRONG_MEMORIES)
-async def test_a_batch_names_the_item_and_the_field(
-    place: Place, wrong: dict[str, Any], field: str
-) -> None:
-    await place.settled()
-    before = place.tables.counts()
-    items = [place.filled({**REMEMBER, **wrong})]
-    status, _, body = await place.send(
-        "POST", "/v1/remember/batch", json.dumps({"items": items}).encode()
-    )
-    assert place.tables.counts() == before
-    document = json.loads(body)
-    if status == 200:
-        [document] = document["items"]
-    assert document["status"] == 422
-    assert names(document, f"items.0.{field}"), document
+async def test_an_invalid_field_of_a_memory_is_named(place: Place) -> None:
+    path = "/v1/remember"
+    await check(place, [(path, {**REMEMBER, **wrong}, field) for wrong, field in WRONG_MEMORIES])
+
+
+async def test_a_batch_names_the_item_and_the_field(place: Place) -> None:
+    async with place.unchanged():
+        for wrong, field in WRONG_MEMORIES:
+            items = [place.filled({**REMEMBER, **wrong})]
+            data = json.dumps({"items": items}).encode()
+            status, _, body = await place.send("POST", "/v1/remember/batch", data)
+            document = json.loads(body)
+            if status == 200:
+                [document] = document["items"]
+            assert document["status"] == 422, wrong
+            assert names(document, f"items.0.{field}"), (wrong, document)
 
 
 WRONG_TURNS: list[tuple[dict[str, Any], str]] = [
@@ -143,14 +127,11 @@ WRONG_TURNS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "field"), WRONG_TURNS)
-async def test_an_invalid_field_of_a_turn_is_named(
-    place: Place, wrong: dict[str, Any], field: str
-) -> None:
-    turns = [{**TURN, **wrong}]
-    data = json.dumps({"session": place.session, "turns": turns}).encode()
-    document = await place.refused("POST", "/v1/turns", data)
-    assert (document["status"], document["field"]) == (422, field)
+async def test_an_invalid_field_of_a_turn_is_named(place: Place) -> None:
+    def body(wrong: dict[str, Any]) -> dict[str, Any]:
+        return {"session": place.session, "turns": [{**TURN, **wrong}]}
+
+    await check(place, [("/v1/turns", body(wrong), field) for wrong, field in WRONG_TURNS])
 
 
 async def test_one_invalid_turn_rejects_the_whole_call(place: Place) -> None:
@@ -191,13 +172,11 @@ OTHER_POSTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "wrong", "field"), OTHER_POSTS)
-async def test_an_invalid_field_of_any_other_call_is_named(
-    place: Place, path: str, wrong: dict[str, Any], field: str
-) -> None:
-    body = place.filled({**GOOD.get(path, {}), **wrong})
-    document = await place.refused("POST", path, json.dumps(body).encode())
-    assert (document["status"], document["field"]) == (422, field)
+async def test_an_invalid_field_of_any_other_call_is_named(place: Place) -> None:
+    await check(
+        place,
+        [(path, {**GOOD.get(path, {}), **wrong}, field) for path, wrong, field in OTHER_POSTS],
+    )
 
 
 FILE = CHANGE["files"][0]
@@ -265,11 +244,6 @@ WRONG_CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "field"), WRONG_CHANGES)
-async def test_an_invalid_field_of_a_git_change_is_named(
-    place: Place, wrong: dict[str, Any], field: str
-) -> None:
-    data = json.dumps({**CHANGE, **wrong}).encode()
-    document = await place.refused("POST", "/v1/git/changes", data)
-    assert document["status"] == 422
-    assert names(document, field), document
+async def test_an_invalid_field_of_a_git_change_is_named(place: Place) -> None:
+    path = "/v1/git/changes"
+    await check(place, [(path, {**CHANGE, **wrong}, field) for wrong, field in WRONG_CHANGES])

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator
+from itertools import product
 
-import pytest
-import pytest_asyncio
-
-from reverie.testing.servers import TestRun
-from tests.interfaces.invalid_input import MISSING, Place, names, open_place
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(test_run: TestRun) -> AsyncIterator[Place]:
-    """One system for all of this file: what is refused leaves no trace for the next test."""
-    async with open_place(test_run) as made:
-        yield made
+from tests.interfaces.invalid_input import MISSING, Place, names, problem
 
 
 def _cursor(position: object) -> str:
@@ -36,11 +23,11 @@ CURSORS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", LISTS)
-@pytest.mark.parametrize("cursor", CURSORS)
-async def test_a_modified_cursor_is_refused(place: Place, path: str, cursor: str) -> None:
-    document = await place.refused("GET", f"{path}?cursor={cursor}")
-    assert (document["status"], document["field"]) == (422, "cursor")
+async def test_a_modified_cursor_is_refused(place: Place) -> None:
+    async with place.unchanged():
+        for path, cursor in product(LISTS, CURSORS):
+            document = problem(*await place.send("GET", f"{path}?cursor={cursor}"))
+            assert (document["status"], document["field"]) == (422, "cursor"), (path, cursor)
 
 
 WRONG_QUERIES: list[tuple[str, str]] = [
@@ -83,8 +70,9 @@ WRONG_QUERIES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "field"), WRONG_QUERIES)
-async def test_an_invalid_parameter_is_named(place: Place, path: str, field: str) -> None:
-    document = await place.refused("GET", path)
-    assert document["status"] == 422
-    assert names(document, field), document
+async def test_an_invalid_parameter_is_named(place: Place) -> None:
+    async with place.unchanged():
+        for path, field in WRONG_QUERIES:
+            document = problem(*await place.send("GET", path))
+            assert document["status"] == 422, path
+            assert names(document, field), (path, document)

@@ -1,69 +1,53 @@
-"""Recall's numbered cases: token budget, intents, stable order, Chinese, identifiers.
-
-All of them share one system; each keeps to a project of its own.
-"""
+"""Recall's numbered cases: token budget, intents, stable order, Chinese, identifiers."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest
-import pytest_asyncio
 
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.token_counters import ModelTokenCounter
 from reverie.testing.models import model_home
-from reverie.testing.servers import TestRun
-from tests.interfaces.invalid_input import open_place
 from tests.support.stack import Stack, eventually
 from tests.support.tables import value
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def system(test_run: TestRun) -> AsyncIterator[Stack]:
-    async with open_place(test_run) as place:
-        yield place.stack
-
-
-async def _told(system: Stack, project: str, content: str, **fields: Any) -> str:
+async def _told(stack: Stack, project: str, content: str, **fields: Any) -> str:
     body = {"content": content, "scope": f"project/{project}", **fields}
-    return str((await system.post("/v1/remember", body))["id"])
+    return str((await stack.post("/v1/remember", body))["id"])
 
 
-async def _asked(system: Stack, project: str, query: str, **fields: Any) -> dict[str, Any]:
+async def _asked(stack: Stack, project: str, query: str, **fields: Any) -> dict[str, Any]:
     body = {"query": query, "scopes": [f"project/{project}"], **fields}
-    return dict(await system.post("/v1/recall", body))
+    return dict(await stack.post("/v1/recall", body))
 
 
 def _ids(answer: dict[str, Any]) -> list[str]:
     return [hit["id"] for hit in answer["memories"]]
 
 
-async def _settled(system: Stack) -> None:
-    late = "select count(*) from memory where enriched_version < version"
+async def _settled(stack: Stack) -> None:
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    tenant = stack.number()
 
     async def look() -> bool:
-        return bool(value(system.admin_url, late) == 0)
+        return bool(value(stack.admin_url, late, tenant) == 0)
 
     await eventually(look)
 
 
 async def test_16_a_500_token_budget_gives_an_answer_of_at_most_500_counted_tokens(
-    system: Stack,
+    stack: Stack,
 ) -> None:
     for n in range(12):
         words = f"The ledger keeps entry {n} of the audit, and every line of it is signed. " * (
             n + 1
         )
-        await _told(system, "budget", words)
-    answer = await _asked(system, "budget", "audit ledger entries", budget_tokens=500, limit=50)
+        await _told(stack, "budget", words)
+    answer = await _asked(stack, "budget", "audit ledger entries", budget_tokens=500, limit=50)
     counter = ModelTokenCounter(model_home() / "models" / DEFAULT_MODEL)
     counted = sum(counter.count(hit["content"]) for hit in answer["memories"])
     assert 300 < counted == answer["tokens"] <= 500
-    everything = await _asked(system, "budget", "audit ledger entries", limit=50)
+    everything = await _asked(stack, "budget", "audit ledger entries", limit=50)
     assert len(everything["memories"]) > len(answer["memories"]) > 1
     assert everything["tokens"] > 500
 
@@ -79,47 +63,47 @@ QUESTIONS = {
 
 
 async def test_17_the_intent_of_a_question_is_named_in_the_trace(
-    system: Stack,
+    stack: Stack,
 ) -> None:
     for intent, questions in QUESTIONS.items():
         for question in questions:
-            answer = await _asked(system, "intents", question)
-            trace = await system.get(f"/v1/traces/{answer['trace_id']}")
+            answer = await _asked(stack, "intents", question)
+            trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
             assert (trace["intent"], trace["query"]) == (intent, question)
 
 
-async def test_23_the_same_recall_ten_times_gives_the_same_order(system: Stack) -> None:
+async def test_23_the_same_recall_ten_times_gives_the_same_order(stack: Stack) -> None:
     for n in range(15):
-        await _told(system, "order", f"Worker {n} reads the import queue of shop {n % 3}")
+        await _told(stack, "order", f"Worker {n} reads the import queue of shop {n % 3}")
     for n in range(5):
-        await _told(system, f"order/topic/t{n}", "The import queue is read by a worker")
-    await _settled(system)
+        await _told(stack, f"order/topic/t{n}", "The import queue is read by a worker")
+    await _settled(stack)
     asked = {"query": "which worker reads the import queue", "limit": 20}
     scopes = ["project/order", *(f"project/order/topic/t{n}" for n in range(5))]
-    answers = [await system.post("/v1/recall", {**asked, "scopes": scopes}) for _ in range(10)]
+    answers = [await stack.post("/v1/recall", {**asked, "scopes": scopes}) for _ in range(10)]
     orders = {tuple(_ids(answer)) for answer in answers}
     assert len(orders) == 1
     assert len(orders.pop()) > 10
 
 
 async def test_30_a_chinese_memory_is_found_by_part_of_its_words(
-    system: Stack,
+    stack: Stack,
 ) -> None:
-    wanted = await _told(system, "chinese", "数据库连接池的最大连接数设为二十，超时三秒")
-    await _told(system, "chinese", "前端使用深色主题，按钮为圆角")
-    await _told(system, "chinese", "数据库每天夜里备份到对象存储")
+    wanted = await _told(stack, "chinese", "数据库连接池的最大连接数设为二十，超时三秒")
+    await _told(stack, "chinese", "前端使用深色主题，按钮为圆角")
+    await _told(stack, "chinese", "数据库每天夜里备份到对象存储")
     for query in ("连接池", "数据库连接池", "连接池超时是多少"):
-        assert _ids(await _asked(system, "chinese", query))[0] == wanted, query
+        assert _ids(await _asked(stack, "chinese", query))[0] == wanted, query
 
 
 async def test_31_an_identifier_is_found_by_its_words_and_a_path_by_its_parts(
-    system: Stack,
+    stack: Stack,
 ) -> None:
-    function = await _told(system, "names", "getUserById caches rows for a minute")
-    path = await _told(system, "names", "src/middleware/auth.ts checks tokens first")
-    await _told(system, "names", "The user list is sorted by name, each by its id")
-    await _told(system, "names", "Reports are rendered at night")
-    await _settled(system)
+    function = await _told(stack, "names", "getUserById caches rows for a minute")
+    path = await _told(stack, "names", "src/middleware/auth.ts checks tokens first")
+    await _told(stack, "names", "The user list is sorted by name, each by its id")
+    await _told(stack, "names", "Reports are rendered at night")
+    await _settled(stack)
     wanted = {
         "get user by id": function,
         "getUserById": function,
@@ -129,27 +113,27 @@ async def test_31_an_identifier_is_found_by_its_words_and_a_path_by_its_parts(
         "auth.ts": path,
     }
     for query, one in wanted.items():
-        assert _ids(await _asked(system, "names", query))[0] == one, query
+        assert _ids(await _asked(stack, "names", query))[0] == one, query
 
 
 async def test_35_a_superseded_memory_is_found_marked_and_ranked_below_its_successor(
-    system: Stack,
+    stack: Stack,
 ) -> None:
     first = {"kind": "decision", "key": "jwt"}
-    old = await _told(system, "successors", "We sign session tokens with jsonwebtoken", **first)
+    old = await _told(stack, "successors", "We sign session tokens with jsonwebtoken", **first)
     reason = {"supersede_reason": "it runs at the edge"}
-    new = await _told(system, "successors", "We sign session tokens with jose", **first, **reason)
+    new = await _told(stack, "successors", "We sign session tokens with jose", **first, **reason)
     for settled in (False, True):
         if settled:
-            await _settled(system)
+            await _settled(stack)
         for query in ("how do we sign session tokens", "jsonwebtoken session tokens"):
-            answer = await _asked(system, "successors", query)
+            answer = await _asked(stack, "successors", query)
             assert _ids(answer) == [new, old], (query, settled)
             assert [hit["status"] for hit in answer["memories"]] == ["active", "superseded"]
 
 
 async def test_lines_of_the_person_asked_about_come_first(
-    system: Stack,
+    stack: Stack,
 ) -> None:
     lines = [
         "Ann: I painted the harbour at dawn",
@@ -159,10 +143,10 @@ async def test_lines_of_the_person_asked_about_come_first(
         "Bob: she did, did she",
         "A note: Ann has an exhibition in June",
     ]
-    ids = [await _told(system, "talk", line, kind="context") for line in lines]
-    await _settled(system)
-    answer = await _asked(system, "talk", "Which harbour has Ann painted at dawn?")
+    ids = [await _told(stack, "talk", line, kind="context") for line in lines]
+    await _settled(stack)
+    answer = await _asked(stack, "talk", "Which harbour has Ann painted at dawn?")
     assert _ids(answer)[0] == ids[0]
-    trace = await system.get(f"/v1/traces/{answer['trace_id']}")
+    trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
     factors = {one["id"]: one["factors"] for one in trace["candidates"]}
     assert [factors[one].get("speaker", 1.0) for one in ids] == [1, 1, 1, 0.75, 0.75, 1]
