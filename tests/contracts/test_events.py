@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reverie.contracts.events import (
+    BULK_HEADERS,
     MEMORY_EVENTS,
     BusEvent,
     GitEvent,
@@ -69,6 +70,8 @@ def test_an_event_keeps_the_id_of_its_row_or_gets_a_new_one() -> None:
 
 def test_the_tenant_is_the_second_token_of_a_subject() -> None:
     assert memory_subject("acme", "remembered") == "memory.acme.remembered"
+    assert memory_subject("acme", "remembered", BULK_HEADERS) == "memory.acme.bulk.remembered"
+    assert memory_subject("acme", "edited", BULK_HEADERS) == "memory.acme.edited"
     assert git_subject("acme", "shop") == "git.acme.shop.changed"
     assert dream_subject("acme", "global").split(".")[1] == "acme"
 

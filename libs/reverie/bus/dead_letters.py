@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 import structlog
 
 from reverie.bus.interface import Message, MessageBus, Reject, StoredMessage
-from reverie.bus.streams import CONSUMERS, QUEUES
+from reverie.bus.streams import QUEUES, is_own_consumer
 from reverie.contracts.events import DEAD_LETTER_STREAM, OutgoingEvent, build_outgoing_event
 from reverie.domain.core.errors import Conflict, NotFound
 
@@ -25,8 +25,6 @@ REF_HEADER: Final = HEADER_PREFIX + "Ref"
 DELIVERIES_HEADER: Final = HEADER_PREFIX + "Deliveries"
 TIME_HEADER: Final = HEADER_PREFIX + "At"
 DROPPED_BYTES_HEADER: Final = HEADER_PREFIX + "Dropped-Bytes"
-
-_OWN_CONSUMERS: Final = frozenset((spec.stream, spec.name) for spec in CONSUMERS)
 
 log = structlog.get_logger("reverie.bus")
 
@@ -199,7 +197,7 @@ async def handle_max_deliveries(bus: MessageBus, advisory: Message) -> None:
     Run it with `consume(bus, DEAD_WATCH, partial(rescue, bus))`; several may run at once.
     """
     stream, consumer, seq, deliveries = _parse_advisory(advisory.data)
-    if (stream, consumer) not in _OWN_CONSUMERS:
+    if not is_own_consumer(stream, consumer):
         return
     stored = await bus.read(stream, seq)
     if stored is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import Final, Protocol
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Final, NamedTuple, Protocol
 
 import nats.errors
 from nats.aio.msg import Msg
@@ -13,13 +14,17 @@ from nats.js import JetStreamContext, api
 
 from reverie.bus.interface import Message, StoredMessage
 from reverie.bus.nats_session import NatsSession
-from reverie.bus.streams import ConsumerSpec
+from reverie.bus.streams import ConsumerSpec, build_consumer_config
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 
 DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
 PULL_TIMEOUT: Final = 5.0
 """Seconds that one pull waits for a message; a missing consumer is noticed after it."""
+IDLE_SECONDS: Final = 0.5
+"""Seconds between two looks for a tenant whose messages wait."""
+CONSUMERS_PER_PAGE: Final = 256
+"""Consumers that the server lists at a time."""
 INACTIVE_SECONDS: Final = 60.0
 """Seconds without a pull after which the server drops the consumer of a dead watcher."""
 
@@ -109,8 +114,83 @@ async def open_pull_subscription(
                     await session.run(raw.nak())
 
 
-async def fetch_next(
-    session: NatsSession, subscription: JetStreamContext.PullSubscription, prefetch: int = 1
+async def pull_messages(
+    session: NatsSession, spec: ConsumerSpec, prefetch: int
+) -> AsyncGenerator[Msg | None, None]:
+    """Yields messages, and None now and then while there are none.
+
+    Requests up to `prefetch` at a time: if each tenant has a consumer, of one tenant after another.
+    """
+    if not spec.per_tenant:
+        async with open_pull_subscription(session, spec) as subscription:
+            while True:
+                yield await _fetch_next(session, subscription, prefetch)
+    while True:
+        is_idle = True
+        for consumer in await list_tenant_consumers(session, spec):
+            if not consumer.unsettled:
+                continue
+            if not consumer.exists:
+                config = build_consumer_config(consumer.spec)
+                await session.run(session.js.add_consumer(spec.stream, config))
+            async with (
+                open_pull_subscription(session, consumer.spec) as subscription,
+                aclosing(_fetch_available(session, subscription, prefetch)) as messages,
+            ):
+                async for raw in messages:
+                    is_idle = False
+                    yield raw
+        if is_idle:
+            yield None
+            await asyncio.sleep(IDLE_SECONDS)
+
+
+class TenantConsumer(NamedTuple):
+    """A tenant's consumer, whether it exists already, and its messages that are not settled yet."""
+
+    spec: ConsumerSpec
+    exists: bool
+    unsettled: int
+
+
+async def list_tenant_consumers(session: NatsSession, spec: ConsumerSpec) -> list[TenantConsumer]:
+    """The consumers of all tenants whose messages the stream has."""
+    js = session.js
+    info = await session.run(js.stream_info(spec.stream, subjects_filter=spec.subject_filter))
+    existing: dict[str, int] = {}
+    page_size = CONSUMERS_PER_PAGE
+    while page_size == CONSUMERS_PER_PAGE:
+        page = await session.run(js.consumers_info(spec.stream, len(existing)))
+        existing |= {one.name: (one.num_pending or 0) + (one.num_ack_pending or 0) for one in page}
+        page_size = len(page)
+    return [
+        TenantConsumer(one, one.name in existing, existing.get(one.name, count))
+        for subject, count in (info.state.subjects or {}).items()
+        for one in [spec.for_subject(subject)]
+    ]
+
+
+async def _fetch_available(
+    session: NatsSession, subscription: JetStreamContext.PullSubscription, limit: int
+) -> AsyncGenerator[Msg, None]:
+    """Yields up to `limit` messages that can be delivered now."""
+    await _request_available(session, subscription, limit)
+    for _ in range(limit):
+        raw = await session.run(subscription._sub.next_msg(PULL_TIMEOUT))
+        if JetStreamContext.is_status_msg(raw):
+            return
+        yield raw
+
+
+async def _request_available(
+    session: NatsSession, subscription: JetStreamContext.PullSubscription, limit: int
+) -> None:
+    payload = json.dumps({"batch": limit, "no_wait": True}).encode()
+    await session.run(subscription._nc.publish(subscription._nms, payload, subscription._deliver))
+
+
+async def _fetch_next(
+    session: NatsSession, subscription: JetStreamContext.PullSubscription, prefetch: int
 ) -> Msg | None:
     """Returns the next message; None if there is none in time.
 
@@ -124,10 +204,8 @@ async def fetch_next(
     if none_pending and (extra := min(raw.metadata.num_pending, prefetch - 1)) > 0:
         # The driver's own way to fetch several waits until all arrived. The next fetches find
         # these.
-        payload = json.dumps({"batch": extra, "no_wait": True}).encode()
-        request = subscription._nc.publish(subscription._nms, payload, subscription._deliver)
         with suppress(Unavailable, *DRIVER_ERRORS):
-            await session.run(request)
+            await _request_available(session, subscription, extra)
     return raw
 
 

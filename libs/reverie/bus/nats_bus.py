@@ -24,9 +24,9 @@ from reverie.bus.interface import MAX_PAYLOAD, MessageBus, StoredMessage
 from reverie.bus.jetstream_pull import (
     DRIVER_ERRORS,
     NatsDelivery,
-    fetch_next,
     fetch_page,
-    open_pull_subscription,
+    list_tenant_consumers,
+    pull_messages,
     watch_messages,
 )
 from reverie.bus.nats_session import NatsSession, connection_lost_error
@@ -121,9 +121,8 @@ class NatsBus(MessageBus):
         while True:
             session = await self._wait_for_session()
             try:
-                async with open_pull_subscription(session, spec) as subscription:
-                    while True:
-                        raw = await fetch_next(session, subscription, prefetch)
+                async with aclosing(pull_messages(session, spec, prefetch)) as messages:
+                    async for raw in messages:
                         failures = 0
                         if raw is not None:
                             yield NatsDelivery(self, spec, raw)
@@ -227,6 +226,8 @@ class NatsBus(MessageBus):
     async def lag(self, spec: ConsumerSpec) -> int:
         session = self._current_session()
         with _translate_errors(0, session):
+            if spec.per_tenant:
+                return sum(one.unsettled for one in await list_tenant_consumers(session, spec))
             info = await session.run(session.js.consumer_info(spec.stream, spec.name))
         return (info.num_pending or 0) + (info.num_ack_pending or 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import nats.errors
@@ -22,6 +22,9 @@ HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 DEDUPE_SECONDS: Final = 300.0
 """Time for which a `Nats-Msg-Id` is remembered: longer than any ack wait and relay grace."""
+TENANT_CONSUMER_SECONDS: Final = 8 * DAY
+"""Time after which the server drops a tenant's consumer that nobody reads: longer than it keeps the
+messages, so that none is delivered again."""
 CONNECT_SECONDS: Final = 10
 _URL_PATTERN: Final = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?[^@/\s]+(:\d{1,5})?/?")
 
@@ -51,6 +54,8 @@ class ConsumerSpec:
     before the next delivery after the first, second, ... failure (the last repeats). The delays
     travel with each refusal and are not given to the server, whose own back-off list would
     replace `ack_wait` and make a killed worker's message wait as long as a failing one's.
+    `per_tenant`: each tenant that the `*` in the filter stands for has a consumer of its own, so
+    that tenants take turns. It is created when messages of the tenant are found.
     """
 
     name: str
@@ -60,6 +65,11 @@ class ConsumerSpec:
     max_deliver: int = 8
     backoff: tuple[float, ...] = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0)
     max_ack_pending: int = 1000
+    per_tenant: bool = False
+
+    def for_subject(self, subject: str) -> ConsumerSpec:
+        """The consumer of the tenant that the subject names."""
+        return replace(self, name=f"{self.name}-{subject.split('.')[1]}", subject_filter=subject)
 
 
 STREAMS: Final = (
@@ -89,6 +99,9 @@ STREAMS: Final = (
 QUEUES: Final = frozenset(spec.name for spec in STREAMS if spec.queue)
 
 INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY_STREAM, "memory.*.remembered")
+INGEST_ENRICH_BULK: Final = ConsumerSpec(
+    "ingest-enrich-bulk", events.MEMORY_STREAM, "memory.*.bulk.remembered", per_tenant=True
+)
 DREAM_WORKERS: Final = ConsumerSpec(
     "dream-workers", events.DREAM_STREAM, "dream.*.*.requested", ack_wait=10.0
 )
@@ -100,7 +113,22 @@ DEAD_LETTER_WATCHER: Final = ConsumerSpec(
     max_deliver=-1,
     backoff=(1.0, 5.0, 30.0),
 )
-CONSUMERS: Final = (INGEST_ENRICH, DREAM_WORKERS, STALENESS_CHANGES, DEAD_LETTER_WATCHER)
+CONSUMERS: Final = (
+    INGEST_ENRICH,
+    INGEST_ENRICH_BULK,
+    DREAM_WORKERS,
+    STALENESS_CHANGES,
+    DEAD_LETTER_WATCHER,
+)
+
+
+def is_own_consumer(stream: str, name: str) -> bool:
+    """Whether it is one of `CONSUMERS`, or that of a tenant."""
+    return any(
+        spec.stream == stream
+        and (name.startswith(f"{spec.name}-") if spec.per_tenant else name == spec.name)
+        for spec in CONSUMERS
+    )
 
 
 def subject_matches(pattern: str, subject: str) -> bool:
@@ -199,7 +227,8 @@ async def ensure_jetstream(
         except nats.js.errors.NotFoundError:
             await js.add_stream(config)
     for consumer in consumers:
-        await js.add_consumer(consumer.stream, _consumer_config(consumer))
+        if not consumer.per_tenant:
+            await js.add_consumer(consumer.stream, build_consumer_config(consumer))
 
 
 def _stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
@@ -220,7 +249,8 @@ def _stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
     )
 
 
-def _consumer_config(spec: ConsumerSpec) -> api.ConsumerConfig:
+def build_consumer_config(spec: ConsumerSpec) -> api.ConsumerConfig:
+    """The server's configuration of a consumer."""
     return api.ConsumerConfig(
         name=spec.name,
         durable_name=spec.name,
@@ -229,4 +259,5 @@ def _consumer_config(spec: ConsumerSpec) -> api.ConsumerConfig:
         ack_wait=spec.ack_wait,
         max_deliver=spec.max_deliver,
         max_ack_pending=spec.max_ack_pending,
+        inactive_threshold=TENANT_CONSUMER_SECONDS if spec.per_tenant else None,
     )

@@ -80,9 +80,17 @@ class GitEvent(BusEvent):
     project: str
 
 
-def memory_subject(tenant: str, event: str) -> str:
-    """`memory.<tenant>.<event>`"""
-    return f"memory.{tenant}.{event}"
+BULK_HEADERS: Final = {"Reverie-Bulk": "1"}
+"""Headers of the events of a write that nobody waits for: a batch, an import, a digest."""
+
+
+def memory_subject(tenant: str, event: str, headers: Mapping[str, str] | None = None) -> str:
+    """`memory.<tenant>.<event>`, and `memory.<tenant>.bulk.remembered` with `BULK_HEADERS`.
+
+    Two subjects, so that what is written one by one is enriched before what comes in bulk.
+    """
+    is_bulk = event == "remembered" and BULK_HEADERS.keys() <= (headers or {}).keys()
+    return f"memory.{tenant}.bulk.{event}" if is_bulk else f"memory.{tenant}.{event}"
 
 
 def dream_subject(tenant: str, scope: str) -> str:

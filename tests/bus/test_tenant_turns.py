@@ -1,0 +1,127 @@
+"""A consumer of each tenant: tenants take turns, whoever came first."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+from reverie.bus.consumer import consume
+from reverie.bus.dead_letters import handle_max_deliveries
+from reverie.bus.interface import Message, MessageBus
+from reverie.bus.streams import DEAD_LETTER_WATCHER, INGEST_ENRICH, INGEST_ENRICH_BULK
+from reverie.contracts.events import BULK_HEADERS, memory_subject
+from tests.bus.bus_cases import Inbox, event, one_dead, running, settled, take, until
+
+BULK = replace(INGEST_ENRICH_BULK, ack_wait=1.0, max_deliver=2, backoff=(0.05,))
+PREFETCH = 2
+
+
+async def _publish(bus: MessageBus, tenant: str, count: int) -> None:
+    for number in range(count):
+        subject = memory_subject(tenant, "remembered", BULK_HEADERS)
+        await bus.publish(event(subject, f"{tenant} {number}"))
+
+
+async def test_a_tenant_that_came_later_waits_for_one_turn_of_each_other(bus: MessageBus) -> None:
+    inbox = Inbox()
+    await _publish(bus, "first", 40)
+    await _publish(bus, "second", 40)
+    await _publish(bus, "third", 4)
+    async with running(consume(bus, BULK, inbox, prefetch=PREFETCH)):
+        handled = [(await inbox.next()).data.decode() for _ in range(84)]
+        await settled(bus, BULK)
+    of_each = {
+        name: [one for one in handled if one.startswith(name)]
+        for name in ("first", "second", "third")
+    }
+    assert [len(found) for found in of_each.values()] == [40, 40, 4]
+    assert all(found == sorted(found, key=_number) for found in of_each.values())
+    assert handled.index("third 3") < 2 * 3 * PREFETCH
+
+
+def _number(text: str) -> int:
+    return int(text.split()[1])
+
+
+async def test_a_tenant_that_comes_while_others_work_gets_its_turn(bus: MessageBus) -> None:
+    inbox = Inbox()
+    await _publish(bus, "first", 40)
+
+    async def slowly(message: Message) -> None:
+        await inbox(message)
+        await asyncio.sleep(0.01)
+
+    async with running(consume(bus, BULK, slowly, prefetch=PREFETCH)):
+        await inbox.next()
+        await _publish(bus, "late", 1)
+        before = 0
+        while not (await inbox.next()).data.startswith(b"late"):
+            before += 1
+        assert before < 39
+        await settled(bus, BULK)
+
+
+async def test_single_and_bulk_messages_go_to_consumers_of_their_own(bus: MessageBus) -> None:
+    single, bulk = Inbox(), Inbox()
+    await _publish(bus, "acme", 3)
+    await bus.publish(event(memory_subject("acme", "remembered"), "alone"))
+    await bus.publish(event(memory_subject("acme", "edited", BULK_HEADERS), "not for them"))
+    async with running(consume(bus, INGEST_ENRICH, single)):
+        assert (await single.next()).data == b"alone"
+        await settled(bus, INGEST_ENRICH)
+        assert await bus.lag(BULK) == 3
+    async with running(consume(bus, BULK, bulk)):
+        assert [(await bulk.next()).data for _ in range(3)] == [b"acme 0", b"acme 1", b"acme 2"]
+        await settled(bus, BULK)
+    assert single.empty
+    assert bulk.empty
+
+
+async def test_a_handled_message_is_not_delivered_to_a_later_worker(bus: MessageBus) -> None:
+    inbox = Inbox()
+    for count in (3, 2):
+        await _publish(bus, "acme", count)
+        async with running(consume(bus, BULK, inbox, prefetch=8)):
+            assert [(await inbox.next()).deliveries for _ in range(count)] == [1] * count
+            await settled(bus, BULK)
+    assert inbox.empty
+
+
+async def test_messages_that_a_stopped_worker_fetched_go_to_the_next_at_once(
+    bus: MessageBus,
+) -> None:
+    inbox, patient = Inbox(), replace(BULK, ack_wait=600.0, max_deliver=8)
+    await _publish(bus, "acme", 8)
+
+    async def forever(message: Message) -> None:
+        await inbox(message)
+        await asyncio.Event().wait()
+
+    async with running(consume(bus, patient, forever, prefetch=8)):
+        await inbox.next()
+    async with running(consume(bus, patient, inbox, prefetch=8)):
+        handled = {(await inbox.next()).data for _ in range(8)}
+        await settled(bus, patient)
+    assert handled == {f"acme {number}".encode() for number in range(8)}
+
+
+async def test_a_message_whose_workers_are_killed_each_time_is_dead_lettered(
+    bus: MessageBus,
+) -> None:
+    await _publish(bus, "acme", 1)
+    for _ in range(BULK.max_deliver):
+        await take(bus, BULK)
+
+    async def given_up() -> bool:
+        # Somebody must ask for it, or the server does not notice that it was given up.
+        return await bus.lag(BULK) == 0
+
+    async with (
+        running(consume(bus, BULK, Inbox())),
+        running(consume(bus, DEAD_LETTER_WATCHER, partial(handle_max_deliveries, bus))),
+    ):
+        letter = await one_dead(bus)
+        await until(given_up)
+    assert letter.subject == "memory.acme.bulk.remembered"
+    assert letter.origin.consumer == "ingest-enrich-bulk-acme"
