@@ -110,6 +110,42 @@ async def test_a_writer_killed_during_enrichment_leaves_the_memory_to_another(
     assert value(admin, "select count(*) from edge where src = %s", made["id"]) == 1
 
 
+async def test_a_worker_killed_in_a_batch_of_bulk_loses_nothing_and_derives_nothing_twice(
+    world: World,
+) -> None:
+    admin, count = world.database.admin_url, 20
+    items = [
+        {"content": f"Lamp {n} is lit by src/lamp.py", "scope": "project/shop"}
+        for n in range(count)
+    ]
+
+    async def all_enriched() -> bool:
+        return bool(
+            value(
+                admin,
+                "select count(*) from memory where enriched_version = version and kind <> 'file'",
+            )
+            == count
+        )
+
+    async with served(world, "ingest") as first:
+        with holding(admin, "lock table chunk in share mode"):
+            await world.post(f"{first.url}/v1/remember/batch", {"items": items})
+            await eventually(lambda: blocked(admin))
+            await first.kill()
+            run(admin, GONE)
+    assert not await all_enriched()
+    async with served(world, "ingest"):
+        await eventually(all_enriched, 90)
+        await eventually(lambda: _nothing_waits(world))
+    assert value(admin, "select count(*) from memory where kind <> 'file'") == count
+    assert value(admin, "select count(*) from chunk") == count
+    assert value(admin, "select count(*) from vec_bge_small_en_v1_5") == count
+    touches = "select count(*), count(distinct src) from edge where kind = 'touches'"
+    assert rows(admin, touches) == [(count, count)]
+    assert await _announced(world, "bulk.remembered") == count
+
+
 async def test_turns_sent_again_after_a_kill_are_stored_once(world: World) -> None:
     """The answer was never kept, so the request is carried out again once its claim ran out."""
     admin = world.database.admin_url

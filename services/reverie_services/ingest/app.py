@@ -10,7 +10,7 @@ from functools import partial
 from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import handle_max_deliveries
 from reverie.bus.outbox_relay import EventPublisher, relay
-from reverie.bus.streams import DEAD_LETTER_WATCHER, INGEST_ENRICH
+from reverie.bus.streams import DEAD_LETTER_WATCHER, INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.model_metrics import ModelMetrics
 from reverie.runtime.http.routes import Route
@@ -71,8 +71,9 @@ from reverie_services.startup import ServiceResources, build_model_manager, open
 
 READER_CONNECTIONS = 4
 """Connections that only read."""
-MAX_IN_FLIGHT = 4 * BATCH_SIZE
-"""Memories in hand at once: some are read and some embedded, while those before are written."""
+MAX_IN_FLIGHT = 2 * BATCH_SIZE
+"""Memories in hand at once, of those written one by one and of those in bulk: some are embedded
+while those before are written. More in bulk would make a single one wait longer for the models."""
 DERIVE_NICENESS = 5
 """The nice(2) value of a process that only derives."""
 
@@ -254,11 +255,13 @@ def _build_derivation_jobs(
         enrichment.model_selection_queue,
         settings.auto_multilingual_model,
     )
-    handle_memory = partial(handle_remembered, enrichment)
+    enrich_single = partial(handle_remembered, enrichment, enrichment.single)
+    enrich_bulk = partial(handle_remembered, enrichment, enrichment.bulk)
     return [
         models.run,
         partial(enrichment.enrichment.models.preload_used, models.request_loading),
-        partial(consume, bus, INGEST_ENRICH, handle_memory, MAX_IN_FLIGHT, BATCH_SIZE),
+        partial(consume, bus, INGEST_ENRICH, enrich_single, MAX_IN_FLIGHT, BATCH_SIZE),
+        partial(consume, bus, INGEST_ENRICH_BULK, enrich_bulk, MAX_IN_FLIGHT, BATCH_SIZE),
         partial(relay, bus, publisher.outbox, grace=settings.outbox_sweep_after),
         partial(consume, bus, DEAD_LETTER_WATCHER, partial(handle_max_deliveries, bus)),
         scheduler.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,6 +13,9 @@ R = TypeVar("R")
 
 BATCH_SIZE = 8
 """The size of a group: as many texts as a model processes at once."""
+
+MAX_BATCH_TEXTS = 32
+"""Chunks of a group that is embedded: a memory with more is embedded alone."""
 
 BatchWork = Callable[[list[T]], Awaitable[Sequence[R]]]
 """The function that processes a group; it returns one result per item, in the same order."""
@@ -36,11 +39,17 @@ class BatchQueues:
     """Queues items by tenant and processes them in groups. Tenants do not wait for each other.
 
     The first item of a queue processes the group behind it. If a group fails, each item is
-    processed alone, so no item fails because of another.
+    processed alone, so no item fails because of another. A group has up to `max_size` items, and a
+    weight of up to `max_weight` unless it is one item.
     """
 
-    def __init__(self, max_size: int = BATCH_SIZE) -> None:
-        self._max_size = max_size
+    def __init__(
+        self,
+        max_size: int = BATCH_SIZE,
+        weigh: Callable[[Any], int] = lambda _: 0,
+        max_weight: int = 0,
+    ) -> None:
+        self._max_size, self._weigh, self._max_weight = max_size, weigh, max_weight
         self._queues: dict[int, deque[_PendingItem]] = {}
 
     async def submit(self, tenant: int, work: BatchWork[T, R], item: T) -> R:
@@ -80,7 +89,14 @@ class BatchQueues:
             entry.is_done, entry.result = True, result
 
     def _next_batch(self, queue: deque[_PendingItem]) -> list[_PendingItem]:
-        return list(takewhile(lambda entry: not entry.runs_alone, islice(queue, self._max_size)))
+        group: list[_PendingItem] = []
+        weight = 0
+        for entry in islice(queue, self._max_size):
+            weight += self._weigh(entry.item)
+            if group and (entry.runs_alone or weight > self._max_weight):
+                break
+            group.append(entry)
+        return group
 
     def _remove(self, tenant: int, queue: deque[_PendingItem], pending: _PendingItem) -> None:
         """Removes an item. A leader wakes the finished items, and then the next leader."""
@@ -98,7 +114,15 @@ class BatchQueues:
 
 
 class EnrichmentBatches:
-    """The groups that a memory goes through: to be read, to the models, and to be written."""
+    """The groups that a memory goes through: to be read, to the models, and to be written.
+
+    Memories written one by one and those that came in bulk have groups of their own.
+    """
 
     def __init__(self) -> None:
-        self.loading, self.embedding, self.writing = BatchQueues(), BatchQueues(), BatchQueues()
+        self.loading, self.writing = BatchQueues(), BatchQueues()
+        self.embedding = BatchQueues(weigh=_count_texts, max_weight=MAX_BATCH_TEXTS)
+
+
+def _count_texts(chunked: Any) -> int:
+    return len(chunked.texts) if chunked else 0

@@ -190,7 +190,8 @@ class EnrichmentDependencies(DerivationDependencies):
     load_redactor: RedactorLoader
     publisher: EventPublisher
     language_model: LanguageModel | None = None
-    batches: EnrichmentBatches = field(default_factory=EnrichmentBatches)
+    single: EnrichmentBatches = field(default_factory=EnrichmentBatches)
+    bulk: EnrichmentBatches = field(default_factory=EnrichmentBatches)
     model_selection_queue: ModelSelectionQueue = field(default_factory=ModelSelectionQueue)
 
 

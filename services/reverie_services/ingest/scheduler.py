@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from reverie.bus.streams import INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.contracts.events import MAINTENANCE_SUBJECT, build_outgoing_event
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
@@ -127,7 +128,12 @@ class Scheduler:
         await deps.vault.sweep_retired()
 
     async def find_missed(self) -> list[MissedMemory]:
-        """The oldest memories that are due and not postponed, at most `ROUND_SIZE` of them."""
+        """Memories that are overdue and not postponed, at most `ROUND_SIZE` of them.
+
+        None while more wait on the bus: a memory is then overdue because it awaits its turn.
+        """
+        if await self._count_on_bus() > ROUND_SIZE:
+            return []
         enrichment = self._deps.enrichment
         self.postponed.clear_if_due(enrichment.model_manager.is_ready, monotonic())
         limit = ROUND_SIZE + len(self.postponed.ids)
@@ -135,6 +141,14 @@ class Scheduler:
             return []
         overdue = await enrichment.enrichment.list_overdue(self._deps.settings.sweep_age, limit)
         return [missed for missed in overdue if missed[2] not in self.postponed.ids][:ROUND_SIZE]
+
+    async def _count_on_bus(self) -> int:
+        """The memories whose event is on the bus; 0 if it is out of reach."""
+        bus = self._deps.publisher.bus
+        try:
+            return sum([await bus.lag(spec) for spec in (INGEST_ENRICH, INGEST_ENRICH_BULK)])
+        except Unavailable:
+            return 0
 
     async def enrich_missed(self, missed: Sequence[MissedMemory]) -> None:
         """Enriches memories, and postpones those of which something is missing still."""
@@ -149,7 +163,8 @@ class Scheduler:
         """Whether nothing of the memory is missing any more."""
         tenant_id, tenant_name, memory_id = missed
         try:
-            return await enrich_memory(self._deps.enrichment, (tenant_id, tenant_name), memory_id)
+            enrichment, tenant = self._deps.enrichment, (tenant_id, tenant_name)
+            return await enrich_memory(enrichment, enrichment.bulk, tenant, memory_id)
         except Unavailable:
             return False
         # Whatever is wrong with one must not keep the rounds from the others, nor go on for ever.

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
+from reverie.contracts.events import (
+    BULK_HEADERS,
+    OutgoingEvent,
+    build_outgoing_event,
+    memory_subject,
+)
 from reverie.contracts.git import CommitBody, FileChange, GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
@@ -64,7 +69,7 @@ async def remember_commits(
     keys = sorted({key for key, _ in items})
     known = await changes.load_commit_memories(principal.tenant, scope, keys)
     reverted_keys = {_build_key(commit) for commit in change.commits if commit.reverts}
-    headers = trace_headers()
+    headers = trace_headers() | BULK_HEADERS
     events: list[OutgoingEvent] = []
     new_items = [
         new
@@ -81,7 +86,7 @@ async def remember_commits(
         ]
     for batch in _split_by_key(new_items):
         results = await memories.remember(principal, batch, headers)
-        subject = memory_subject(principal.tenant_name, "remembered")
+        subject = memory_subject(principal.tenant_name, "remembered", headers)
         events += [
             build_outgoing_event(
                 principal.tenant,

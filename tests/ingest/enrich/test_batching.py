@@ -66,6 +66,14 @@ async def test_a_failed_batch_is_retried_item_by_item_and_only_bad_items_fail(
     assert not groups._queues
 
 
+async def test_a_group_weighs_no_more_than_allowed_unless_it_is_one_item(doing: Doing) -> None:
+    groups = BatchQueues(weigh=len, max_weight=4)
+    tasks = await _begun(groups, doing, "aaaaaa", "bb", "cc", "d", "eeeee")
+    doing.on.set()
+    assert await asyncio.gather(*tasks) == ["AAAAAA", "BB", "CC", "D", "EEEEE"]
+    assert doing.groups == [["aaaaaa"], ["bb", "cc"], ["d"], ["eeeee"]]
+
+
 @pytest.mark.parametrize("stopped", [0, 1, 2, 3])
 async def test_a_cancelled_caller_does_not_stop_the_others(doing: Doing, stopped: int) -> None:
     """The one that leads, one that it works for, the next to lead, the last."""

@@ -14,6 +14,7 @@ import pytest
 
 from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
+from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.inference.model_manager import ModelManager
 from reverie.runtime.settings.settings import Settings
@@ -48,6 +49,7 @@ class Place:
 
     scheduler: Scheduler
     store: Store
+    bus: AsyncMock
 
 
 @pytest.fixture(name="place")
@@ -58,7 +60,9 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
         settings = replace(
             build_ingest_settings(Settings()), sweep_age=0.0, scheduler_interval=0.01
         )
-        publisher = EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db))
+        bus = AsyncMock(spec=MessageBus)
+        bus.lag.return_value = 0
+        publisher = EventPublisher(bus, OutboxTable(store.db))
         enrichment = EnrichmentDependencies(
             ModelManager("none", tmp_path, None, 1, False),
             EnrichmentStore(store.db),
@@ -76,7 +80,7 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
             for name, kind in get_type_hints(SchedulerDependencies).items()
             if name not in own
         }
-        yield Place(Scheduler(SchedulerDependencies(**own, **stores)), store)
+        yield Place(Scheduler(SchedulerDependencies(**own, **stores)), store, bus)
 
 
 async def test_without_a_model_every_missed_memory_gets_its_anchors(place: Place) -> None:
@@ -91,6 +95,14 @@ async def test_without_a_model_every_missed_memory_gets_its_anchors(place: Place
         clock.cancel()
         with suppress(asyncio.CancelledError):
             await clock
+
+
+async def test_memories_that_await_their_turn_on_the_bus_are_left_to_it(place: Place) -> None:
+    for on_bus, found in ((MANY, 0), (1, ROUND_SIZE)):
+        place.bus.lag.return_value = on_bus
+        assert len(await place.scheduler.find_missed()) == found
+    place.bus.lag.side_effect = Unavailable("NATS", "it is away")
+    assert len(await place.scheduler.find_missed()) == ROUND_SIZE
 
 
 async def test_a_round_skips_what_an_earlier_round_postponed(place: Place) -> None:

@@ -173,7 +173,7 @@ def _parse_change(
     events = [
         build_outgoing_event(
             principal.tenant,
-            memory_subject(principal.tenant_name, name),
+            memory_subject(principal.tenant_name, name, headers),
             body,
             headers,
             UUID(str(event)),

@@ -294,7 +294,7 @@ def build_events(
     return [
         build_outgoing_event(
             principal.tenant,
-            memory_subject(principal.tenant_name, name),
+            memory_subject(principal.tenant_name, name, headers),
             {"id": str(memory), "version": version},
             headers,
             event,

@@ -45,14 +45,17 @@ begin atomic
           p_headers);
 end;
 
--- Adds the event of a memory at a version to the outbox.
+-- Adds the event of a memory at a version to the outbox. That of a memory to be enriched has a subject
+-- of its own where the headers say that it came in bulk.
 create function enqueue_memory_event(
   p_tenant int, p_tenant_name text, p_name text, p_memory uuid, p_version int, p_headers jsonb,
   p_event uuid default gen_random_uuid()
 ) returns void
 language sql volatile
 begin atomic
-  select enqueue_event(p_tenant, p_event, 'memory.' || p_tenant_name || '.' || p_name,
+  select enqueue_event(p_tenant, p_event, 'memory.' || p_tenant_name
+                         || case when p_name = 'remembered' and p_headers ? 'Reverie-Bulk'
+                                 then '.bulk.' else '.' end || p_name,
                        jsonb_build_object('id', p_memory, 'version', p_version), p_headers);
 end;
 

@@ -338,7 +338,8 @@ begin
   update memory m set confirmed = v_old.confirmed where m.tenant = p_tenant and m.id = v_id;
   if not v_versioned then return true; end if;
   perform index_words(p_tenant, v_old.doc, v_new.words, v_new.terms);
-  perform enqueue_memory_event(p_tenant, p_tenant_name, event, v_id, v_new.version, '{}')
+  perform enqueue_memory_event(p_tenant, p_tenant_name, event, v_id, v_new.version,
+                               '{"Reverie-Bulk": "1"}')
   from unnest(array['edited', 'remembered']) event;
   return true;
 end $$;

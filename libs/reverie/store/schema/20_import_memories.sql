@@ -292,9 +292,8 @@ begin
   for v_row in select prepare_imported_memory(p_tenant, r) from jsonb_array_elements(p_rows) r loop
     v_result := import_memory(p_tenant, v_row, p_strategy, p_actor, p_agent, p_writes);
     if v_result ->> 'outcome' in ('created', 'updated') and not v_row ? 'enriched_version' then
-      perform enqueue_event(p_tenant, gen_random_uuid(), 'memory.' || p_tenant_name || '.remembered',
-        (select jsonb_build_object('id', m.id, 'version', m.version) from memory m
-         where m.tenant = p_tenant and m.id = (v_result ->> 'id')::uuid), p_headers);
+      perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', m.id, m.version, p_headers)
+      from memory m where m.tenant = p_tenant and m.id = (v_result ->> 'id')::uuid;
     end if;
     return next v_result;
   end loop;

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from reverie.contracts.events import build_outgoing_event, memory_subject
+from reverie.contracts.events import BULK_HEADERS, build_outgoing_event, memory_subject
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES
@@ -180,14 +180,14 @@ async def _commit_memories(
     record: DreamRunLog,
 ) -> None:
     """Writes what was found, with what was noted on the way."""
-    headers, flushed_record = trace_headers(), record.flush()
+    headers, flushed_record = trace_headers() | BULK_HEADERS, record.flush()
     with timed_stage(record, "write"):
         results = await deps.dreams.commit(
             lease, run, session.id, items, turns, headers, flushed_record, matches
         )
     if results is None:
         raise LeaseLost
-    subject = memory_subject(lease.tenant_name, "remembered")
+    subject = memory_subject(lease.tenant_name, "remembered", headers)
     events = [
         build_outgoing_event(
             lease.tenant,

@@ -13,6 +13,7 @@ from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.contracts.events import MemoryEvent
 from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.memories.duplicates import deduplicate_all
+from reverie_services.ingest.batching import EnrichmentBatches
 from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich.enrichment import (
     PreparedEnrichment,
@@ -23,14 +24,17 @@ from reverie_services.ingest.enrich.enrichment import (
 
 
 async def enrich_memory(
-    deps: EnrichmentDependencies, tenant: tuple[int, str], memory_id: UUID
+    deps: EnrichmentDependencies,
+    batches: EnrichmentBatches,
+    tenant: tuple[int, str],
+    memory_id: UUID,
 ) -> bool:
     """Derives the missing data of a memory, and merges or links it with similar memories.
 
-    Returns whether nothing is missing any more. Memories of a tenant are written in call order, so
-    that each is compared with all earlier ones.
+    Returns whether nothing is missing any more. Memories of a tenant are written in the order of
+    the calls with the same `batches`, so that each is compared with all earlier ones.
     """
-    seen_version, batches = 0, deps.batches
+    seen_version = 0
     while loaded := await batches.loading.submit(
         tenant[0], partial(load_memories, deps, tenant[0]), memory_id
     ):
@@ -69,7 +73,9 @@ async def write_and_deduplicate(
     return [bool(due.get(item.id, item).written) for item in group]
 
 
-async def handle_remembered(deps: EnrichmentDependencies, message: Message) -> None:
+async def handle_remembered(
+    deps: EnrichmentDependencies, batches: EnrichmentBatches, message: Message
+) -> None:
     """`memory.<tenant>.remembered`: derives from the memory, once in effect."""
     try:
         event = MemoryEvent.model_validate_json(message.data)
@@ -78,4 +84,4 @@ async def handle_remembered(deps: EnrichmentDependencies, message: Message) -> N
     # Without its first try to load the model, what came before would lack its vectors until the
     # clock comes round.
     await deps.model_manager.wait_for_first_attempt()
-    await enrich_memory(deps, (event.tenant, message.subject.split(".")[1]), event.id)
+    await enrich_memory(deps, batches, (event.tenant, message.subject.split(".")[1]), event.id)

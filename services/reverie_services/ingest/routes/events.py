@@ -213,7 +213,7 @@ class EventHandlers:
         self, principal: Principal, event_filter: EventFilter, message: StoredMessage
     ) -> tuple[str, dict[str, Any]] | None:
         """Returns the name and public data of an event; None if hidden or not requested."""
-        name = message.subject.split(".", 2)[2]
+        name = message.subject.rsplit(".", 1)[1]
         if event_filter.events is not None and name not in event_filter.events:
             return None
         body = json.loads(message.data)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from reverie.contracts.base import Problem
 from reverie.contracts.dreams import DreamRequestStatus
+from reverie.contracts.events import BULK_HEADERS
 from reverie.contracts.memories import (
     RememberBatchRequest,
     RememberBatchResponse,
@@ -76,7 +77,7 @@ async def remember(deps: WriteDependencies, call: Call[RememberRequest, None]) -
     principal, session_id = call.principal, call.body.session
     session = await deps.sessions.get(principal, session_id) if session_id else None
     prepared = prepare_memory(call.body, principal, call.redactor, deps.settings, session)
-    [result], vault_hints = await _store(deps, call, [prepared])
+    [result], vault_hints = await _store(deps, call, [prepared], trace_headers())
     if isinstance(result, ReverieError):
         raise result
     return _build_remembered_body(prepared, result, vault_hints)
@@ -105,7 +106,7 @@ async def remember_batch(
         for n, body in enumerate(parsed)
     ]
     valid = [entry for entry in prepared if isinstance(entry, PreparedMemory)]
-    results, vault_hints = await _store(deps, call, valid)
+    results, vault_hints = await _store(deps, call, valid, trace_headers() | BULK_HEADERS)
     results_by_id = dict(zip((entry.memory.id for entry in valid), results, strict=True))
     items = [
         _build_batch_item(index, entry, results_by_id, vault_hints, call.redactor)
@@ -115,12 +116,15 @@ async def remember_batch(
 
 
 async def _store(
-    deps: WriteDependencies, call: Call[Any, None], prepared: Sequence[PreparedMemory]
+    deps: WriteDependencies,
+    call: Call[Any, None],
+    prepared: Sequence[PreparedMemory],
+    headers: Mapping[str, str],
 ) -> tuple[Sequence[WriteResult | ReverieError], dict[ScopedKey, str]]:
     """Stores the memories; returns their outcomes, and advice to use the vault for frequent
     keys.
     """
-    principal, headers = call.principal, trace_headers()
+    principal = call.principal
     results = await deps.memories.remember(
         principal,
         [item.memory for item in prepared],

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import groupby
 from typing import BinaryIO, Protocol
 
+from reverie.contracts.events import BULK_HEADERS
 from reverie.contracts.export_import import ImportResponse, RejectedLine
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
@@ -225,7 +226,7 @@ async def _write_records(numbered_records: list[NumberedRecord], context: Import
         return
     kind = rows[0][1].kind
     outcomes = await context.session.write_batch(
-        kind, [row.fields for _, row in rows], trace_headers()
+        kind, [row.fields for _, row in rows], trace_headers() | BULK_HEADERS
     )
     for (number, row), outcome in zip(rows, outcomes, strict=True):
         tally.add_outcome(number, row, outcome)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from reverie.contracts.events import BULK_HEADERS
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Conflict, ReverieError
 from reverie.domain.core.kinds import KIND_POLICIES, parse_kind
@@ -213,7 +214,7 @@ async def _create_memory(
     [written] = await job.deps.memories.remember(
         job.principal,
         [prepared.memory],
-        trace_headers(),
+        trace_headers() | BULK_HEADERS,
         secrets_epoch=job.redactor.secrets.epoch,
     )
     if isinstance(written, ReverieError):
@@ -280,7 +281,7 @@ async def _apply_change(
     job: MarkdownImport, memory_id: UUID, fields: Mapping[str, Any], reason: str, event: str
 ) -> None:
     change = MemoryChange(fields=fields, reason=reason, event=event)
-    await job.deps.edits.change(job.principal, memory_id, change, trace_headers())
+    await job.deps.edits.change(job.principal, memory_id, change, trace_headers() | BULK_HEADERS)
 
 
 async def _import_summary(job: MarkdownImport, parsed: MemoryFile, existing: str | None) -> None:
