@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from reverie.cli.operate.reembed import reembed_tenants
@@ -26,6 +27,7 @@ from reverie.inference.embedding_endpoint import (
     build_embedding_endpoint,
 )
 from reverie.inference.model_catalogue import BGE_SMALL, SPARSE_MODEL
+from reverie.inference.model_metrics import ModelMetrics
 from reverie.runtime.settings.settings import Settings
 from reverie.store.platform.api_keys import list_tenants
 from reverie.store.search.embedding_models import ModelMigration, build_table_name
@@ -104,7 +106,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.end_headers()
         if status == 200:
-            self.wfile.write(json.dumps({"data": self._rows(body["input"])}).encode())
+            usage = {"prompt_tokens": sum(len(text.split()) for text in body["input"])}
+            answer = {"data": self._rows(body["input"]), "usage": usage}
+            self.wfile.write(json.dumps(answer).encode())
 
     def _rows(self, texts: list[str]) -> list[dict[str, Any]]:
         fake, rows = FakeEmbedder(dims=DIMS), []
@@ -150,6 +154,14 @@ async def test_texts_are_sent_in_batches_and_vectors_returned_in_order_at_length
     assert len(site.asked) == 3
     assert set(site.keys) == {"Bearer k3y"}
     assert "k3y" not in repr(embedder._endpoint)
+
+
+async def test_the_tokens_that_an_endpoint_read_are_counted(embedder: EndpointEmbedder) -> None:
+    registry = CollectorRegistry()
+    embedder.set_metrics(ModelMetrics(registry))
+    await embedder.embed([f"text number {n}" for n in range(BATCH_SIZE + 1)])
+    counted = registry.get_sample_value("reverie_model_tokens_total", {"model": MODEL})
+    assert counted == 3 * (BATCH_SIZE + 1)
 
 
 async def test_a_failing_endpoint_is_unavailable_with_its_reason(

@@ -8,6 +8,7 @@ import ssl
 import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException
@@ -114,7 +115,10 @@ class EndpointEmbedder:
                     response = await loop.run_in_executor(self._threads, self._post_texts, texts)
         except _RetryableEndpointError as error:
             raise Unavailable(f"model {self.name}", str(error)) from error
-        return self._parse_vectors(response, len(texts))
+        vectors = self._parse_vectors(response, len(texts))
+        with suppress(KeyError, TypeError, ValueError):  # not every endpoint says it
+            self._metrics.count_tokens(self.name, int(response["usage"]["prompt_tokens"]))
+        return vectors
 
     def _post_texts(self, texts: Sequence[str]) -> Any:
         # An empty text is refused by most endpoints.

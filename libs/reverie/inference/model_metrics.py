@@ -30,6 +30,9 @@ class ModelMetrics:
             "Texts per batch.",
             buckets=(1, 2, 4, 8, 16, 32, 64),
         )
+        self._tokens = by_model(
+            Counter, "reverie_model_tokens", "Tokens that the model has read, without padding."
+        )
         self._seconds = by_model(
             Histogram,
             "reverie_model_batch_seconds",
@@ -78,6 +81,10 @@ class ModelMetrics:
     def count_refused(self, model: str) -> None:
         """Counts a call that was too much."""
         self._refused(model).inc()
+
+    def count_tokens(self, model: str, tokens: int) -> None:
+        """Counts tokens that the model has read."""
+        self._tokens(model).inc(tokens)
 
     @contextmanager
     def track_batch(self, model: str, texts: int) -> Iterator[None]:

@@ -57,7 +57,8 @@ NO_BATCHING = 1
 """Tokens of a batch without mixing texts.
 
 In 8 bits, a text gives different numbers in different batches, but the same text must always give
-the same.
+the same. A batch is no faster either: a processor reads 24 texts of 50 to 300 tokens sooner one by
+one.
 """
 MAX_WAITING_CALLS = 64
 MAX_CHARS = 32_768
@@ -170,8 +171,10 @@ class OnnxRunner:
         """Returns the output of a turn, batch by batch; its texts are already sorted by length."""
         outputs: OutputRows = []
         for batch in _split_batches(tokenized, self._batch_tokens):
+            texts = [tokenized[index] for index in batch]
             with self.metrics.track_batch(self._name, len(batch)):
-                outputs += self._run_batch([tokenized[index] for index in batch])
+                outputs += self._run_batch(texts)
+            self.metrics.count_tokens(self._name, sum(len(text.ids) for text in texts))
         return outputs
 
     def _run_batch(self, tokenized: list[_TokenizedText]) -> OutputRows:

@@ -228,6 +228,7 @@ def _doors_and_pools_are_counted(scraped: list[Sample]) -> None:
     assert _sum(scraped, "reverie_bus_connected") == 3
     assert _sum(scraped, "reverie_http_client_in_flight") == 0
     assert _sum(scraped, "reverie_model_batch_texts_sum") > 0
+    assert _sum(scraped, "reverie_model_tokens_total") > 0
     assert _sum(scraped, "reverie_bus_messages_total", consumer="dream-workers", outcome="done") > 0
     lags = {one.labels["consumer"] for one in scraped if one.name == "reverie_bus_lag"}
     assert lags == {spec.name for spec in CONSUMERS}
