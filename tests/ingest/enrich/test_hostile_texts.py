@@ -1,4 +1,4 @@
-"""A memory whose text takes too long to read is kept, and holds up neither others nor the bus."""
+"""A memory whose text takes too long is kept, and holds up neither others nor the bus."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from reverie.domain.entities.recognition import Entity, extract_entities
+from reverie_services.ingest.batching import MAX_BATCH_TEXTS
 from reverie_services.ingest.enrich import derivation_limit, enrichment
 from tests.support import tables
 from tests.support.stack import Stack, eventually
 
 ENRICHED: LiteralString = "select enriched_version >= version from memory where id = %s"
+VECTORS: LiteralString = """
+select count(v.chunk) from chunk c
+join vec_bge_small_en_v1_5 v on v.tenant = c.tenant and v.chunk = c.no where c.memory = %s
+"""
 HOSTILE = "Nobody can read this one: xyzzy"
 
 
@@ -49,3 +54,25 @@ async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
             await eventually(partial(is_enriched, memory))
     assert len(readings) == 1
     assert [line["part"] for line in logs if line["event"] == "derivation_cut"] == ["mentions"]
+
+
+async def test_a_memory_that_takes_too_long_to_embed_keeps_the_vectors_it_has(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derivation_limit, "EMBEDDING_SECONDS", 0.0)
+    sentences = (f"Part {n} of the manual explains lamp {n * 7} and its wick." for n in range(600))
+    contents = ["A lamp is lit at dusk.", "\n\n".join(sentences), "Oil is kept in the cellar."]
+
+    async def is_enriched(memory: str) -> bool:
+        return bool(tables.value(stack.admin_url, ENRICHED, memory))
+
+    with capture_logs() as logs:
+        items = [{"content": content, "scope": "project/shop"} for content in contents]
+        answer = await stack.post("/v1/remember/batch", {"items": items})
+        memories = [item["id"] for item in answer["items"]]
+        for memory in memories:
+            await eventually(partial(is_enriched, memory))
+    chunks = [tables.value(stack.admin_url, VECTORS, memory) for memory in memories]
+    cuts = [line for line in logs if line["event"] == "derivation_cut"]
+    assert chunks == [1, MAX_BATCH_TEXTS, 1]
+    assert [(line["memory"], line["part"]) for line in cuts] == [(memories[1], "vectors")]

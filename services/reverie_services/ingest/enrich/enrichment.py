@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from reverie.domain.access.scopes import project_of_scope
@@ -19,23 +19,28 @@ from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate, in
 from reverie.domain.text.chunking import chunk_text
 from reverie.inference.embedder import Embedder
 from reverie.inference.llm_endpoint import LanguageModelError
-from reverie.inference.sparse_encoder import SparseEncoder, WordWeights
 from reverie.store.memories.enrichment import (
     DerivedData,
     EmbeddedChunk,
     EnrichableMemory,
     MemoryMentions,
     TextEmbedding,
-    Vector,
 )
+from reverie_services.ingest.batching import MAX_BATCH_TEXTS
 from reverie_services.ingest.dependencies import DerivationDependencies, EnrichmentDependencies
-from reverie_services.ingest.enrich.derivation_limit import derive_in_thread
+from reverie_services.ingest.enrich import derivation_limit
+from reverie_services.ingest.enrich.derivation_limit import derive_in_thread, report_cut
 from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfound_causes
 
 MAX_ANCHORS = 50
 MAX_CANDIDATES = 40
 MAX_RELATIVES = 5
 CHUNK_TOKENS, CHUNK_OVERLAP = 200, 40
+
+SplitContent = tuple[Sequence[tuple[int, int, bytes]], Mapping[bytes, str]]
+"""The spans of chunks with their hashes, and their texts by hash."""
+_NO_CHUNKS: SplitContent = ((), {})
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class ChunkedMemory:
     `embedder`: creates the missing vectors.
     """
 
+    memory: UUID
     spans: Sequence[tuple[int, int, bytes]]
     texts: Mapping[bytes, str]
     embeddings: Mapping[bytes, TextEmbedding]
@@ -118,19 +124,25 @@ async def chunk_memories(
         embedder = await deps.model_manager.get_embedder(model.name, model.probe)
     except Unavailable:
         return None
-    split = [await asyncio.to_thread(_split_content, deps, memory.content) for memory in memories]
+    split = [
+        await derive_in_thread(
+            memory.id, "chunks", partial(_split_content, deps, memory.content), _NO_CHUNKS
+        )
+        for memory in memories
+    ]
     hashes = list(dict.fromkeys(digest for _, texts in split for digest in texts))
     embeddings = (
         {}
         if ignore_existing or not hashes
         else await deps.enrichment.load_embeddings(tenant, hashes, model)
     )
-    return [ChunkedMemory(spans, texts, embeddings, embedder) for spans, texts in split]
+    return [
+        ChunkedMemory(memory.id, spans, texts, embeddings, embedder)
+        for memory, (spans, texts) in zip(memories, split, strict=True)
+    ]
 
 
-def _split_content(
-    deps: DerivationDependencies, content: str
-) -> tuple[list[tuple[int, int, bytes]], dict[bytes, str]]:
+def _split_content(deps: DerivationDependencies, content: str) -> SplitContent:
     spans = chunk_text(content, deps.model_manager.counter.count, CHUNK_TOKENS, CHUNK_OVERLAP)
     texts = [content[span.start : span.stop] for span in spans]
     hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
@@ -145,20 +157,32 @@ async def embed_chunks(
 ) -> list[list[EmbeddedChunk] | None]:
     """The chunks with their vectors; None for a memory that was not chunked.
 
-    Raises ValueError if the memories use different embedders.
+    The chunks of short memories come first. Those that are not embedded within the time limit are
+    left out. Raises ValueError if the memories use different embedders.
     """
     present = [chunked for chunked in chunked_memories if chunked is not None]
     if not present:
         return [None] * len(chunked_memories)
     [embedder] = {chunked.embedder for chunked in present}
+    present.sort(key=lambda chunked: len(chunked.texts))
     texts = {digest: text for chunked in present for digest, text in chunked.texts.items()}
-    embeddings = {
+    existing = {
         digest: embedding for chunked in present for digest, embedding in chunked.embeddings.items()
     }
-    vectors, word_weights = await asyncio.gather(
-        _embed_missing(embedder, texts, embeddings),
-        _encode_missing(deps.model_manager.sparse_encoder, texts, embeddings),
+    vectors = {digest: embedding.vector for digest, embedding in existing.items()}
+    word_weights = {
+        digest: embedding.words
+        for digest, embedding in existing.items()
+        if embedding.words is not None
+    }
+    encoder = deps.model_manager.sparse_encoder
+    await asyncio.gather(
+        _run_missing(embedder.embed, texts, vectors),
+        *([_run_missing(encoder.encode, texts, word_weights)] if encoder else []),
     )
+    for chunked in present:
+        if not vectors.keys() >= chunked.texts.keys():
+            report_cut(chunked.memory, "vectors", derivation_limit.EMBEDDING_SECONDS)
     return [
         None
         if chunked is None
@@ -167,37 +191,26 @@ async def embed_chunks(
                 start, stop, digest, vectors[digest], word_weights.get(digest), embedder.name
             )
             for start, stop, digest in chunked.spans
+            if digest in vectors
         ]
         for chunked in chunked_memories
     ]
 
 
-async def _embed_missing(
-    embedder: Embedder, texts: Mapping[bytes, str], embeddings: Mapping[bytes, TextEmbedding]
-) -> dict[bytes, Vector]:
-    """Returns vectors by hash: the existing ones, and the missing ones embedded in one batch."""
-    missing = {digest: text for digest, text in texts.items() if digest not in embeddings}
-    vectors = await embedder.embed(list(missing.values())) if missing else ()
-    return {digest: embedding.vector for digest, embedding in embeddings.items()} | dict(
-        zip(missing, vectors, strict=True)
-    )
-
-
-async def _encode_missing(
-    encoder: SparseEncoder | None,
+async def _run_missing(
+    model: Callable[[list[str]], Awaitable[Iterable[ResultT]]],
     texts: Mapping[bytes, str],
-    embeddings: Mapping[bytes, TextEmbedding],
-) -> dict[bytes, WordWeights]:
-    """Returns weighted words by hash; without an encoder, only the existing ones."""
-    existing = {
-        digest: embedding.words
-        for digest, embedding in embeddings.items()
-        if embedding.words is not None
-    }
-    missing = {digest: text for digest, text in texts.items() if digest not in existing}
-    if encoder is None or not missing:
-        return existing
-    return existing | dict(zip(missing, await encoder.encode(list(missing.values())), strict=True))
+    results: dict[bytes, ResultT],
+) -> None:
+    """Adds the model's results of the texts that have none, until the time limit has passed."""
+    missing = [(digest, text) for digest, text in texts.items() if digest not in results]
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + derivation_limit.EMBEDDING_SECONDS
+    for first in range(0, len(missing), MAX_BATCH_TEXTS):
+        if first and loop.time() >= deadline:
+            return
+        digests, batch = zip(*missing[first : first + MAX_BATCH_TEXTS], strict=True)
+        results.update(zip(digests, await model(list(batch)), strict=True))
 
 
 async def write_enrichments(
@@ -245,7 +258,7 @@ async def find_touched_nodes(
         MemoryMentions(memory, (), ())
         if memory.carried
         else await derive_in_thread(
-            memory,
+            memory.id,
             "mentions",
             partial(_extract_mentions, memory),
             MemoryMentions(memory, (), ()),
@@ -296,7 +309,7 @@ async def _infer_causes(
     memory: EnrichableMemory, others: Sequence[CauseCandidate]
 ) -> list[CausalLink]:
     work = partial(infer_causes, _build_cause_candidate(memory), others)
-    return await derive_in_thread(memory, "causes", work, [])
+    return await derive_in_thread(memory.id, "causes", work, [])
 
 
 async def _load_cause_candidates(

@@ -223,7 +223,7 @@ def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[
         yield warning(f"{unenriched:,.0f} memories have no vectors or edges yet", remedy)
     if (cuts := largest("reverie_derivations_cut")) > 0:
         remedy = "The log line derivation_cut names each memory. Edit it to have it read again."
-        yield warning(f"{cuts:,.0f} texts took too long to be read for names or causes", remedy)
+        yield warning(f"{cuts:,.0f} texts took too long to be derived from completely", remedy)
     if (lost_calls := largest("reverie_audit_lost_total")) > 0:
         remedy = "The log line audit_entry_dropped says why."
         yield error(f"the audit log lacks {plural(int(lost_calls), 'call')}", remedy)
