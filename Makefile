@@ -55,7 +55,7 @@ sizes: $(READY)
 
 # Exit code 2 says that the data a measurement needs is not here.
 bench: $(READY) ## measure, and print the figures (ARGS=speed.end_to_end for one of them)
-	@for name in $(or $(ARGS),quality.redaction quality.mentions quality.extraction quality.duplicates speed.dreams quality.staleness_on_history quality.staleness_against_blame quality.recall_on_sessions quality.decisions quality.relevance speed.hooks speed.prompts speed.end_to_end); do \
+	@for name in $(or $(ARGS),quality.redaction quality.mentions quality.extraction quality.duplicates speed.derive speed.dreams quality.staleness_on_history quality.staleness_against_blame quality.recall_on_sessions quality.decisions quality.relevance speed.hooks speed.prompts speed.end_to_end); do \
 		printf '\n== %s\n' "$$name"; \
 		$(BIN)/python -m benchmarks.$$name || test $$? -eq 2 || exit 1; done
 
