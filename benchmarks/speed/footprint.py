@@ -1,10 +1,10 @@
-"""Measures the memory of `reverie up` at rest, and how fast a second start answers.
+"""Measures the memory of `reverie up` at rest, and how fast a start answers.
 
     python -m benchmarks.speed.footprint --memories 10000
 
 Memory is PSS: a page that several processes share counts once, in equal parts. Pages that other
 programs of the machine share too (the interpreter, libraries) count in part, so measure alone.
-`--kept FOLDER` keeps the filled home; the next run with it fills nothing.
+`--kept FOLDER` keeps the filled home; the next run with it fills nothing, and starts no fresh home.
 """
 
 from __future__ import annotations
@@ -72,6 +72,15 @@ class RunningHome:
             return not (complete and answer["degraded"])
         return False
 
+    def measure_start(self, title: str) -> list[str]:
+        """A row: the seconds until it is ready and until it answers, and those of processors."""
+        ready = self.seconds_until(self.is_ready)
+        answered = self.seconds_until(lambda: self.recalls(complete=False))
+        complete = self.seconds_until(self.recalls)
+        self.urls: dict[str, str] = self.up.ready()["services"]
+        figures = ready, answered, complete, self.processor_seconds()
+        return [title, *(f"{figure:.2f}" for figure in figures)]
+
     def processes(self) -> dict[str, list[psutil.Process]]:
         """All processes by what they are: the supervisor, its children, Postgres' own."""
         supervisor = psutil.Process(self.up.process.pid)
@@ -88,16 +97,17 @@ class RunningHome:
         return float(sum(spent.user + spent.system for spent in times))
 
 
-def fill(home: Path, memories: int) -> None:
-    """Writes memories through the gateway and waits until everything is derived of them."""
+def fill(home: Path, memories: int) -> list[str]:
+    """Starts on a fresh home, writes memories and waits until all is derived; how it started."""
     running = RunningHome(home)
     try:
-        urls = running.up.ready()["services"]
+        row = running.measure_start("a fresh home")
         for first in range(0, memories, BATCH):
             numbers = range(first, min(first + BATCH, memories))
             items = [{"content": generated_texts.memory(number)} for number in numbers]
             post(f"{running.gateway}/v1/remember/batch", running.key, {"items": items})
-        until(lambda: not count_waiting(urls["ingest"]), FILL_SECONDS)
+        until(lambda: not count_waiting(running.urls["ingest"]), FILL_SECONDS)
+        return row
     finally:
         running.stop()
 
@@ -110,8 +120,11 @@ def count_waiting(ingest: str) -> float:
 
 
 def read_pss(process: psutil.Process) -> list[float]:
-    """Megabytes of a process: in all, of its own, of files, of shared memory."""
-    lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+    """Megabytes of a process: in all, of its own, of files, of shared memory; 0 once it ended."""
+    try:
+        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return [0.0] * len(PSS_PARTS)
     fields = {line.split(":")[0]: line.split()[1] for line in lines[1:]}
     return [int(fields[part]) / 1000 * 1.024 for part in PSS_PARTS]
 
@@ -127,25 +140,19 @@ def show_memory(title: str, running: RunningHome) -> None:
     show(title, ["PSS in MB", "processes", "all", "own", "files", "shared memory"], rows)
 
 
-def measure_start(home: Path, rest: float, starts: int) -> None:
+def measure_starts(home: Path, rest: float, starts: int, rows: list[list[str]]) -> None:
     """Starts several times; the last time it also measures the memory, after a rest."""
-    rows = []
     for number in range(starts):
         running = RunningHome(home)
         try:
-            ready = running.seconds_until(running.is_ready)
-            answered = running.seconds_until(lambda r=running: r.recalls(complete=False))  # type: ignore[misc]
-            complete = running.seconds_until(running.recalls)
-            running.up.ready()
-            spent = running.processor_seconds()
-            rows.append([f"{part:.2f}" for part in (ready, answered, complete, spent)])
+            rows.append(running.measure_start(f"start {number + 1} of a filled home"))
             if number == starts - 1:
                 time.sleep(rest)
                 show_memory(f"{rest:.0f} s after a start", running)
         finally:
             running.stop()
     load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
-    columns = ["/ready", "a recall", "a recall by all retrievers", "processor seconds"]
+    columns = ["", "/ready", "a recall", "a recall by all retrievers", "processor seconds"]
     show(f"Seconds from the start to the first ({load})", columns, rows)
 
 
@@ -154,9 +161,8 @@ def main(memories: int, rest: float, starts: int, kept: Path | None) -> None:
     with TemporaryDirectory(prefix="reverie-footprint-") as folder:
         home = kept or Path(folder) / "home"
         Path(folder).chmod(0o711)
-        if not (home / "postgres").exists():
-            fill(home, memories)
-        measure_start(home, rest, starts)
+        rows = [] if (home / "postgres").exists() else [fill(home, memories)]
+        measure_starts(home, rest, starts, rows)
 
 
 if __name__ == "__main__":

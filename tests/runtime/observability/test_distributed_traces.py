@@ -146,7 +146,8 @@ async def test_a_session_end_is_one_trace_from_the_gateway_to_the_summary(
     await stack.post("/v1/turns", {"session": session, "turns": turns})
     reply = await stack.call("POST", f"/v1/sessions/{session}/end", {})
     trace = reply.headers["X-Trace-Id"]
-    wanted = ("dream", "dream-workers process", "sql dream_finish", *SLOW_PATH)
+    in_bulk = [name.replace("ingest-enrich", "ingest-enrich-bulk") for name in SLOW_PATH]
+    wanted = ("dream", "dream-workers process", "sql dream_finish", *in_bulk)
     found = await spans.when(trace, *wanted)
     _check_whole(found)
     server = ["POST /v1/sessions/{id}/end", *["POST /v1/sessions/*"] * 2]
@@ -160,7 +161,7 @@ async def test_a_session_end_is_one_trace_from_the_gateway_to_the_summary(
     enriched = [span for span in found if span["name"] == "enrich"]
     assert enriched
     for span in enriched:
-        assert _chain(found, span) == ["enrich", "ingest-enrich process", *digest]
+        assert _chain(found, span) == ["enrich", "ingest-enrich-bulk process", *digest]
 
 
 async def test_a_git_change_is_one_trace_from_the_gateway_to_the_marks(
