@@ -176,7 +176,9 @@ _PATH = re.compile(
 )
 _IDENTIFIER = re.compile(
     rf"\b(?:{CAMEL_CASE}"
-    r"|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+|[A-Z][A-Z0-9]{3,}|[\w.]+\(\))"
+    r"|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+|[A-Z][A-Z0-9]{3,}"
+    # Behind a dot, a call begins only if no name is before it, as above.
+    r"|(?<!\w\.)\w++(?>(?:\.\w++)*)\(\))"
 )
 _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
