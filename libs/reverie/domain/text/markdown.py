@@ -131,7 +131,7 @@ def _render_command_fence(fence: re.Match[str]) -> str:
         return "\n- " + ", ".join(f"`{name[1]}`" for name in names if name) + "\n"
     if not fence[1]:
         return fence[0]
-    matches = (re.fullmatch(r"(?:\$ )?(.*?)(?:(?<!\s)\s++#\s*(.*))?", line) for line in lines)
+    matches = (re.fullmatch(r"(?s)(?:\$ )?(.*?)(?:(?<!\s)\s++#\s*(.*))?", line) for line in lines)
     items = (
         f"`{match[1]}`" + (f" ({match[2]})" if match[2] else "")
         for match in matches
