@@ -159,7 +159,7 @@ _BASIC = re.compile(r"basic\s{1,4}([a-z0-9+/]{8,}+={0,2})")
 _HEADER_TOKEN = re.compile(
     r"authorization[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
     r"(?:[a-z\-]{2,16}\s{1,4})?"
-    r"([a-z0-9._~+/=\-]{8,}+(?::[a-z0-9._~+/=\-]{8,}+)?)"
+    r"([a-z0-9._~+/=\-]{8,}+(?!\s\[redacted)(?::[a-z0-9._~+/=\-]{8,}+)?)"
 )
 
 
@@ -284,7 +284,7 @@ _MIN_RUN = 15
 """Fewest characters without a blank or mark in any format."""
 _MARGIN_BEFORE, _MARGIN_AFTER = 8, 4
 """Characters next to such a run that may belong to the credential or mark its beginning."""
-_MAX_RUNS = 2_000
+_MAX_RUNS = 20_000
 
 
 def _build_run_table(marks: str) -> bytes:
@@ -295,32 +295,28 @@ def _build_run_table(marks: str) -> bytes:
 
 _LETTERS_AND_DIGITS = ascii_letters + digits
 _RUN_TABLE, _BASE64_RUN_TABLE = _build_run_table("_-."), _build_run_table("_-.+/,=")
-_BASE64_PREFIXES = (
-    *("ABSK", "whsec_", "FlyV1 ", "LS0tLS1CRUdJTi", "glc_", "sntry", "fm1", "fm2_", "duffel_"),
-    *(
-        "ATATT3",
-        "ATCTT3",
-        "dnkey-",
-        "acc_",
-        "acc-",
-        "t1.",
-        "eyJrIjoi",
-        "ops_eyJ",
-        "pscale_",
-        "_session=",
-    ),
+_QUANTIFIERS_AND_LOOKAHEADS = re.compile(r"\{[\d,]*\}\+?|\(\?[=!]")
+_BASE64_PREFIXES = tuple(
+    prefix
+    for rule in _PREFIX_RULES
+    for prefix in rule.prefixes
+    if re.search("[+/=,]", prefix + _QUANTIFIERS_AND_LOOKAHEADS.sub("", rule.regex))
 )
 """Prefixes of credentials that contain other marks."""
 
 
-def _find_runs(text: str) -> list[tuple[int, int]]:
-    """The runs that are long enough for a credential. After too many, the rest is one run."""
+def _mark_runs(text: str) -> bytes:
+    """The text with `a` for every letter, digit and mark of a credential, and blanks."""
     table = _BASE64_RUN_TABLE if any(prefix in text for prefix in _BASE64_PREFIXES) else _RUN_TABLE
-    marked = text.encode("ascii", "replace").translate(table) + b" "
-    min_run, runs, position = b"a" * _MIN_RUN, list[tuple[int, int]](), 0
-    while (start := marked.find(min_run, position)) >= 0:
+    return text.encode("ascii", "replace").translate(table) + b" "
+
+
+def _find_runs(marked: bytes, min_run: int) -> list[TextRange]:
+    """The runs that are long enough for a credential. After too many, the rest is one run."""
+    least, runs, position = b"a" * min_run, list[TextRange](), 0
+    while (start := marked.find(least, position)) >= 0:
         if len(runs) >= _MAX_RUNS:
-            return [*runs, (max(0, start - _MARGIN_BEFORE), len(text))]
+            return [*runs, (max(0, start - _MARGIN_BEFORE), len(marked) - 1)]
         position = marked.find(b" ", start)
         runs.append((max(0, start - _MARGIN_BEFORE), position + _MARGIN_AFTER))
     return runs
@@ -332,8 +328,8 @@ def find_known_tokens(text: str, starts: LiteralStarts) -> Iterator[SecretSpan]:
     `starts` are those of literals in the text in lower case.
     """
     end, padded, cache = 0, f" {text}", _VerdictCache()
-    runs = _find_runs(text)
-    for start, stop in runs:
+    marked = _mark_runs(text)
+    for start, stop in _find_runs(marked, _MIN_RUN):
         for span in _find_prefixed(padded, _PLAIN_PATTERN, max(start, end), stop, cache):
             end = span[1]
             yield span
@@ -342,9 +338,7 @@ def find_known_tokens(text: str, starts: LiteralStarts) -> Iterator[SecretSpan]:
     yield from _find_aws_secrets(text)
     for rule, pattern, check in _KEYWORD_RULES:
         if rule.min_run:
-            ranges: Iterable[TextRange] = (
-                (start, stop) for start, stop in runs if stop - start >= rule.min_run
-            )
+            ranges: Iterable[TextRange] = _find_runs(marked, rule.min_run)
         else:
             ranges = ranges_around(rule.keywords, starts)
         for start, stop in ranges:
