@@ -24,7 +24,7 @@ from reverie.domain.redaction.redactor import redact
 from reverie.domain.text.characters import word_set
 
 FORMS = Path(__file__).parent / "forms"
-FORM_SETS = ("a", "b", "c", "d", "e")
+FORM_SETS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
 VARIANTS = 3
 """Texts that are made of each form, with other values."""
 DIGITS, UPPER, HEX = string.digits, string.ascii_uppercase, "0123456789abcdef"
@@ -115,7 +115,11 @@ def score(texts: Iterable[FormText]) -> Score:
 
 def score_forms(name: str) -> Score:
     """The score of half A, of half B or of another set."""
-    suffix, half = (f"_{name}", None) if name in {"c", "d", "e"} else ("", FORM_SETS.index(name))
+    suffix, half = (
+        (f"_{name}", None)
+        if name in {"c", "d", "e", "f", "g", "h", "i", "j"}
+        else ("", FORM_SETS.index(name))
+    )
     return score(
         [*form_texts(f"credentials{suffix}", half), *form_texts(f"harmless{suffix}", half)]
     )

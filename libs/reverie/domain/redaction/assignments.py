@@ -17,19 +17,15 @@ from reverie.domain.redaction.matching import (
     PASSWORD,
     PLACEHOLDER_PREFIX,
     SECRET,
-    TOKEN,
     LiteralStarts,
     SecretSpan,
-    find_spans,
 )
-from reverie.domain.redaction.randomness import looks_opaque
 from reverie.domain.redaction.secret_names import (
     KEYWORDS,
     TAIL_PATTERN,
     WEAK,
     classify_match,
     is_allowed_tail,
-    judge_value_cached,
 )
 from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret
 
@@ -55,6 +51,7 @@ _PROSE = (
     r"[ ](?:(?:for|of|to|für|von|de|du|del|della|pour|para|van|do|da)[ ][\w ._\-]{1,30}[ ])?"
     r"(?:is|was|to|es|est|ist|lautet|war|è|é|era)"
     r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|(?:就)?是|[为為]|は"
+    r"|已?(?:更?[改新]|修改|设[置定]?|重置|换|变)(?:[为為]|成了?)"
     r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
 # A text that is typed into a form field, and the default of an option.
@@ -72,10 +69,11 @@ _VALUE = (
     r"|[rbfunl@]{0,2}(?P<quote>[\"'`])(?P<quoted>(?>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}))"
     r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
 )
+_LINE_BREAK = r"(?:[\\(]\n[ \t]{0,24}+|(?:(?<==)|(?<=[\"']:))\n[ \t]{1,24}+(?=[\"'`]))"
 _REST = (
     rf"(?P<tail>(?![a-z0-9_\-])|(?={TAIL_PATTERN})[a-z0-9_\-]{{1,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
     rf"(?:[ ](?:(?:as[ ])?string|str|&str|\{{[ ]get;[ ](?:private[ ])?set;[ ]\}}))?"
-    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,8}}+(?:\\\n[ \t]{{0,24}}+)?)"
+    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,8}}+{_LINE_BREAK}?)"
     rf"(?:{_VALUE})"
 )
 
@@ -99,23 +97,12 @@ _ASSIGNMENTS = tuple(
     for kind, word in KEYWORDS
 )
 ASSIGNMENT_LITERALS = frozenset(word.head for word in _ASSIGNMENTS)
-_FLAG = re.compile(
-    r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
-    r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"
-    r"(?:[ \t]{1,4}|=)"
-    r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
-)
-_FLAG_KINDS = {
-    **dict.fromkeys(("password", "passwd", "passphrase", "pass"), PASSWORD),
-    **dict.fromkeys(("token", "auth"), TOKEN),
-    "secret": SECRET,
-}
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _QUOTES = frozenset("'\"`<")
 _COMPARISON_SEPARATORS = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
 _BARE_SEPARATORS = frozenset({"=", ":", ":=", "=>", "?=", "+=", "::=", ":::="})
 _PROSE_SEPARATOR = re.compile(
-    r"(?:.*(?:is|was|now|to|es|est|ist|lautet|war|è|é|era|[是为為は])|for .*|[-–—|]|->|→)"
+    r"(?:.*(?:is|was|now|to|es|est|ist|lautet|war|è|é|era|[是为為は成了])|for .*|[-–—|]|->|→)"
 )
 _SPECIAL_REST = re.compile(r"(?>(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8})")
 _PASS_PREFIXES = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
@@ -129,7 +116,7 @@ _CONTEXT_BEFORE = 48
 _NON_SECRET_PREFIX = re.compile(
     r"(?:pub|public)[_\-]?(?:key[_\-]?)?$|\[REDACTED_(?:[A-Z]+_)?$"
     r"|arn:(?:(?!arn:)[\w:.\-/*])*$|hashed_$"
-    r"|(?:page|next|continuation|sync)[_\-]?$",
+    r"|(?:page|next|continuation|sync|websocket|checksum)[_\-/]?$|did:$",
     re.IGNORECASE,
 )
 """Text before a keyword that makes the name no secret: `publicKeyToken`, `arn:aws:...:secret`."""
@@ -139,6 +126,9 @@ _FIRST_ARGUMENT_BEFORE = re.compile(
 )
 _COMPARISON_BEFORE = re.compile(r"(?:cmp|equals|compare)\w{0,12}\([^\"'(),]{0,20}$", re.IGNORECASE)
 _WRAPPED_VALUE = re.compile(r"[\w.:\[\]]{1,30}+\([@bru]?[\"']([^\"'\n]{1,512}+)")
+_ESCAPED_BREAK, _LAST_ESCAPED_BREAKS = r"\\{1,4}[nrt]", r"(?:\\{1,4}[nrt]){1,4}\Z"
+_BREAKS = {True: re.compile(_ESCAPED_BREAK), False: re.compile(_LAST_ESCAPED_BREAKS)}
+"""Where an unquoted value ends, and what does not belong to a quoted one."""
 _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 
 
@@ -152,8 +142,6 @@ def find_assigned_secrets(
     for keyword in _ASSIGNMENTS:
         if keyword.head in starts:
             yield from _find_keyword_secrets(keyword, text, lower, verdicts)
-    if "--" in lower:
-        yield from _find_flag_secrets(text, lower)
 
 
 def _find_keyword_secrets(
@@ -257,27 +245,13 @@ def _assume_secret(match: re.Match[str], head: str) -> _Verdict:
     return ("", 0, 0, start - begin) if group == "bare" and head[0] in value else _NO_CREDENTIAL
 
 
-def _find_flag_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
-    cache: dict[tuple[str, str], str | None] = {}
-
-    def given(match: re.Match[str]) -> SecretSpan | None:
-        start, end = match.span("bare")
-        kind = _FLAG_KINDS.get(match["flag"], API_KEY)
-        value = text[start:end].rstrip("])")
-        # A plain word after the flag may be prose.
-        is_credential = (not value.isalpha() or looks_opaque(value)) and judge_value_cached(
-            kind, value, ValueForm.ENV, cache
-        )
-        return (start, start + len(value), kind) if is_credential else None
-
-    return find_spans(_FLAG, lower, [(0, len(lower))], given)
-
-
 def _judge_assignment(kind: str, text: str, lower: str, match: re.Match[str]) -> SecretSpan | None:
     name_kind = classify_match(kind, lower, match)
     if name_kind is None or (match["word"] == "pass" and not _is_pass_word(text, match.start())):
         return None
     form, start, end = _locate_value(text, match)
+    if break_ := _BREAKS[match["bare"] is not None].search(text, start, end):
+        end = break_.start()
     if form is None or _NON_SECRET_PREFIX.search(
         text, max(0, match.start() - _CONTEXT_BEFORE), match.start()
     ):
@@ -289,6 +263,8 @@ def _judge_assignment(kind: str, text: str, lower: str, match: re.Match[str]) ->
         name = _name_before_keyword(text, match).lower() + match["tail"]
         if "aws" in name or "access" in name:
             return start, end, AWS_KEY
+    if name_kind == WEAK and _has_upper_name(text, match):
+        form = ValueForm.ENV
     if not is_secret(name_kind, value, form):
         return None
     return start, end, SECRET if name_kind == WEAK else name_kind
@@ -319,7 +295,7 @@ def _locate_value(text: str, match: re.Match[str]) -> tuple[ValueForm | None, in
     if text[end : end + 1] in _QUOTES and (wrapped := _WRAPPED_VALUE.match(text, start)):
         return ValueForm.WRAPPED, *wrapped.span(1)
     calls = text[end : end + 1] in _QUOTES and _CODE_MARKS.search(text[start:end].rstrip(")}]"))
-    if sep not in _BARE_SEPARATORS or _is_test_result(text, match) or calls:
+    if sep not in _BARE_SEPARATORS or _is_test_result(text, match, text[start:end]) or calls:
         return None, start, end
     return _classify_bare_value(text, match, end), start, _trim_end(text, start, end, ").]}:")
 
@@ -331,8 +307,10 @@ def _classify_bare_value(text: str, match: re.Match[str], end: int) -> ValueForm
         return ValueForm.PROSE
     if after not in {"", "\n", "\r"} or not _begins_line(text, match):
         return ValueForm.BARE
-    tight = match["sep"] == "=" and not match["gap"] + match["space"]
-    return ValueForm.LINE if tight or _has_upper_name(text, match) else ValueForm.BARE
+    if _has_upper_name(text, match):
+        return ValueForm.ENV
+    is_tight = match["sep"] == "=" and not match["gap"] + match["space"]
+    return ValueForm.LINE if is_tight else ValueForm.SETTING
 
 
 def _begins_line(text: str, match: re.Match[str]) -> bool:
@@ -374,13 +352,14 @@ def _is_pass_word(text: str, start: int) -> bool:
     return camel or not before[-1:].isalnum() or before.lower().endswith(_PASS_PREFIXES)
 
 
-def _is_test_result(text: str, match: re.Match[str]) -> bool:
+def _is_test_result(text: str, match: re.Match[str], value: str) -> bool:
     """Whether the name is `pass` alone, which test runners print before names of tests."""
     before = text[max(0, match.start() - 40) : match.start()].lower()
     return (
         match["word"] == "pass"
         and not _name_before_keyword(text, match).rstrip("-")
         and "user" not in before
+        and not is_secret(PASSWORD, value, ValueForm.SPOKEN)
     )
 
 

@@ -23,7 +23,7 @@ def looks_random(text: str) -> bool:
     if _HEX.fullmatch(plain):
         return 0 < digits < len(plain)
     changes = len(_CHAR_CLASS_RUN.findall(plain)) / len(plain)
-    return changes >= (0.3 if digits >= 2 else 0.42)
+    return changes >= (0.25 if digits >= 2 else 0.36)
 
 
 def mixes_cases(text: str) -> bool:

@@ -42,11 +42,14 @@ KEYWORDS = (
     (PASSWORD, r"psw(?<![a-z0-9]psw)d?"),
     (SECRET, r"secret"),
     (TOKEN, r"token"),
+    (TOKEN, r"root_token_id"),
     (TOKEN, r"credentials?"),
     (TOKEN, r"jwt"),
     (TOKEN, r"bearer"),
     (TOKEN, r"dockerconfigjson"),
     (API_KEY, r"key"),
+    (WEAK, r"_pat(?![a-z])"),
+    (WEAK, r"signing"),
     (WEAK, r"auth"),
     (WEAK, r"cookie"),
     (WEAK, r"sig(?<![a-z0-9]sig)"),
@@ -66,12 +69,13 @@ KEYWORD_PATTERN = re.compile("|".join(word for _, word in KEYWORDS))
 _KEY_QUALIFIER = re.compile(
     r"(?:api|app|access|auth|private|encryption|encrypt|signing|sign|master|account|shared|"
     r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
-    r"license|deploy|webhook|secret|validation|instrumentation)[_\-. ]?\Z"
+    r"license|deploy|webhook|secret|validation|instrumentation|priv|ingest|write|integration|"
+    r"management|preshared|pre_shared|decryption|decrypt|wpa|recovery|unseal)[_\-. ]?\Z"
 )
 _TAILS = word_set(
     "base key key_base access_key value val str string text prod production dev development "
     "staging stage test live main primary secondary old new current default raw plain plain_text "
-    "hex b64 base64 data too value values"
+    "hex b64 base64 data too value values confirmation confirm repeat again"
 )
 _BARE_TAILS = frozenset(tail.replace("_", "") for tail in _TAILS)
 TAIL_PATTERN = (

@@ -13,6 +13,7 @@ from reverie.domain.redaction.randomness import (
     looks_generated,
     looks_opaque,
     looks_random,
+    mixes_cases,
 )
 from reverie.domain.text.characters import word_set
 
@@ -57,7 +58,8 @@ def is_passphrase(text: str) -> bool:
 class ValueForm(StrEnum):
     """The form of a value: quoted, an argument, the argument of a nested call, or unquoted.
 
-    Unquoted values are in an environment file, in code, in prose, or alone on a line of settings.
+    Unquoted values are in an environment file, in code, in prose, or alone on a line: after a name
+    and `=`, or as a setting, `name: value`.
     Spoken ones stand beside a word such as `password`, with nothing between them.
     """
 
@@ -68,6 +70,7 @@ class ValueForm(StrEnum):
     BARE = "bare"
     PROSE = "prose"
     LINE = "line"
+    SETTING = "setting"
     SPOKEN = "spoken"
     QUERY = "query"
     RANDOM = "random"
@@ -98,17 +101,19 @@ _TYPE_NAME = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"\?[a-z]|[A-Z][a-z]{2,}[?!]$|!(?:Ref|Sub|GetAtt|ImportValue|Join|If|Select|vault|secret|env|reference|var)\b"
+    r"(?!/[A-Za-z0-9+/]{27,90}={1,2}$)(?:\?[a-z]|[A-Z][a-z]{2,}[?!]$|!(?:Ref|Sub|GetAtt|ImportValue|Join|If|Select|vault|secret|env|reference|var)\b"
     r"|\[[A-Za-z_ ]+\]$"
-    r"|\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
+    r"|\$(?:[{(]|[A-Za-z_]\w*(?:-|->.*)?$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
     r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
     r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
     r"|x:\d|!!\w+$|(?:%[sdr]\W?)+$|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
+    r"|AC[0-9a-f]{32}$)"
 )
 _TEMPLATE = re.compile(r"\$[{(]|\{\{|\{[A-Za-z_][\w.]*\}|\]\(|\[REDACTED")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*")
 _SLUG = re.compile(r"[A-Za-z]+(?:[-_.:/ ][A-Za-z]+)*[-_.]?\d{0,3}")
+_NUMBERED = re.compile(r"[A-Za-z]{4,}\d{3,}")
 _WORDY = re.compile(r"[A-Za-z_\-. ]*\d{0,2}")
 _CAPITALISED = re.compile(r"[A-ZÀ-Þ][a-zß-ÿ]+")
 _GENERIC_NAME = re.compile(r"(?:arg|val|value|var|param|user|str|field|item|data|input|pw|x|y)\d+")
@@ -136,19 +141,22 @@ def is_aws_secret(value: str) -> bool:
     """Whether a value has the form of an AWS secret access key: 40 of base64, mixed."""
     if not _AWS_SECRET.fullmatch(value) or not has_digit(value):
         return False
-    return value.lower() != value and value.upper() != value
+    return value.lower() != value and value.upper() != value and "EXAMPLE" not in value
 
 
 def is_secret(kind: str, value: str, form: ValueForm) -> bool:
     """Whether a value of that form, under a name of that kind, is a secret."""
     value = value.strip()
+    if form in _SAID and not value.isascii():
+        # What follows in a language without blanks is no part of the value.
+        value = _UNSPACED.split(value, maxsplit=1)[0]
     if len(value) < 4 or len(set(value)) <= 2 or _is_placeholder(value):
         return False
     if kind == PASSWORD:
         return _PASSWORD_RULES[form](value)
     if kind == SECRET and form in {ValueForm.QUOTED, ValueForm.ENV}:
         return _is_short_secret(value) or _is_key_like(value)
-    if kind == SECRET and form is ValueForm.LINE and _is_spoken_password(value):
+    if kind == SECRET and form in _ALONE and _is_spoken_password(value):
         return True
     if kind not in {SECRET, "API_KEY", "TOKEN"}:
         if form is ValueForm.ENV and _is_spoken_password(value.partition(":")[2]):
@@ -168,7 +176,7 @@ def _is_placeholder(value: str) -> bool:
         return True
     if _VALIDATION_RULES.fullmatch(value) or _STYLE_CLASS.fullmatch(value):
         return True
-    if _is_type_name(value):
+    if _is_type_name(value) or "EXAMPLE" in value:
         return True
     return _PLACEHOLDER_WORD.search(lower) is not None and _WORDY.fullmatch(value) is not None
 
@@ -234,13 +242,13 @@ def _is_prose_password(value: str) -> bool:
 
 
 _TECHNICAL = re.compile(
-    r"v?\d+[.:x]\d\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}-\d+|#\d+|\d+[a-zA-Z]{1,4}"
-    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|\d+[_\-][\w\-]+"
+    r"v?\d+[.:x]\d\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}[-#]\d+|#\d+|\d+[a-zA-Z]{1,4}"
+    r"|[0-9a-f]{7,12}|[0-9a-f]{40}|[a-z0-9\-]*-[0-9a-f]{8,10}-[a-z0-9]{5}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\d+[_\-][\w\-]+"
     r"|(?i:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes|b)"
     r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|1Password|_\w+"
     r"|(?i:chrome|firefox|safari|ubuntu|debian|windows|postgres|mysql|redis|job|build|theme|table|step"
     r"|page|form|version|rule|case|phase|level|sprint|migration|fixture|route|part)-?\d+"
-    r"|[A-Za-z_]\w*=.*|.*[/\\].*"
+    r"|[A-Za-z_]\w*=.*|(?!(?i:hunter))[A-Za-z][A-Za-z\-]{2,10}\d[?!]?|[^/\\\n]*[/\\].*"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[^\s@]*@[^\s@.]*\.\S*|[a-z][\w.\-]*@[a-z][\w.\-]*"
 )
 """Names of files, versions, tickets, sizes, commits and formats, which have digits too."""
@@ -252,15 +260,18 @@ _MARK_WITHIN = re.compile(r"\w[!#%*@&^~]\w")
 def _is_spoken_password(value: str) -> bool:
     is_mixed = len(value) >= 6 and has_digit(value) and _has_letter(value)
     is_marked = len(value) >= 8 and _MARK_WITHIN.search(value) and not value.islower()
+    is_random = len(value) >= 10 and value.isascii() and value.isalpha() and looks_random(value)
     return (
-        bool(is_mixed or is_marked)
+        bool(is_mixed or is_marked or is_random)
         and not _has_code_marks(value)
         and not _TECHNICAL.fullmatch(value)
     )
 
 
 def _is_query_secret(value: str) -> bool:
-    return has_digit(value) and _has_letter(value) and looks_generated(value)
+    return (
+        (has_digit(value) or not value.islower()) and _has_letter(value) and looks_generated(value)
+    )
 
 
 def _is_call_password(value: str) -> bool:
@@ -279,6 +290,8 @@ def _has_code_marks(value: str) -> bool:
 
 
 def _is_short_secret(value: str) -> bool:
+    if _NUMBERED.fullmatch(value):
+        return True
     if len(value.split()) != 1 or (_SLUG.fullmatch(value) and not is_unpronounceable(value)):
         return False
     if value[0] == "\\" and len(value) < 12:
@@ -332,7 +345,12 @@ def _is_hinted_secret(value: str) -> bool:
     value = value.removeprefix("base64:")
     if not _KEY_CHARS.fullmatch(value) or _DIGEST.fullmatch(value) or not looks_random(value):
         return False
-    return not any(_is_word_like(piece) for piece in _PIECES.split(value))
+    return not any(_is_word_like(piece) or _DIGEST.match(piece) for piece in _PIECES.split(value))
+
+
+def _is_mixed_key(value: str) -> bool:
+    """Whether a value has both cases and digits, and does not contain a digest."""
+    return mixes_cases(value) and not any(map(_DIGEST.match, _PIECES.split(value)))
 
 
 def _is_word_like(piece: str) -> bool:
@@ -344,6 +362,9 @@ def _is_word_like(piece: str) -> bool:
     )
 
 
+_SAID = {ValueForm.PROSE, ValueForm.SPOKEN}
+_UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_ALONE = {ValueForm.LINE, ValueForm.SETTING}
 _ValueRule = Callable[[str], bool]
 _PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.QUOTED: _is_quoted_password,
@@ -351,6 +372,7 @@ _PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.BARE: _is_bare_password,
     ValueForm.PROSE: _is_prose_password,
     ValueForm.LINE: _is_line_password,
+    ValueForm.SETTING: _is_bare_password,
     ValueForm.CALL: _is_call_password,
     ValueForm.WRAPPED: _is_wrapped_password,
     ValueForm.PHRASE: lambda value: len(set(value.split())) >= 8,
@@ -364,10 +386,11 @@ _KEY_RULES: dict[ValueForm, _ValueRule] = {
     ValueForm.BARE: _is_bare_key,
     ValueForm.PROSE: _is_bare_key,
     ValueForm.LINE: _is_line_key,
+    ValueForm.SETTING: _is_line_key,
     ValueForm.CALL: _is_call_key,
     ValueForm.WRAPPED: _is_call_key,
     ValueForm.PHRASE: _is_key_like,
     ValueForm.SPOKEN: _is_bare_key,
-    ValueForm.RANDOM: _is_bare_key,
+    ValueForm.RANDOM: _is_mixed_key,
     ValueForm.QUERY: _is_query_secret,
 }
