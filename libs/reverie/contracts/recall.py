@@ -46,7 +46,8 @@ class RecallHit(ResponseBody):
     """One hit. `arms` maps each arm that found it to its rank. `staleness` is from 0 to 1.
 
     `score` ranks the hits of this answer. `relevance`, 0 to 1, says how surely the hit answers the
-    question, and is comparable across questions; null if it cannot be rated.
+    question, and is comparable across questions; null if it cannot be rated. `content`: of a record
+    that does not fit `budget_tokens`, the part that answers best; "…" marks what is left out.
     """
 
     id: UUID

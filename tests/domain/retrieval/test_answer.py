@@ -11,6 +11,7 @@ from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.retrieval.answer import (
     RankedHit,
+    assemble_answer,
     merge_adjacent_turns,
     merge_turns,
     rejection_reasons,
@@ -103,3 +104,35 @@ def test_up_to_three_adjacent_turns_are_merged() -> None:
     assert gone[before.item.id] == Rejection("beside", best.item.id)
     assert read[0].scored.score == best.scored.score
     assert merge_adjacent_turns([other, away]) == ([other, away], {})
+
+
+RECORD = """Uploads of large videos fail with a 413.
+Decided: /videos takes at most 2 GB. Every other route takes at most 10 MB.
+Found: The proxy refuses the body before the service reads it. It logs nothing of that."""
+
+
+def _fit(content: str, budget: int, question: str, is_record: bool = True) -> list[str]:
+    made = memory(0.5, 1.0)
+    item = replace(cast("Memory", made.item), content=content)
+    item = replace(item, metadata={"record": {}} if is_record else {})
+    hits = [replace(made, item=item)]
+    count = lambda text: len(text.split())  # noqa: E731
+    answer = assemble_answer(hits, (), (), 5, budget, count, {}, question)
+    assert answer.tokens == sum(count(hit.content) for hit in answer.hits) <= budget
+    return [hit.content for hit in answer.hits]
+
+
+def test_of_a_record_that_exceeds_the_budget_the_sentences_that_answer_are_given() -> None:
+    heading = RECORD.splitlines()[0]
+    [told] = _fit(RECORD, 41, "What does the proxy log?")
+    assert told == RECORD
+    long = f"{RECORD} {'The rest of the report tells of other things. ' * 5}".strip()
+    [told] = _fit(long, 42, "What does the proxy log of a refused body?")
+    assert told.startswith(f"{heading}\n")
+    assert "Found: The proxy refuses the body before the service reads it." in told
+    assert told.endswith("…")
+
+
+def test_a_record_without_room_for_a_sentence_and_a_plain_text_are_left_out() -> None:
+    assert _fit(f"{RECORD} {'word ' * 60}", 12, "proxy") == []
+    assert _fit(f"{RECORD} {'word ' * 60}", 45, "proxy", is_record=False) == []

@@ -9,11 +9,14 @@ from uuid import UUID
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
 from reverie.domain.retrieval.fusion import ARM_WEIGHTS
+from reverie.domain.retrieval.record_excerpts import excerpt_record
 from reverie.domain.retrieval.succession import Successors, iterate_successors
 
 TURN_WEIGHT = 0.6
 MAX_MERGED_TURNS = 3
 ADJACENT_TURN_SHARE = 0.4
+MIN_EXCERPT_TOKENS = 40
+"""Room in which a part of a record still says something."""
 MAX_MEMORIES_BEFORE_TURNS = 20
 """A turn gives way to a memory that was derived from it, if that is among so many first ones."""
 
@@ -25,17 +28,21 @@ AnswerEdge = tuple[UUID, UUID, UUID, str, float]
 class RankedHit:
     """A memory or a turn in the answer; `turns`: neighbours that are read as one with it.
 
-    `relevance`: how surely it answers the question, 0 to 1; None if that is not known.
+    `relevance`: how surely it answers the question, 0 to 1; None if that is not known. `excerpt`:
+    the part of a record that is given, where the whole does not fit the budget.
     """
 
     scored: ScoredMemory
     item: Memory | TurnHit
     turns: tuple[TurnHit, ...] = ()
     relevance: float | None = None
+    excerpt: str | None = None
 
     @property
     def content(self) -> str:
-        """The text that counts against the budget."""
+        """The text that is given, and counts against the budget."""
+        if self.excerpt is not None:
+            return self.excerpt
         return "\n\n".join(turn.content for turn in self.turns) or self.item.content
 
 
@@ -61,13 +68,14 @@ def assemble_answer(
     budget_tokens: int | None,
     count_tokens: Callable[[str], int],
     successors: Successors,
+    question: str = "",
 ) -> Answer:
     """Merges the turns into the memories, and selects hits while limit and budget last.
 
     Hits with a higher score than the last selected one were dropped for diversity.
     """
     hits = merge_turns(memories, turns)
-    selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens, successors)
+    selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens, successors, question)
     rejections = rejection_reasons(hits, selected, limit)
     ordered = sorted(selected, key=lambda hit: (-hit.scored.score, hit.scored.id))
     ordered, absorbed = merge_adjacent_turns(ordered)
@@ -99,7 +107,7 @@ def rejection_reasons(
             rejections[hit.item.id] = Rejection(
                 ("diversity" if is_better else "limit") if is_past_last else "budget"
             )
-        is_past_last = is_past_last or hit is last
+        is_past_last = is_past_last or (last is not None and hit.item.id == last.item.id)
     return rejections
 
 
@@ -221,11 +229,12 @@ def fit_budget(
     budget: int | None,
     count: Callable[[str], int],
     successors: Successors,
+    question: str = "",
 ) -> tuple[list[RankedHit], int]:
     """Selects at most `limit` hits whose contents together have at most `budget` tokens.
 
-    A hit that does not fit is replaced by a smaller one after it, but not by a memory that it
-    replaced.
+    Of a record that does not fit, the part that answers the question best is given. Another hit
+    that does not fit is replaced by a smaller one after it, but not by a memory that it replaced.
     """
     selected: list[RankedHit] = []
     misfit_ids: set[UUID] = set()
@@ -233,11 +242,25 @@ def fit_budget(
     for hit in hits:
         if len(selected) == limit:
             break
-        cost = count(hit.content)
         is_outdated = not misfit_ids.isdisjoint(iterate_successors(hit.item.id, successors))
-        if budget is None or (used + cost <= budget and not is_outdated):
-            selected.append(hit)
-            used += cost
-        else:
+        room = None if budget is None else budget - used
+        fitting = None if is_outdated else _fit_hit(hit, room, count, question)
+        if fitting is None:
             misfit_ids.add(hit.item.id)
+            continue
+        selected.append(fitting)
+        used += count(fitting.content)
     return selected, used
+
+
+def _fit_hit(
+    hit: RankedHit, room: int | None, count: Callable[[str], int], question: str
+) -> RankedHit | None:
+    """A hit that has at most `room` tokens: the whole, or a part of a record; None if neither."""
+    if room is None or count(hit.content) <= room:
+        return hit
+    is_record = isinstance(hit.item, Memory) and "record" in hit.item.metadata
+    if room < MIN_EXCERPT_TOKENS or not is_record:
+        return None
+    excerpt = excerpt_record(hit.content, question, lambda text: count(text) <= room)
+    return replace(hit, excerpt=excerpt) if excerpt else None

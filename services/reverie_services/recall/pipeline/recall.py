@@ -302,6 +302,7 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
         question.budget_tokens,
         retriever.deps.model_manager.counter.count,
         state.successors,
+        question.text,
     )
     lost = {memory_id: missing for memory_id in ids if memory_id not in loaded.value}
     state = replace(

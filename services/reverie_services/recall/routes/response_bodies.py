@@ -48,8 +48,8 @@ def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> Recall
     memory = hit.item
     return RecallHit(
         id=memory.id,
-        content=memory.content,
-        snippet=best_snippet(memory.content, words),
+        content=hit.content,
+        snippet=best_snippet(hit.content, words),
         score=score,
         relevance=round_relevance(hit.relevance, principal),
         kind=memory.kind.value,
