@@ -1,9 +1,10 @@
 """Draws memories of real conversations at random, each beside its turns, to be judged by reading.
 
 Run from the root of the project: `python -m benchmarks.quality.memory_samples [--seed N]
-[--count N]`. Prints Markdown: as many memories from each set (coding sessions, DevMemBench, talks
-of sde-bench), and the turns that each cites. A reader judges whether a memory is true to its turns,
-whole, useful later, and free of noise.
+[--count N] [--half first|other]`. Prints Markdown: as many memories from each set (coding sessions,
+DevMemBench, talks of sde-bench), and the turns that each cites. A reader judges whether a memory is
+true to its turns, whole, useful later, and free of noise. Rules are chosen on every other
+conversation (`first`), and judged on those between (`other`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from reverie.testing.models import model_home
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 MAX_TURN_CHARS = 3_000
+HALVES = ("first", "other")
 Conversations = Mapping[str, Sequence[TurnText]]
 Sample = tuple[str, ExtractedMemory, Sequence[TurnText]]
 
@@ -77,8 +79,11 @@ async def extract(turns: Sequence[TurnText], embedder: Embedder) -> list[Extract
     return [*memories, *([overview] if overview else [])]
 
 
-async def draw(seed: int, count: int) -> list[Sample]:
-    """Draws memories, as many from each set; titles of sessions alone are left out."""
+async def draw(seed: int, count: int, half: str | None = None) -> list[Sample]:
+    """Draws memories, as many from each set; titles of sessions alone are left out.
+
+    `half`: one of `HALVES`; None for all conversations.
+    """
     home = model_home()
     embedder = load_embedder(DEFAULT_MODEL, home, home / "models", 1, download=False)
     chance, drawn = random.Random(seed), list[Sample]()
@@ -86,7 +91,8 @@ async def draw(seed: int, count: int) -> list[Sample]:
     for name, conversations in sets.items():
         found = [
             (f"{name}/{key}", memory, turns)
-            for key, turns in conversations.items()
+            for number, (key, turns) in enumerate(conversations.items())
+            if half is None or number % 2 == HALVES.index(half)
             for memory in await extract(turns, embedder)
             if not (memory.content.startswith("Session: ") and "\n" not in memory.content)
         ]
@@ -113,11 +119,12 @@ def main() -> int:
     arguments = parser(__doc__)
     arguments.add_argument("--seed", type=int, default=7)
     arguments.add_argument("--count", type=int, default=60)
+    arguments.add_argument("--half", choices=HALVES)
     options = arguments.parse_args()
     if not DATA.exists():
         print(f"there is nothing to draw from: {DATA} is not there")
         return 2
-    samples = asyncio.run(draw(options.seed, options.count))
+    samples = asyncio.run(draw(options.seed, options.count, options.half))
     print(f"# {len(samples)} memories drawn with seed {options.seed}\n")
     print("\n\n".join(render(n, sample) for n, sample in enumerate(samples, 1)))
     return 0
