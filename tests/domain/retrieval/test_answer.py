@@ -116,7 +116,10 @@ def _fit(content: str, budget: int, question: str, is_record: bool = True) -> li
     item = replace(cast("Memory", made.item), content=content)
     item = replace(item, metadata={"record": {}} if is_record else {})
     hits = [replace(made, item=item)]
-    count = lambda text: len(text.split())  # noqa: E731
+
+    def count(text: str) -> int:
+        return len(text.split())
+
     answer = assemble_answer(hits, (), (), 5, budget, count, {}, question)
     assert answer.tokens == sum(count(hit.content) for hit in answer.hits) <= budget
     return [hit.content for hit in answer.hits]

@@ -29,7 +29,7 @@ _AMENDED_SUBJECT = re.compile(
     r" (?:decision|rule|policy|plan|convention|choice|agreement|limit|setting)\b",
     re.I,
 )
-_LABEL = re.compile(r"^(?:Decided|Found|Done|Refused): ")
+_LABEL = re.compile(r"^(?:Decided|Found|Answer|Done|Refused): ")
 _CODE_NAME = re.compile(r"[._/:()]|[a-z][A-Z]|^[a-z]+\d")
 
 

@@ -8,45 +8,47 @@ conversations with a known decision: benchmarks/quality/decisions.py.
 from __future__ import annotations
 
 import heapq
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction import sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import (
     find_problem,
     is_general_question,
     list_informative_sentences,
-    split_matters,
 )
 from reverie.domain.extraction.record_statements import (
+    DECIDED_KINDS,
     LEAD,
     LEANING_START,
     MIN_SCORE,
+    POINTING,
     RULES,
     RecordStatement,
-    StatedExchange,
     is_near_duplicate,
 )
 from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
+from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.text.index_terms import content_words
-from reverie.domain.text.markdown import shorten, split_sentences
+from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 
-MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 800, 1_400, 0.4
+MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
 """Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 240, 220
 MAX_REFUSED = 3
 FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
 """The part of a talk that may be told of it beside what was decided: its share, and characters."""
 MAX_WEIGHED = 100
+RECAP_WEIGHT = 100.0
+"""A summing-up comes before all else."""
 MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
-
-_POINTING = re.compile(r"\b(?:this|that|these|those|them|it)\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class DecisionRecord:
         """The record as text: a line each for the problem, what was decided, found and refused."""
         if self.is_single:
             text = self.statements[0].text
-            is_leaning = text in self.problem and _POINTING.search(text)
+            is_leaning = text in self.problem and POINTING.search(text)
             return self.problem if is_leaning else text
         decided = _join_sentences(
             self._drop_told_sentences(s.text) for s in self.statements if s.is_decided
@@ -83,13 +85,23 @@ class DecisionRecord:
         lines = [
             self.problem,
             decided and f"Decided: {decided}",
-            found and f"Found: {found}",
+            found and f"{self._finding_label}: {found}",
             done and f"Done: {done}",
         ]
         lines += [
             f"Refused: {' — '.join(filter(None, (r.proposal, r.reason)))}" for r in self.refused
         ]
         return "\n".join(filter(None, lines))
+
+    @property
+    def _finding_label(self) -> str:
+        last = next(iter(split_sentences(self.problem)[-1:]), "")
+        return "Answer" if is_question(last) else "Found"
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it only answers a question."""
+        return self._finding_label == "Answer" and all(s.is_found for s in self.statements)
 
     def _drop_told_sentences(self, text: str) -> str:
         untold = [s for s in split_sentences(text) if s not in self.problem]
@@ -109,18 +121,24 @@ class DecisionRecord:
         weights: Counter[Kind] = Counter()
         for statement in self.statements:
             kind = Kind.DECISION if statement.is_decided else statement.kind
+            if kind is Kind.DECISION and self.is_answer:
+                kind = Kind.CONTEXT
             weights[kind] += max(statement.score, 0.1)  # type: ignore[assignment]
         return max(weights, key=lambda kind: weights[kind])
 
     @property
     def headline(self) -> str:
-        """One line: the problem, and the statement that weighs most."""
+        """One line: the problem, and the weightiest whole statement that fits.
+
+        "" for an answer, and where no statement fits.
+        """
         whole = [s for s in self.statements if len(s.text) <= MAX_HEADLINE_CHARS]
-        best = max(whole or self.statements, key=lambda s: s.score).text
+        if self.is_answer or not whole:
+            return ""
+        best = max(whole, key=lambda s: s.score).text
         problem = next(iter(split_sentences(self.problem)), "")
-        if self.is_single or not problem:
-            return shorten(best, MAX_HEADLINE_CHARS)
-        return f"{shorten(problem, MAX_HEADLINE_CHARS)} {shorten(best, MAX_HEADLINE_CHARS)}"
+        is_told = self.is_single or best in problem
+        return best if is_told or not problem else f"{problem} {best}"
 
     @property
     def score(self) -> float:
@@ -146,11 +164,21 @@ class DecisionRecord:
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
 
 
-def build_decision_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionRecord]:
-    """Builds the records of a topic, one per matter, in order; none where nothing was settled."""
-    is_work = any(turn.role == "tool" for item in stated for turn in item.exchange.replies)
-    records = (build_matter_record(matter, is_work) for matter in split_matters(stated))
-    return filter(None, records)
+def settles(matter: Sequence[StatedExchange]) -> bool:
+    """Whether a matter of mere talk settles something, and does not only ask and answer."""
+    return any(_is_settled(s, item.exchange) for item in matter for s in item.statements) or any(
+        True for item in matter for _ in iter_refused(item.exchange)
+    )
+
+
+def _is_settled(statement: RecordStatement, exchange: Exchange) -> bool:
+    if statement.stands_alone:
+        return False
+    if statement.turn.role == "user":
+        is_cause = sentence_patterns.CAUSE_LABEL.match(statement.text)
+        return bool(is_cause) or (statement.is_decided and statement.kind in DECIDED_KINDS)
+    is_done = statement.is_done and not is_question(exchange.request)
+    return statement.is_recap or statement.is_decided or is_done
 
 
 def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> DecisionRecord | None:
@@ -174,7 +202,7 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
         exchanges, MAX_PROBLEM_CHARS
     )
     max_findings = MAX_RECORD_CHARS if is_work else _limit_findings(statements)
-    chosen = _select_statements(statements, problem, refused, max_findings) or _select_statements(
+    chosen = select_statements(statements, problem, refused, max_findings) or select_statements(
         statements, "", refused, max_findings
     )
     if not problem and all(statement.is_done for statement in chosen):
@@ -229,7 +257,7 @@ def _count_spoken(statements: Iterable[RecordStatement]) -> int:
     return sum({s.turn.id: len(s.turn.content) for s in statements}.values())
 
 
-def _select_statements(
+def select_statements(
     statements: Sequence[RecordStatement],
     problem: str,
     refused: Sequence[RefusedProposal],
@@ -258,7 +286,7 @@ def _select_statements(
 
     def weigh(s: RecordStatement) -> float:
         if s.is_recap:
-            return s.score if s.turn is recap_turn else 0.0
+            return RECAP_WEIGHT if s.turn is recap_turn else 0.0
         novelty = measure_novelty(s)
         words = s.words or frozenset(("",))
         score = s.score + 1.5 * len(words & central) / len(words)

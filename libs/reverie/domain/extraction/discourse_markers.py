@@ -124,7 +124,8 @@ COMPLETED_CHANGE = re.compile(
     r"|implement(?:s|ed)|replac(?:es|ed)|remov(?:es|ed)|renam(?:es|ed)|refactor(?:s|ed)|mov(?:es"
     r"|ed)"
     r"|updat(?:es|ed)|bump(?:s|ed)|kept|migrat(?:es|ed)|extract(?:s|ed)|simplif(?:ies|ied)"
-    r"|switch(?:es|ed)|wir(?:es|ed)|revert(?:s|ed)|convert(?:s|ed)|improv(?:es|ed)|now\b)|已",
+    r"|switch(?:es|ed)|wir(?:es|ed)|revert(?:s|ed)|convert(?:s|ed)|improv(?:es|ed)"
+    r"|now (?!th|its|his)\w+s\b)|已",
     re.I,
 )
 
@@ -138,8 +139,22 @@ PLEASANTRY = re.compile(
     r"|makes sense|the user is right|all set|happy to help|i may have misunderstood(?: earlier)?"
     r"|sounds good"
     r"|both pass|everything (?:works|passes)|well done|hello|hi|hey|bye|goodbye|see ya"
-    r"|right)\b[^.!?—:]{0,40}"
+    r"|right"
+    r"|i see what you mean|i(?:'m not sure| don'?t know)|let me know)\b[^.!?—:]{0,40}"
     r"(?:[.!—](?!\w)|$)|^(?:好的|明白|没问题|谢谢|抱歉|完成了?)[，。！]?$",
+    re.I,
+)
+# What somebody feels about the matter, or recalls of it: courtesies between colleagues.
+CHATTER = re.compile(
+    r"^[^.!?:]{0,60}(?:\b(?:was|is|are|been|sounds?|feels?)\b|'s\b)"
+    r" (?:(?:a|an|the|always|definitely|totally|very|pretty|really|such|huge|real|bit of a) )*"
+    r"(?:headache|nightmare|relief|pain(?: point)?|fun|familiar|interesting|surprising|unexpected"
+    r"|annoying|classic|(?:solid|good|great|fair|valid|clever|smart|excellent|fun|tricky|tough)"
+    r" (?:idea|plan|point|call|question|catch|one))\b[^.!?:]{0,30}[.!]*$"
+    r"|^(?:and )?i (?:also |vaguely |definitely )*(?:remember|recall) (?:that|seeing|the|those)\b"
+    r"[^.!?:,]{0,60}[.!]*$"
+    r"|^(?:spot on|you(?:'re| are) (?:totally |absolutely )?right)\b[^.!?]{0,50}[.!]*$"
+    r"|^(?:we|i) definitely did\.$",
     re.I,
 )
 NARRATION = re.compile(
@@ -259,6 +274,17 @@ ASIDE = re.compile(
     r"\b(?:heads[- ]?up|unrelated|by the way|btw|side note|flaky|rerun"
     r"|while (?:i'?m|you'?re|we'?re) (?:in|at|here|there)|feature flag|roll ?out|staged"
     r"|separate (?:ticket|issue))\b",
+    re.I,
+)
+# Who thinks aloud decides nothing.
+MUSING = re.compile(
+    r"\b(?:i mean|(?:my|the) (?:first |initial )?thought|i(?:'m| am| was|'ve been)? (?:thought"
+    r"|thinking|wonder(?:ing)?|guess|remember|recall|assum\w+|pretty sure|can see|vaguely)"
+    r"|(?:feels?|looks?|seems?|sounds?) (?:like|a bit|as if)|it(?:'s| is) (?:like|similar|about)"
+    r"|makes? (?:sense|me wonder)|good (?:call|to know)|maybe|perhaps|probably|presumably|might"
+    r"|could|would(?:n't)?|should (?:be fine|logically|ideally)|it should be"
+    r"|that commit|a while (?:ago|back)|as mentioned|reminds me|effectively)\b"
+    r"|^(?:i'll|i've|i noticed|i also noticed|like,|for now,|always good)|可能|也许|我觉得",
     re.I,
 )
 # What somebody saw or did before the talk: it leads to the matter, and settles nothing.

@@ -232,11 +232,13 @@ class Exchange:
 
     @property
     def is_confirmed(self) -> bool:
-        return (
-            self.verdict is not None
-            and not self.is_refused
-            and discourse_markers.CONFIRMATION.match(self.verdict.content) is not None
-        )
+        """Whether the user agrees to a proposal; who agrees and asks on only goes on talking."""
+        reply, verdict = self.last_reply, self.verdict
+        if reply is None or verdict is None or self.is_refused:
+            return False
+        is_proposal = discourse_markers.PROPOSAL.search(reply.content) is not None
+        is_answer = "?" in reply.content or (is_proposal and "?" not in verdict.content)
+        return is_answer and discourse_markers.CONFIRMATION.match(verdict.content) is not None
 
     @property
     def is_review(self) -> bool:

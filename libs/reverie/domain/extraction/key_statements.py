@@ -1,4 +1,4 @@
-"""Extraction of the key statements of a message, each with its heading."""
+"""Extraction of the key statements of a message: whole paragraphs and lists, with their heading."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from reverie.domain.extraction import discourse_markers
 from reverie.domain.text.markdown import (
     MarkdownBlock,
     parse_blocks,
-    shorten,
     split_sentences,
     to_plain_text,
 )
 
-MAX_KEY_STATEMENT = 260
+MAX_PARAGRAPH, MAX_LIST = 420, 600
+"""Characters of a statement. A longer paragraph is several; of a longer list the items' heads are
+told."""
 MAX_LEAD = 140
 MAX_CELL = 120
 MIN_REPORT = 40
@@ -35,13 +36,22 @@ _GENERIC_HEADING = re.compile(
 _CODE_LINE = re.compile(r"[{}<>]{2}|;\s*$|^\s*[\w.]+\([^)]*\)\s*[{;]|:=|=>|\bfunc \w+\(|^\s*//")
 
 
+# What an item names, before it tells of it.
+_ITEM_HEAD = re.compile(r"(?:`[^`]*`|[^`])+?(?=: | [-–—] |[.;](?:\s|$)|, which |$)")
+
+
 @dataclass(frozen=True)
 class KeyStatement:
-    """One statement. `lead` is the heading or introduction above it."""
+    """One statement. `parts`: its sentences, or the items of a list; `lead`: the heading above."""
 
     lead: str
-    text: str
+    parts: tuple[str, ...]
     is_item: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentences, or the whole list."""
+        return "; ".join(self.parts) if self.is_item else " ".join(self.parts)
 
     @property
     def full_text(self) -> str:
@@ -52,14 +62,15 @@ class KeyStatement:
 
 
 def extract_key_statements(content: str) -> list[KeyStatement]:
-    """Extracts the points of a message in order; short items under one lead form one point."""
-    packed: list[KeyStatement] = []
-    for (lead, item), group in groupby(
-        _iter_key_statements(content), lambda p: (p.lead, p.is_item)
-    ):
-        texts = [statement.text for statement in group]
-        packed += _pack_items(lead, texts) if item else [KeyStatement(lead, text) for text in texts]
-    return packed
+    """Extracts the points of a message in order; the items under one lead are one point."""
+    points: list[KeyStatement] = []
+    for is_item, group in groupby(_iter_key_statements(content), lambda p: p.is_item and p.lead):
+        if is_item is False:
+            points += group
+        else:
+            items = list(group)
+            points.append(replace(items[0], parts=_fit_list([i.text for i in items])))
+    return points
 
 
 def group_dependent_sentences(
@@ -98,6 +109,7 @@ def _is_informative(sentence: str) -> bool:
         return False
     return not (
         discourse_markers.PLEASANTRY.match(sentence)
+        or discourse_markers.CHATTER.match(sentence)
         or discourse_markers.NARRATION.match(sentence)
         or discourse_markers.OFFER.search(sentence)
     )
@@ -157,7 +169,7 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
             heading, is_minor, intro = _clean_heading(block.text), block.depth > 6, ""
             is_childless = next_type in {"", "heading"}
             if is_childless and discourse_markers.COMPLETED_CHANGE.match(heading):
-                yield KeyStatement("", heading)
+                yield KeyStatement("", (heading,))
         elif block.type == "row":
             yield from _iter_row_statements(_join_headings(heading, intro), block, columns)
             continue
@@ -165,10 +177,7 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
             yield from _iter_item_statements(_join_headings(heading, intro), block)
         else:
             intro, own_sentences = _split_paragraph(block, next_type)
-            yield from (
-                KeyStatement(heading, text)
-                for text in group_dependent_sentences(own_sentences, _DEPENDENT_START)
-            )
+            yield from (KeyStatement(heading, part) for part in _split_long(own_sentences))
         columns = []
 
 
@@ -185,8 +194,9 @@ def _merge_nested_items(blocks: Iterable[MarkdownBlock]) -> list[MarkdownBlock]:
         if parent is None or not is_nested:
             merged.append(block)
         elif not discourse_markers.POSITIVE_VERDICT.match(block.text):
-            is_first = parent.text.endswith((":", "：")) or ": " not in parent.text
-            text = f"{parent.text.rstrip(' :：.;')}{': ' if is_first else '; '}{block.text}"
+            is_first = parent.text.rstrip("*").endswith((":", "：")) or ": " not in parent.text
+            head = to_plain_text(parent.text).rstrip(" :：.;")
+            text = f"{head}{': ' if is_first else '; '}{block.text}"
             merged[-1] = replace(parent, text=text)
     return merged
 
@@ -210,6 +220,19 @@ def _split_paragraph(block: MarkdownBlock, next_type: str) -> tuple[str, list[st
     return intro, extract_informative_sentences(" ".join(parts))
 
 
+def _split_long(sentences: list[str]) -> Iterator[tuple[str, ...]]:
+    """A paragraph whole; a long one in parts, none of which leans on the one before."""
+    part: list[str] = []
+    for sentence in sentences:
+        is_full = sum(map(len, part)) + len(sentence) > MAX_PARAGRAPH
+        if part and is_full and not _DEPENDENT_START.match(sentence):
+            yield tuple(part)
+            part = []
+        part.append(sentence)
+    if part:
+        yield tuple(part)
+
+
 def _clean_heading(text: str) -> str:
     lead = _strip_opening(to_plain_text(text)).strip(" :：.-—")
     lead = re.sub(r"^(?:file|function|lines?):\s*|,? (?:so|and|which means)$", "", lead, flags=re.I)
@@ -230,7 +253,7 @@ def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatem
         return
     text = " ".join(extract_informative_sentences(block.text)).rstrip()
     if len(text) > 15 or (text and lead):
-        yield KeyStatement(lead, text, is_item=True)
+        yield KeyStatement(lead, (text,), is_item=True)
 
 
 def _iter_row_statements(
@@ -247,17 +270,18 @@ def _iter_row_statements(
     if not rest or not cells[0]:
         return
     is_numbered = cells[0].strip("#. ").isdigit()
-    yield KeyStatement(lead, rest if is_numbered else f"{cells[0]} ({rest})", is_item=True)
+    text = rest if is_numbered else f"{cells[0]} ({rest})"
+    yield KeyStatement(lead, (text,), is_item=True)
 
 
-def _pack_items(lead: str, texts: list[str]) -> list[KeyStatement]:
-    packed: list[KeyStatement] = []
-    for text in texts:
-        short = shorten(text, MAX_KEY_STATEMENT).rstrip(".;")
-        last = packed[-1] if packed else None
-        if last and len(last.full_text) + len(short) + 2 <= MAX_KEY_STATEMENT:
-            # What an item announced with a colon was code.
-            packed[-1] = replace(last, text=f"{last.text.rstrip(':： ')}; {short}")
-        else:
-            packed.append(KeyStatement(lead, short, is_item=True))
-    return [replace(statement, text=statement.text.rstrip(":： ")) for statement in packed]
+def _fit_list(items: list[str]) -> tuple[str, ...]:
+    """A whole list; of one that is too long the heads of its items, and how many are left out."""
+    # What an item announced with a colon was code.
+    whole = [item.rstrip(".;:： ") for item in items]
+    if sum(map(len, whole)) <= MAX_LIST:
+        return tuple(whole)
+    heads = [match[0].strip() if (match := _ITEM_HEAD.match(item)) else item for item in whole]
+    told = list(heads)
+    while len(told) > 1 and sum(map(len, told)) > MAX_LIST:
+        told.pop()
+    return (*told, f"and {len(heads) - len(told)} more") if len(told) < len(heads) else tuple(told)

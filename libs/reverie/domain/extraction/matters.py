@@ -7,12 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import REMARK, Exchange, is_slash_command
-from reverie.domain.extraction.record_statements import (
-    StatedExchange,
-    strip_line_places,
-    strip_opening,
-)
+from reverie.domain.extraction.record_statements import strip_line_places, strip_opening
 from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.markdown import shorten, split_sentences
 
@@ -20,7 +17,7 @@ MIN_MATTER_CHARS = 2_500
 """Characters of talk after which another request of the same topic begins its own record."""
 
 _POINT_NUMBER = re.compile(r":\s+\d{1,2}[.)]\s+(?=\S)")
-_NUMBERING = re.compile(r"^(?:[-*•#]+\s+|\d{1,2}[.)]\s+)+")
+_NUMBERING = re.compile(r"^(?:[-*•#⨯✗✘×]+\s+|\d{1,2}[.)]\s+)+")
 _QUOTING_OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|so|now|and|then|next|also)[,.]? )*"
     r"(?:(?:let'?s |please |can you |could you )*"
@@ -79,7 +76,6 @@ def _is_new_request(exchange: Exchange) -> bool:
     return (
         len(exchange.request.split()) >= 6
         and not discourse_markers.REFUSAL.search(opening[:200])
-        and not discourse_markers.CONFIRMATION.match(opening)
         and bool(list_informative_sentences(exchange.request))
     )
 
@@ -96,8 +92,11 @@ def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange)
     if is_work and is_general_question(following) and following.assent:
         # A question beside the work: the next message goes on with the work.
         return False
-    is_done = not following.is_reply or bool(select_write_turns(replies))
-    return size >= MIN_MATTER_CHARS or (is_work and is_done)
+    has_written = bool(select_write_turns(replies))
+    agrees = following.opening and discourse_markers.CONFIRMATION.match(following.opening.content)
+    if agrees and not has_written:
+        return False
+    return size >= MIN_MATTER_CHARS or (is_work and (has_written or not following.is_reply))
 
 
 def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
@@ -116,9 +115,18 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
         sentences = list_informative_sentences(request)
         if sentences:
             reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
+            reported = [s for s in reported if s[-1] not in ":："] or reported[:1]
+            reported = [_drop_open_advice(s) for s in reported]
             both = " ".join(reported[:2])
             return both if len(both) <= limit else shorten(reported[0], limit)
     return shorten(command, limit)
+
+
+def _drop_open_advice(sentence: str) -> str:
+    """Without the advice that a sentence ends with, and whose code is not told."""
+    told, _, advice = sentence.rstrip(":： ").rpartition(": ")
+    is_open = sentence[-1] in ":：" and discourse_markers.SUGGESTION.match(advice)
+    return f"{told}." if told and is_open else sentence
 
 
 def list_informative_sentences(request: str) -> list[str]:

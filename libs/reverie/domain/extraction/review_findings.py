@@ -7,7 +7,7 @@ about it is told by the work that follows. What it found wrong is still asked fo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
@@ -54,12 +54,19 @@ def summarize_review(exchange: Exchange) -> ReviewSummary | None:
     report = max(messages, key=lambda turn: len(turn.content), default=None)
     if report is None:
         return None
-    points = extract_key_statements(report.content)
+    points = [
+        replace(p, parts=(x,)) for p in extract_key_statements(report.content) for x in p.parts
+    ]
     weighed = [(_weigh_finding(point), point) for point in points]
     ranked = sorted((pair for pair in weighed if pair[0]), key=lambda pair: -pair[0])
     findings: list[str] = []
     covered: frozenset[str] = frozenset()
+    leads = set[str]()
     for _, point in ranked:
+        # One finding for each heading; a list may have more.
+        if not point.is_item and point.lead and point.lead in leads:
+            continue
+        leads.add(point.lead)
         text = _render_finding(point)
         words = content_words(text)
         is_novel = len(words - covered) >= MIN_NOVEL_SHARE * max(1, len(words))

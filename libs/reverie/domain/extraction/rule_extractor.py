@@ -17,17 +17,18 @@ from uuid import UUID
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction.decision_records import DecisionRecord, build_decision_records
-from reverie.domain.extraction.exchanges import split_exchanges
-from reverie.domain.extraction.matters import find_problem
-from reverie.domain.extraction.record_statements import (
-    RULES,
-    RecordStatement,
-    is_near_duplicate,
-    read_exchanges,
+from reverie.domain.extraction.answer_records import build_answer_records
+from reverie.domain.extraction.decision_records import (
+    DecisionRecord,
+    build_matter_record,
+    settles,
 )
+from reverie.domain.extraction.exchanges import split_exchanges
+from reverie.domain.extraction.matters import find_problem, split_matters
+from reverie.domain.extraction.record_statements import RULES, RecordStatement, is_near_duplicate
 from reverie.domain.extraction.review_findings import summarize_review
 from reverie.domain.extraction.salience import MIN_SALIENCE
+from reverie.domain.extraction.stated_exchanges import read_exchanges
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import (
     MAX_FILES,
@@ -40,6 +41,7 @@ from reverie.domain.extraction.work_log import (
 )
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 
 MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_200, 200
@@ -86,10 +88,21 @@ class TopicReading:
 
 
 def read_topic(segment: TopicSegment) -> TopicReading:
-    """Reads a topic by rules."""
+    """Reads a topic by rules: a record for each matter that settled something.
+
+    Of talk that settled nothing, the answers are kept.
+    """
     stated = read_exchanges(segment)
+    is_work = any(turn.role == "tool" for item in stated for turn in item.exchange.replies)
+    records: list[DecisionRecord] = []
+    for matter in split_matters(stated):
+        if is_work or settles(matter):
+            record = build_matter_record(matter, is_work)
+            records += [record] if record else []
+        else:
+            records += build_answer_records(matter)
     return TopicReading(
-        list(build_decision_records(stated)),
+        records,
         [s for item in stated for s in item.statements if s.stands_alone],
     )
 
@@ -193,11 +206,14 @@ def build_session_memory(
     cited_ids = {turn for memory in memories if memory.record for turn in memory.turns}
     cited = [opening, *(review.turn for review in reviews)]
     cited += [turn for turn in all_turns if turn.id in cited_ids]
-    dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.record]
+    dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
     dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
     # What one record says needs no second telling.
     lines = [line for _, line in sorted(dated_lines)] if reviews or len(dated_lines) > 1 else []
-    title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
+    opening_words = find_problem(requests, MAX_TITLE_CHARS)
+    title = f"Session: {opening_words}"
+    first = next(iter(split_sentences(opening_words)), "")
+    lines = [line.replace(f"- {first} ", "- ", 1) for line in lines] if first else lines
     while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
         lines.pop(0)
     work_log = collect_work_log(all_turns, roots)

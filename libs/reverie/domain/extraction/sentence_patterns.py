@@ -68,6 +68,14 @@ CHOICE = re.compile(
     r"|用.{1,20}(?:代替|取代)",
     re.I,
 )
+# Who says so chooses, and does not only compare.
+CHOOSING = re.compile(
+    r"\b(?:we(?:'re|'ll| will| are| don'?t| want| need| use| accept| chose| decided)?\b"
+    r"|let'?s|i(?:'d)? (?:want|like|prefer)|(?:go|stick|stay) with|decided|decision|agreed)"
+    r"|^(?:(?:so|then|and|please|ok(?:ay)?|yes|no),? )*(?:use|keep|drop|move|switch|rename|replace"
+    r"|leave|call|make|put|store|ship)\b|fine as is|no longer|决定|采用|选用|改|用|不再|统一",
+    re.I,
+)
 REQUIREMENT = re.compile(
     r"(?<!you )\b(?:should(?:n'?t| not)?|needs? to (?:be|have|work|support|keep)|(?:has"
     r"|have) to (?:be|have"
@@ -288,6 +296,8 @@ TRANSIENT = re.compile(
     r"|\b(?:not related to|unrelated to|before) my changes?\b|\bpre-existing (?:\w+ )?(?:warnings?"
     r"|fail(?:ures?|ing)|errors?|issues?)\b|\bprocess completed with\b"
     r"|\btautolog|\btest verification\b"
+    r"|^(?:you can (?:now )?)?(?:push|re-?run|retry|restart)\b|\bshould work now\b"
+    r"|^ready when you\b"
     r"|已(?:提交|推送|合并)",
     re.I,
 )

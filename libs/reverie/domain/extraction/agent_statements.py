@@ -1,0 +1,236 @@
+"""The statements of an agent that may enter a record: paragraphs, whole lists, summings-up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.exchanges import Exchange
+from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
+from reverie.domain.extraction.record_statements import (
+    LEANING_START,
+    MIN_SCORE,
+    MIN_STATEMENT_BYTES,
+    OWN_MEMORY_KINDS,
+    RecordStatement,
+    rate_detail,
+    strip_line_places,
+    strip_opening,
+)
+from reverie.domain.extraction.salience import (
+    DECISION_LABEL,
+    SentenceRating,
+    is_question,
+    rate_agent_statement,
+)
+from reverie.domain.text.index_terms import content_words
+from reverie.domain.text.markdown import parse_blocks, split_sentences, to_plain_text
+from reverie.domain.text.turns import TurnText
+
+MIN_RECAP_CHARS = 60
+"""A shorter sentence announces a list; it does not sum up."""
+RECAP_SCORE = 6.0
+DISCOVERY_SCORE = 2.5
+"""What an agent says that it has found out weighs as much as a cause."""
+DONE_SCORE = 5.0
+"""What the report on a piece of work says that it changed."""
+MIN_EDGE_SCORE = -2.5
+"""A sentence below, as on tests that passed, is left out where a paragraph begins or ends."""
+MAX_CODE_SPAN = 70
+"""A longer one is a line of code, not a name."""
+
+
+def iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[RecordStatement]:
+    """Yields the summing-up of a message, or its points that last."""
+    reply = _Reply(turn, exchange)
+    if exchange.is_review or exchange.is_refused:
+        return
+    recap = _find_recap(turn.content) if reply.is_final else []
+    yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in recap)
+    points = [] if recap else extract_key_statements(turn.content)
+    for number, point in enumerate(points):
+        is_apart = number > 0 or exchange.previous_subject != ""
+        parts = _select_parts(point, exchange, is_apart)
+        if parts and (statement := reply.build(replace(point, parts=parts), number == 0)):
+            yield statement
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """A message of an agent in its exchange."""
+
+    turn: TurnText
+    exchange: Exchange
+
+    @cached_property
+    def is_final(self) -> bool:
+        return self.exchange.last_reply is self.turn
+
+    @cached_property
+    def is_answer(self) -> bool:
+        return is_question(self.exchange.request)
+
+    @cached_property
+    def used_tools(self) -> bool:
+        return any(reply.role == "tool" for reply in self.exchange.replies)
+
+    @cached_property
+    def restates(self) -> bool:
+        """Whether it repeats what the user has just told on a question or a proposal."""
+        restates = discourse_markers.ACKNOWLEDGEMENT.match(self.turn.content)
+        return self.is_final and bool(restates) and self.exchange.is_reply and not self.is_answer
+
+    def build(self, point: KeyStatement, is_first: bool) -> RecordStatement | None:
+        """Builds the statement of a point; None if it does not last."""
+        text = strip_line_places(strip_opening(point.full_text))
+        is_discovery = is_first and bool(discourse_markers.DISCOVERY.match(self.turn.content))
+        is_on_the_way = self.used_tools and not self.is_final
+        if (
+            len(text.encode()) < MIN_STATEMENT_BYTES
+            or not _is_lasting_point(point)
+            # Before its last reply, an agent at work tells what it does; what it learns lasts.
+            or (is_on_the_way and not (is_discovery or _is_learned(text)))
+        ):
+            return None
+        rating = _rate_best_part(point.parts, point.lead)
+        if is_discovery:
+            rating = SentenceRating(Kind.BUG, max(rating.score, 0.0) + DISCOVERY_SCORE)
+        if _is_mostly_code(text) and rating.kind is not Kind.SKILL:
+            return None
+        is_done = (self.used_tools or not self.is_answer) and bool(
+            discourse_markers.COMPLETED_CHANGE.match(point.parts[0])
+            or sentence_patterns.DONE_HEADING.match(point.lead)
+        )
+        score = self._score(text, rating, is_done)
+        is_decided = self._is_decided(text)
+        kind = rating.kind
+        if kind is Kind.DECISION and self.is_answer and not (is_decided or is_done):
+            kind = Kind.CONTEXT
+        stands_alone = (
+            kind in OWN_MEMORY_KINDS
+            and (point.is_item or len(point.parts) == 1)
+            and score >= MIN_SCORE
+            and not (kind is Kind.SKILL and self.is_answer)
+        )
+        if stands_alone and (
+            LEANING_START.match(text)
+            or discourse_markers.OBSERVATION.search(text)
+            or (kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
+        ):
+            return None
+        if kind is Kind.TASK and not stands_alone:
+            kind = Kind.CONTEXT
+        return RecordStatement(text, self.turn, score, kind, is_decided, stands_alone=stands_alone)
+
+    def _score(self, text: str, rating: SentenceRating, is_done: bool) -> float:
+        is_chosen = _is_chosen(text, self.exchange)
+        score = rating.score + 0.5 * self.is_final + 0.5 * (self.is_final and self.is_answer)
+        if self.restates or is_chosen or (self.is_final and self.exchange.is_confirmed):
+            score = max(rating.score, 0.0) + 1.0 + is_chosen + rate_detail(text)
+        if is_done and not sentence_patterns.TEST_NAME.search(text):
+            score = max(score + 1.0, self.is_final * DONE_SCORE)
+        score += 1.0 * bool(discourse_markers.MISMATCH.search(text))
+        return score - 2.5 * bool(discourse_markers.ASIDE.search(text))
+
+    def _is_decided(self, text: str) -> bool:
+        """Whether the user accepted or chose it; who thinks aloud decides nothing."""
+        is_accepted_choice = text.startswith("Use ") and self.exchange.verdict is not None
+        is_confirmed = self.exchange.is_confirmed and discourse_markers.PROPOSAL.search(text)
+        return not discourse_markers.MUSING.search(text) and bool(
+            self.restates or is_accepted_choice or is_confirmed or _is_chosen(text, self.exchange)
+        )
+
+
+def _select_parts(point: KeyStatement, exchange: Exchange, is_apart: bool) -> tuple[str, ...]:
+    """The sentences or items that last: no question, guess, open proposal, or state of the work.
+
+    What says nothing is left out where a paragraph begins and ends. What a sentence leans on
+    stays before it. `is_apart`: nothing is told before the paragraph that it could lean on.
+    """
+    parts = point.parts
+    if point.is_item:
+        return tuple(part for part in parts if _is_lasting_part(part, exchange))
+    kept = [_is_lasting_part(part, exchange) for part in parts]
+    worth = [
+        n for n, k in enumerate(kept) if k and rate_agent_statement(parts[n]).score > MIN_EDGE_SCORE
+    ]
+    kept = [k and worth[0] <= n <= worth[-1] for n, k in enumerate(kept)] if worth else kept
+    leans = [bool(LEANING_START.match(strip_opening(part))) for part in parts]
+    for n in range(len(parts) - 1, 0, -1):
+        is_told = not is_question(parts[n - 1]) and not _is_open(parts[n - 1], exchange)
+        kept[n - 1] |= kept[n] and leans[n] and is_told
+    first = next((n for n, k in enumerate(kept) if k and not (leans[n] and is_apart)), len(kept))
+    return tuple(part for part, k in zip(parts[first:], kept[first:], strict=True) if k)
+
+
+def _is_lasting_part(part: str, exchange: Exchange) -> bool:
+    return not (
+        _is_open(part, exchange)
+        or is_question(part)
+        or sentence_patterns.GUESS.match(part)
+        or sentence_patterns.TRANSIENT.search(part)
+        or sentence_patterns.LINE_REFERENCE.search(strip_line_places(part))
+    )
+
+
+def _is_open(part: str, exchange: Exchange) -> bool:
+    """Whether a text proposes what the user has neither confirmed nor chosen."""
+    is_proposal = discourse_markers.PROPOSAL.search(part)
+    return bool(is_proposal) and not (exchange.is_confirmed or _is_chosen(part, exchange))
+
+
+def _is_chosen(text: str, exchange: Exchange) -> bool:
+    """Whether the user chose what a text proposes."""
+    return bool(
+        discourse_markers.PROPOSAL.search(text) and exchange.later_choices & content_words(text)
+    )
+
+
+def _rate_best_part(parts: Iterable[str], lead: str) -> SentenceRating:
+    """The rating of the best part; a part that is of a kind names it."""
+    ratings = [rate_agent_statement(part, lead) for part in parts]
+    best = max(ratings, key=lambda r: r.score)
+    named = max(ratings, key=lambda r: (r.kind is not Kind.CONTEXT and r.score > 0, r.score))
+    return replace(best, kind=named.kind)
+
+
+def _is_learned(text: str) -> bool:
+    """Whether a sentence tells a cause, a pitfall, or that something is not as it looked."""
+    return bool(
+        sentence_patterns.ROOT_CAUSE.search(text)
+        or sentence_patterns.PITFALL.search(text)
+        or discourse_markers.MISMATCH.search(text)
+    )
+
+
+def _is_lasting_point(point: KeyStatement) -> bool:
+    """Whether a point of a report is no list of options or plans, and its lead says what of."""
+    return not (
+        sentence_patterns.OPTIONS.search(point.full_text)
+        or discourse_markers.ACKNOWLEDGEMENT.match(point.lead)
+        or (point.is_item and sentence_patterns.PLANNED.search(point.lead))
+        or (point.is_item and LEANING_START.match(point.lead.rpartition(", ")[2]))
+    )
+
+
+def _find_recap(content: str) -> list[str]:
+    """The sentences of a message from its summing-up to the end of that paragraph."""
+    for block in parse_blocks(content):
+        sentences = split_sentences(to_plain_text(block.text)) if block.type != "heading" else []
+        for n, sentence in enumerate(sentences):
+            sums_up = block.type == "text" and len(sentence) >= MIN_RECAP_CHARS
+            if DECISION_LABEL.match(sentence) or (
+                sums_up and discourse_markers.RECAP.search(sentence)
+            ):
+                return [s for s in sentences[n:] if not is_question(s)]
+    return []
+
+
+def _is_mostly_code(text: str) -> bool:
+    if any(len(span) > MAX_CODE_SPAN for span in re.findall(r"`[^`]*`", text)):
+        return True
+    return len(re.sub(r"`[^`]*`", "", text)) * 4 < len(text)

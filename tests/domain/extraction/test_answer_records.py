@@ -1,0 +1,91 @@
+"""Records of talk that only asks and answers, and whole lists and paragraphs in all records."""
+
+from __future__ import annotations
+
+import pytest
+
+from reverie.domain.extraction.rule_extractor import build_session_memory
+from reverie.domain.extraction.topic_segmentation import segment_turns
+from tests.support.extraction import build_turns, memories, records
+
+TALK = (
+    (
+        "user",
+        "I was looking at `ring.py`, where `Ring.push` copies the buffer. Why does it do that?",
+    ),
+    (
+        "assistant",
+        "Oh yeah, that was a fun one. `Ring.push` copies the buffer because readers hold a view of "
+        "it, and a view must not change. It costs 3 ms for 1 MB. Let me know if you need more.",
+    ),
+    ("user", "Makes sense, I guess. It should be fine then. What about `Ring.pop`?"),
+    (
+        "assistant",
+        "`Ring.pop` returns a view of the buffer, so that it allocates nothing. It raises "
+        "`EmptyRing` where there is no element.",
+    ),
+)
+
+
+def test_talk_that_settles_nothing_leaves_its_questions_with_their_whole_answers() -> None:
+    pushed, popped = (record.content for record in records(*TALK))
+    question, answer = pushed.splitlines()
+    assert question.endswith("Why does it do that?")
+    assert "`Ring.push` copies the buffer." in question
+    assert answer == (
+        "Answer: `Ring.push` copies the buffer because readers hold a view of it, and a view must "
+        "not change. It costs 3 ms for 1 MB."
+    )
+    assert popped.startswith("About `ring.py`: What about `Ring.pop`?\nAnswer: `Ring.pop` returns")
+    assert popped.endswith("It raises `EmptyRing` where there is no element.")
+
+
+def test_who_thinks_aloud_decides_nothing() -> None:
+    assert not any("Decided" in memory.content for memory in memories(*TALK))
+
+
+def test_a_question_that_points_back_is_left_out_where_its_subject_is_not_told() -> None:
+    turns = (*TALK, ("user", "And is that the same there?"), ("assistant", "It is, by default."))
+    assert not any("same there" in record.content for record in records(*turns))
+
+
+def test_a_session_of_answers_has_no_lines() -> None:
+    session = build_session_memory(segment_turns(build_turns(*TALK)))
+    assert session is not None
+    assert "\n" not in session.content
+
+
+TOOL = ("tool", "Edit: `src/rates.py` [ok]")
+
+
+def _report(*items: str) -> str:
+    return "The rates are fast now.\n\n**Changes:**\n\n" + "\n".join(f"- {item}" for item in items)
+
+
+def test_a_list_is_kept_whole() -> None:
+    items = [f"Added `load_{n}()` to `src/rates_{n}.py`, which reads table {n}" for n in range(6)]
+    (record,) = records(
+        ("user", "Load the rates of all six."), TOOL, ("assistant", _report(*items))
+    )
+    assert f"{'; '.join(items)}." in record.content
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(12, ""), (60, "; and ")])
+def test_of_a_long_list_the_heads_are_told_and_what_is_left_out_is_counted(
+    count: int, left_out: str
+) -> None:
+    items = [f"Added `load_{n}()` - {'reads the table of the day ' * 3}" for n in range(count)]
+    (record,) = records(("user", "Load the rates of them."), TOOL, ("assistant", _report(*items)))
+    assert "Added `load_0()`; Added `load_1()`;" in record.content
+    assert "reads the table" not in record.content
+    told = record.content.count("Added `load_")
+    assert (f"; and {count - told} more" in record.content) is bool(left_out)
+
+
+def test_a_sentence_keeps_the_one_that_it_leans_on() -> None:
+    reply = (
+        "The cache is per tenant.\n\nThe build was merged with a limit of 7 entries. This is the "
+        "most that fits, because an eighth entry exceeds the page."
+    )
+    (record,) = records(("user", "Set the limit of the cache, please."), TOOL, ("assistant", reply))
+    assert "with a limit of 7 entries. This is the most that fits" in record.content
