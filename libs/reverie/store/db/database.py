@@ -245,10 +245,12 @@ class Database:
 
         async with AsyncExitStack() as stack:
             connection = await self._replica_connection(stack, first)
+            is_open = connection is not None
             if connection is None:
                 connection = await stack.enter_async_context(self._acquire(self._reader_pool))
-                await first(connection)
             try:
+                if not is_open:
+                    await first(connection)
                 yield TenantConnection(connection, tenant)
             finally:
                 await _roll_back(connection)

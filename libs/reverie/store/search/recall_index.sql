@@ -64,7 +64,7 @@ select pg_postmaster_start_time() || ' ' || 'memory_change'::regclass::oid as so
 -- name: index_entries
 -- What the index holds of the memories $2: see the statements above for each column.
 with own as materialized (
-  select m.id, m.doc, m.words from memory m where m.tenant = $1 and m.id = any($2::uuid[])
+  select m.id, m.doc, m.words, m.terms from memory m where m.tenant = $1 and m.id = any($2::uuid[])
 ), facts as materialized (
   select f.* from own o cross join lateral (
     select f.doc, f.scope, f.packed from recall_facts($1, $3) f where f.doc = o.doc limit 1) f
@@ -85,7 +85,7 @@ select (select string_agg(f.packed, ''::bytea order by f.doc) from facts f) as f
        (select array_agg(o.id) from own o) as present,
        (select string_agg(int8send(o.doc) || int4send(term_hash(w.lexeme)::int)
                           || int2send(cardinality(w.positions)::int2), ''::bytea)
-        from own o cross join lateral unnest(o.words) w) as words,
+        from own o cross join lateral unnest(o.words) w where o.terms > 0) as words,
        (select string_agg(int8send(p.doc), ''::bytea order by p.no) from passage p) as docs,
        (select string_agg(halfvec_send(p.vector), ''::bytea order by p.no) from passage p) as vectors,
        (select string_agg(int4send(octet_length(p.sparse)), ''::bytea order by p.no) from passage p) as sizes,

@@ -67,9 +67,10 @@ class _CachedIndex:
     asked_at: float
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def advance(self, snapshot: str) -> None:
+    def advance(self, snapshot: str, now: float) -> None:
+        """Notes what the index has seen; a replica may have seen less."""
         if _end_of(snapshot) >= _end_of(self.snapshot):
-            self.snapshot = snapshot
+            self.snapshot, self.asked_at = snapshot, now
 
 
 class RecallIndexCache:
@@ -96,7 +97,6 @@ class RecallIndexCache:
             self._request(key, model)
             return None
         self._cached.move_to_end(key)
-        cached.asked_at = now
         async with self._db.tenant_reader(tenant) as connection:
             connection.vector_table = model.vector_table
             row = await connection.fetch_row(
@@ -116,7 +116,7 @@ class RecallIndexCache:
             if row["hour"] > cached.hour:
                 await _apply_uses(connection, cached)
                 cached.hour = row["hour"]
-        cached.advance(row["snapshot"])
+        cached.advance(row["snapshot"], now)
         if cached.index.changed_count * MAX_CHANGED_SHARE > len(cached.index.records):
             self._request(key, model)
         return OpenIndex(cached.index, np.array(row["terms"], np.int32))
