@@ -71,16 +71,7 @@ begin atomic
          || coalesce(timestamptz_send(case when u.hour < date_trunc('hour', now())
                                            then u.last else u.last_at_hour_start end),
                      int8send(-9223372036854775808))
-         || int8send(coalesce(
-              -- Most memories have no such edge, and two look-ups are cheaper than the function.
-              (select s.doc from memory s where s.tenant = p_tenant and s.id =
-                 case when m.superseded_by is not null then m.superseded_by
-                      when exists (select from edge e where e.tenant = p_tenant and e.dst = m.id
-                                     and e.kind = 'contradicts' and e.known_to is null)
-                        or exists (select from edge e where e.tenant = p_tenant and e.src = m.id
-                                     and e.kind = 'contradicts' and e.known_to is null)
-                      then contradicted_by(p_tenant, m.id, m.scope, coalesce(m.confirmed, m.created))
-                 end), -1))
+         || int8send(coalesce(s.doc, -1))
          || substr(m.hash, 1, 8)
          || coalesce(substr(uuid_send(m.session), 9), int8send(0))
          || float4send(m.confidence)
@@ -106,5 +97,20 @@ begin atomic
               0))::int2)
   from memory m
   left join memory_use u on u.tenant = p_tenant and u.memory = m.id
+  left join lateral (
+    -- Most memories have no such edge, and two look-ups are cheaper than the function. As a column
+    -- of a subquery the id is an index condition, which an expression is not.
+    select s.doc
+    from (select case
+            when m.superseded_by is not null then m.superseded_by
+            when exists (select from edge e where e.tenant = p_tenant and e.dst = m.id
+                           and e.kind = 'contradicts' and e.known_to is null)
+              or exists (select from edge e where e.tenant = p_tenant and e.src = m.id
+                           and e.kind = 'contradicts' and e.known_to is null)
+            then contradicted_by(p_tenant, m.id, m.scope, coalesce(m.confirmed, m.created))
+          end as id offset 0) x
+    cross join lateral (
+      select s.doc from memory s where s.tenant = p_tenant and s.id = x.id limit 1) s
+    limit 1) s on true
   where m.tenant = p_tenant;
 end;
