@@ -70,8 +70,12 @@ def search_words(
         return NO_HITS
     mean = _effective_length(max(lengths.sum() / documents, 1.0))
     scores = np.zeros(len(index.records))
+    parts = (
+        (index.base.postings, rows.readable & ~index.replaced),
+        (index.overlay.postings, rows.readable),
+    )
     for term in terms.tolist():
-        found, counts = _find_postings(index, term, rows.readable)
+        found, counts = _find_postings(parts, term)
         idf = math.log1p((documents - len(found) + 0.5) / (len(found) + 0.5))
         norms = K1 * (1 - B + B * _effective_length(index.lengths[found]) / mean)
         scores[found] += idf * counts * (K1 + 1) / (counts + norms)
@@ -83,19 +87,18 @@ def _effective_length(length: NDArray[np.int32] | float) -> FloatArray:
     return np.maximum(length, SHORT_TEXT_WORDS + 0.1 * np.asarray(length, np.float64))
 
 
-def _find_postings(index: RecallIndex, term: int, readable: BoolArray) -> tuple[Rows, FloatArray]:
-    """The readable rows with a term, and its occurrences in each."""
-    parts = []
-    for postings, usable in (
-        (index.base.postings, readable & ~index.replaced),
-        (index.overlay.postings, readable),
-    ):
+def _find_postings(
+    parts: Sequence[tuple[Postings, BoolArray]], term: int
+) -> tuple[Rows, FloatArray]:
+    """The rows with a term, of those that each part may show, and its occurrences in each."""
+    all_rows, all_counts = [], []
+    for postings, usable in parts:
         part = _slice_of(postings, term)
         rows = postings.rows[part]
         kept = usable[rows]
-        parts.append((rows[kept], postings.counts[part][kept]))
-    found, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return found, counts.astype(np.float64)
+        all_rows.append(rows[kept])
+        all_counts.append(postings.counts[part][kept])
+    return np.concatenate(all_rows), np.concatenate(all_counts).astype(np.float64)
 
 
 def _slice_of(postings: Postings, term: int) -> slice:
@@ -126,12 +129,14 @@ def search_vectors(
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     cosines = np.full(len(index.records), -np.inf, np.float32)
     for passages, usable in _usable_passages(index, rows.wanted):
-        chosen = np.flatnonzero(usable[passages.rows])
-        for start in range(0, len(chosen), VECTORS_AT_ONCE):
-            some = chosen[start : start + VECTORS_AT_ONCE]
-            similar = passages.vectors[some].astype(np.float32) @ queries.T
-            best = similar.max(axis=1) * passages.scales[some]
-            np.maximum.at(cosines, passages.rows[some], best)
+        for start in range(0, len(passages.rows), VECTORS_AT_ONCE):
+            block = slice(start, start + VECTORS_AT_ONCE)
+            block_rows = passages.rows[block]
+            is_used = usable[block_rows]
+            if is_used.any():
+                similar = passages.vectors[block].astype(np.float32) @ queries.T
+                best = np.where(is_used, similar.max(axis=1) * passages.scales[block], -np.inf)
+                np.maximum.at(cosines, block_rows, best)
     return _take_best(index, cosines, limit)
 
 
