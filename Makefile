@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install up demo test suite check sizes bench bench-quality bench-speed newcomer fuzz chaos soak generate pictures clean
+.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer fuzz chaos soak generate pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -39,12 +39,14 @@ demo: $(READY) ## the same in a home of its own, and play a sample day (ARGS=...
 	@exec $(BIN)/reverie demo $(ARGS)
 
 test: $(READY) ## everything that must hold: the checks, beside the whole suite (ARGS=... goes to pytest)
-	@$(MAKE) --no-print-directory -j 2 check suite
+	@$(MAKE) --no-print-directory -j 2 lint suite
 
 suite: $(READY)
 	@$(PYTEST) $(ARGS)
 
-check: sizes ## ruff, mypy --strict, the import rule, the size gate
+check: sizes lint ## ruff, mypy --strict, the import rule, the size gate
+
+lint: $(READY)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports --no-logo --no-cache
