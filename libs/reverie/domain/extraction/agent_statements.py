@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
 from reverie.domain.extraction.record_statements import (
-    LEANING_START,
     MIN_SCORE,
     MIN_STATEMENT_BYTES,
     OWN_MEMORY_KINDS,
@@ -38,6 +38,8 @@ DISCOVERY_SCORE = 2.5
 """What an agent says that it has found out weighs as much as a cause."""
 DONE_SCORE = 5.0
 """What the report on a piece of work says that it changed."""
+MIN_RESTATED_SHARE = 0.25
+"""Share of the words of a statement that a message has which it restates."""
 MIN_EDGE_SCORE = -2.5
 """A sentence below, as on tests that passed, is left out where a paragraph begins or ends."""
 MAX_CODE_SPAN = 70
@@ -82,18 +84,22 @@ class _Reply:
     def restates(self) -> bool:
         """Whether it repeats what the user has just told on a question or a proposal."""
         restates = discourse_markers.ACKNOWLEDGEMENT.match(self.turn.content)
-        return self.is_final and bool(restates) and self.exchange.is_reply and not self.is_answer
+        return (
+            self.is_final and bool(restates) and self.exchange.is_reply and not self.exchange.asks
+        )
 
     def build(self, point: KeyStatement, is_first: bool) -> RecordStatement | None:
         """Builds the statement of a point; None if it does not last."""
-        text = strip_line_places(strip_opening(point.full_text))
         is_discovery = is_first and bool(discourse_markers.DISCOVERY.match(self.turn.content))
-        is_on_the_way = self.used_tools and not self.is_final
-        if (
-            len(text.encode()) < MIN_STATEMENT_BYTES
-            or not _is_lasting_point(point)
+        if self.used_tools and not self.is_final and not is_discovery:
             # Before its last reply, an agent at work tells what it does; what it learns lasts.
-            or (is_on_the_way and not (is_discovery or _is_learned(text)))
+            parts = point.parts if point.is_item else (point.text,)
+            point = replace(point, parts=tuple(filter(_is_learned, parts)))
+        text = strip_line_places(strip_opening(point.full_text))
+        if (
+            not point.parts
+            or len(text.encode()) < MIN_STATEMENT_BYTES
+            or not _is_lasting_point(point)
         ):
             return None
         rating = _rate_best_part(point.parts, point.lead)
@@ -117,7 +123,7 @@ class _Reply:
             and not (kind is Kind.SKILL and self.is_answer)
         )
         if stands_alone and (
-            LEANING_START.match(text)
+            discourse_markers.LEANING_START.match(text)
             or discourse_markers.OBSERVATION.search(text)
             or (kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
         ):
@@ -135,6 +141,12 @@ class _Reply:
             score = max(score + 1.0, self.is_final * DONE_SCORE)
         score += 1.0 * bool(discourse_markers.MISMATCH.search(text))
         return score - 2.5 * bool(discourse_markers.ASIDE.search(text))
+
+    def _shares_words(self, text: str) -> bool:
+        """Whether a text has words enough of the message that it answers."""
+        words = content_words(text)
+        said = content_words(self.exchange.opening.content) if self.exchange.opening else words
+        return len(words & said) >= MIN_RESTATED_SHARE * len(words)
 
     def _is_decided(self, text: str) -> bool:
         """Whether the user accepted or chose it; who thinks aloud decides nothing."""
@@ -155,11 +167,10 @@ def _select_parts(point: KeyStatement, exchange: Exchange, is_apart: bool) -> tu
     if point.is_item:
         return tuple(part for part in parts if _is_lasting_part(part, exchange))
     kept = [_is_lasting_part(part, exchange) for part in parts]
-    worth = [
-        n for n, k in enumerate(kept) if k and rate_agent_statement(parts[n]).score > MIN_EDGE_SCORE
-    ]
+    least = -inf if exchange.asks else MIN_EDGE_SCORE
+    worth = [n for n, k in enumerate(kept) if k and rate_agent_statement(parts[n]).score > least]
     kept = [k and worth[0] <= n <= worth[-1] for n, k in enumerate(kept)] if worth else kept
-    leans = [bool(LEANING_START.match(strip_opening(part))) for part in parts]
+    leans = [bool(discourse_markers.LEANING_START.match(strip_opening(part))) for part in parts]
     for n in range(len(parts) - 1, 0, -1):
         is_told = not is_question(parts[n - 1]) and not _is_open(parts[n - 1], exchange)
         kept[n - 1] |= kept[n] and leans[n] and is_told
@@ -213,7 +224,7 @@ def _is_lasting_point(point: KeyStatement) -> bool:
         sentence_patterns.OPTIONS.search(point.full_text)
         or discourse_markers.ACKNOWLEDGEMENT.match(point.lead)
         or (point.is_item and sentence_patterns.PLANNED.search(point.lead))
-        or (point.is_item and LEANING_START.match(point.lead.rpartition(", ")[2]))
+        or (point.is_item and discourse_markers.LEANING_START.match(point.lead.rpartition(", ")[2]))
     )
 
 

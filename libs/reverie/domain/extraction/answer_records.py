@@ -29,6 +29,10 @@ MIN_SUBJECT_WORDS = 5
 """Words of a question that names nothing of code, but says what it is about."""
 _SUBJECT = re.compile(r"`[^`\s]{3,60}`|\b[\w/-]+\.(?:[a-z]{1,4})\b")
 """A name of code or a file."""
+_REQUEST = re.compile(
+    r"^(?:(?:now|next|then|also|please),? )*(?:let'?s|(?:we|i) (?:need|want|should)|make sure)\b",
+    re.I,
+)
 
 
 def build_answer_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionRecord]:
@@ -103,11 +107,11 @@ def find_self_contained_question(exchange: Exchange) -> str:
     start = 0 if is_first else stop
     while start and not _stands_alone(" ".join(sentences[start : stop + 1])):
         start -= 1
-    while start < stop and len(" ".join(sentences[start : stop + 1])) > MAX_PROBLEM_CHARS:
-        start += 1
-    text = " ".join(sentences[start : stop + 1])
-    is_whole = len(text) <= MAX_PROBLEM_CHARS and (is_first or _stands_alone(text))
-    return text if is_whole else ""
+    told = sentences[start : stop + 1]
+    # Of a long message, the sentence that names the subject and the question are told.
+    texts = [" ".join(told), " ".join(dict.fromkeys((told[0], told[-1]))), told[-1]]
+    text = next((t for t in texts if len(t) <= MAX_PROBLEM_CHARS), "")
+    return text if text and (is_first or _stands_alone(text)) else ""
 
 
 def _stands_alone(text: str) -> bool:
@@ -118,7 +122,7 @@ def _stands_alone(text: str) -> bool:
 
 def _orders(sentence: str) -> bool:
     return bool(
-        sentence_patterns.CHOOSING.search(sentence)
+        _REQUEST.match(sentence)
         or sentence_patterns.ONE_OFF_ORDER.match(sentence)
         or sentence_patterns.DIRECTIVE.match(sentence)
     ) and not discourse_markers.MUSING.search(sentence)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import sentence_patterns
+from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import (
     find_problem,
@@ -24,7 +24,6 @@ from reverie.domain.extraction.matters import (
 from reverie.domain.extraction.record_statements import (
     DECIDED_KINDS,
     LEAD,
-    LEANING_START,
     MIN_SCORE,
     POINTING,
     RULES,
@@ -177,7 +176,7 @@ def _is_settled(statement: RecordStatement, exchange: Exchange) -> bool:
     if statement.turn.role == "user":
         is_cause = sentence_patterns.CAUSE_LABEL.match(statement.text)
         return bool(is_cause) or (statement.is_decided and statement.kind in DECIDED_KINDS)
-    is_done = statement.is_done and not is_question(exchange.request)
+    is_done = statement.is_done and not exchange.asks
     return statement.is_recap or statement.is_decided or is_done
 
 
@@ -207,8 +206,9 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     )
     if not problem and all(statement.is_done for statement in chosen):
         return None
-    is_fragment = len(chosen) == 1 and LEANING_START.match(chosen[0].text)
-    if not chosen or (is_fragment and (not problem or LEANING_START.match(problem))):
+    leans = discourse_markers.LEANING_START.match
+    is_fragment = len(chosen) == 1 and leans(chosen[0].text)
+    if not chosen or (is_fragment and (not problem or leans(problem))):
         return None
     return DecisionRecord(
         problem,
@@ -265,10 +265,12 @@ def select_statements(
 ) -> list[RecordStatement]:
     """Selects the last summing-up, then the weightiest statements that add something and fit.
 
-    `max_findings`: the characters of all findings of the agent, a first one excepted.
+    `max_findings`: the characters of all findings of the agent, a first one excepted. A report on
+    work may fill the record.
     """
     reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
-    limit = max(int(RECORD_SHARE * _count_spoken(statements)), MIN_RECORD_CHARS)
+    least = MAX_RECORD_CHARS if max_findings == MAX_RECORD_CHARS else MIN_RECORD_CHARS
+    limit = max(int(RECORD_SHARE * _count_spoken(statements)), least)
     remaining = min(limit, MAX_RECORD_CHARS) - len(problem) - reserved - 20
     recap_turn = next((s.turn for s in reversed(statements) if s.is_recap), None)
     chosen: list[RecordStatement] = []

@@ -50,21 +50,6 @@ PREFERENCE = re.compile(
     r"|喜欢|偏好|倾向|希望|不想|宁愿",
     re.I,
 )
-CORRECTION = re.compile(
-    r"^(?:um+|uh|no\b|nope|wait|actually|not (?:quite|what)|that'?s (?:not|wrong)|you(?:'re"
-    r"| are) wrong"
-    r"|wrong|hmm|stop)|(?:is|are|was)n'?t (?:what|right|good|correct)|\bwhat are you doing\b"
-    r"|\bi (?:said|meant)\b|\byou (?:missed|forgot|didn'?t)\b|不对|不是这样|错了|我说的是",
-    re.I,
-)
-# Remarks on the agent's last report, not on the code.
-REFUTATION = re.compile(
-    r"^(?:um+\b|uh\b|no\b|nope|wait\b|wrong|hmm|not (?:quite|what)|that'?s (?:not|wrong)"
-    r"|what are you)"
-    r"|\byou(?:'re| are) (?:wrong|mistaken|\d)|\byou (?:missed|forgot|didn'?t|misunderstood)\b"
-    r"|不对|不是这样|错了",
-    re.I,
-)
 FINDING = re.compile(
     r"\b(?:already|actually|in fact|intentional(?:ly)?|as expected|no changes? (?:is|are)? ?needed"
     r"|not needed|only (?:one|place)|confirmed|conclusion|verdict)\b|已经|其实|实际上|结论",
@@ -276,6 +261,14 @@ ASIDE = re.compile(
     r"|separate (?:ticket|issue))\b",
     re.I,
 )
+# A sentence that begins so leans on the one before it.
+LEANING_START = re.compile(
+    r"^(?:it|this|that|these|those|they|he|she|its|both|same|such|deliberately|first|second"
+    r"|otherwise|if (?:so|not)|because|which|then|here|there|expected"
+    r"|the \w+ of (?:which|it|this|these))\b"
+    r"|^(?:它|这|那|因此|所以|否则)",
+    re.I,
+)
 # Who thinks aloud decides nothing.
 MUSING = re.compile(
     r"\b(?:i mean|(?:my|the) (?:first |initial )?thought|i(?:'m| am| was|'ve been)? (?:thought"
@@ -283,7 +276,8 @@ MUSING = re.compile(
     r"|(?:feels?|looks?|seems?|sounds?) (?:like|a bit|as if)|it(?:'s| is) (?:like|similar|about)"
     r"|makes? (?:sense|me wonder)|good (?:call|to know)|maybe|perhaps|probably|presumably|might"
     r"|could|would(?:n't)?|should (?:be fine|logically|ideally)|it should be"
-    r"|that commit|a while (?:ago|back)|as mentioned|reminds me|effectively)\b"
+    r"|(?:can )?imagine|isn'?t just|implies|that commit|a while (?:ago|back)|as mentioned"
+    r"|reminds me|effectively)\b"
     r"|^(?:i'll|i've|i noticed|i also noticed|like,|for now,|always good)|可能|也许|我觉得",
     re.I,
 )

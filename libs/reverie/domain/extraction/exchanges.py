@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.key_statements import (
     extract_informative_sentences,
-    group_dependent_sentences,
     is_code_line,
 )
 from reverie.domain.extraction.topic_segmentation import (
@@ -117,20 +116,14 @@ def extract_statements(content: str) -> list[str]:
         _strip_opening(sentence) if not _DEPENDENT_START.match(sentence) else sentence
         for sentence in _split_message(content)
     ]
-    groups = group_dependent_sentences(
-        (text for text in message_sentences if len(text) > 3), _DEPENDENT_START, MAX_STATEMENT
-    )
+    groups: list[str] = []
+    for sentence in (text for text in message_sentences if len(text) > 3):
+        leans = groups and _DEPENDENT_START.match(sentence)
+        if leans and len(groups[-1]) + len(sentence) < MAX_STATEMENT:
+            groups[-1] = f"{groups[-1]} {sentence}"
+        else:
+            groups.append(sentence)
     return groups[:MAX_STATEMENTS]
-
-
-def find_failure(content: str) -> str:
-    """Finds the failure that a message reports, in the user's words; "" if there is none."""
-    failures = (
-        statement
-        for statement in extract_statements(content)
-        if sentence_patterns.USER_PROBLEM.search(statement)
-    )
-    return next((statement for statement in failures if not statement.endswith(("?", "？"))), "")
 
 
 def _strip_opening(sentence: str) -> str:
@@ -163,7 +156,7 @@ def _drop_pasted_output(content: str) -> str:
     """Removes the output that was pasted into a message, if its lines can be recognised."""
     lines = content.splitlines()
     text_lines = [
-        line for line in lines if line.strip() and not line.startswith((" ", "\t", "|", ">"))
+        line for line in lines if line.strip() and not line.startswith((" ", "\t", "|", ">", "#"))
     ]
     unpunctuated = [
         line for line in text_lines if line.rstrip()[-1] not in ".?!:,;。？！：，…)\"'`"
@@ -206,8 +199,8 @@ def _split_message(content: str) -> list[str]:
 class Exchange:
     """A user's message, and the turns until the next one.
 
-    `previous_subject`: the subject before this one. `failure`: the failure that the user reports.
-    `verdict`: the user's next message. `is_reply`: it answers a question or a proposal.
+    `previous_subject`: the subject before this one. `verdict`: the user's next message.
+    `is_reply`: it answers a question or a proposal.
     `later_choices`: the words of what the user chooses in later messages ("go with the table").
     """
 
@@ -216,12 +209,15 @@ class Exchange:
     subject: str
     replies: tuple[TurnText, ...]
     assent: TurnText | None = None
-    refuted: bool = False
     previous_subject: str = ""
-    failure: str = ""
     verdict: TurnText | None = None
     is_reply: bool = False
     later_choices: frozenset[str] = frozenset()
+
+    @property
+    def asks(self) -> bool:
+        """Whether the message asks something, wherever in it."""
+        return self.opening is not None and "?" in self.opening.content
 
     @property
     def is_refused(self) -> bool:
@@ -292,7 +288,6 @@ def _build_exchange(
     request = extract_request(opening.content) if opening and is_request(opening) else ""
     subject = extract_subject(opening.content, request) if opening else ""
     previous_subject = previous[-1].subject if previous else ""
-    failure = find_failure(opening.content) if opening and request else ""
     last_reply = previous[-1].last_reply if previous else None
     return Exchange(
         opening,
@@ -300,7 +295,6 @@ def _build_exchange(
         subject or previous_subject,
         tuple(replies),
         previous_subject=previous_subject,
-        failure=failure,
         is_reply=last_reply is not None
         and bool(
             discourse_markers.PROPOSAL.search(last_reply.content) or "?" in last_reply.content
@@ -313,10 +307,5 @@ def _add_user_verdict(exchange: Exchange, following: Exchange | None) -> Exchang
     opening = following.opening if following else None
     if opening is None:
         return exchange
-    if discourse_markers.ASSENT.match(opening.content):
-        return replace(exchange, assent=opening, verdict=opening)
-    return replace(
-        exchange,
-        verdict=opening,
-        refuted=discourse_markers.REFUTATION.search(opening.content[:200]) is not None,
-    )
+    assents = discourse_markers.ASSENT.match(opening.content)
+    return replace(exchange, assent=opening if assents else None, verdict=opening)

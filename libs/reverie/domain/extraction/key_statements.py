@@ -15,9 +15,8 @@ from reverie.domain.text.markdown import (
     to_plain_text,
 )
 
-MAX_PARAGRAPH, MAX_LIST = 420, 600
-"""Characters of a statement. A longer paragraph is several; of a longer list the items' heads are
-told."""
+MAX_PARAGRAPH, MAX_LIST = 600, 700
+"""Characters of a statement. A longer paragraph is several; a longer list is told in short."""
 MAX_LEAD = 140
 MAX_CELL = 120
 MIN_REPORT = 40
@@ -73,23 +72,6 @@ def extract_key_statements(content: str) -> list[KeyStatement]:
     return points
 
 
-def group_dependent_sentences(
-    sentence_list: Iterable[str], dependent_start: re.Pattern[str], max_chars: int = 240
-) -> list[str]:
-    """Splits a text into sentences; joins dependent ones to the one before, up to `max_chars`."""
-    groups: list[str] = []
-    for sentence in sentence_list:
-        if (
-            groups
-            and dependent_start.match(sentence)
-            and len(groups[-1]) + len(sentence) < max_chars
-        ):
-            groups[-1] = f"{groups[-1]} {sentence}"
-        else:
-            groups.append(sentence)
-    return groups
-
-
 def extract_informative_sentences(text: str) -> list[str]:
     """Extracts the informative sentences: no greeting, no "let me", no offer, no code."""
     return [
@@ -122,13 +104,6 @@ def _strip_opening(sentence: str) -> str:
     return rest[:1].upper() + rest[1:] if rest and rest != sentence else sentence
 
 
-_DEPENDENT_START = re.compile(
-    r"^(?:it|this|that|these|those|they|its|their|there|which|otherwise|if (?:so|not)|both|same"
-    r"|since (?:it|this|that|they|ours)|because|for example|e\.g|i\.e|then|here|without (?:it"
-    r"|this))\b"
-    r"|^(?:它|这|那|因此|所以|否则)",
-    re.I,
-)
 _CHOICE_OPENING = re.compile(
     r"^(?:i'?ll|we'?ll|i will|we will) use (?=(?:`|(?-i:[A-Z]))[^.]*? (?:for|as|to"
     r"|instead)\b)(?!.*\b(?:agent|tool)\b)",
@@ -225,7 +200,7 @@ def _split_long(sentences: list[str]) -> Iterator[tuple[str, ...]]:
     part: list[str] = []
     for sentence in sentences:
         is_full = sum(map(len, part)) + len(sentence) > MAX_PARAGRAPH
-        if part and is_full and not _DEPENDENT_START.match(sentence):
+        if part and is_full and not discourse_markers.LEANING_START.match(sentence):
             yield tuple(part)
             part = []
         part.append(sentence)
@@ -275,13 +250,18 @@ def _iter_row_statements(
 
 
 def _fit_list(items: list[str]) -> tuple[str, ...]:
-    """A whole list; of one that is too long the heads of its items, and how many are left out."""
+    """A whole list; of one that is too long, the first sentence or the head of each item.
+
+    What still does not fit is counted.
+    """
     # What an item announced with a colon was code.
     whole = [item.rstrip(".;:： ") for item in items]
-    if sum(map(len, whole)) <= MAX_LIST:
-        return tuple(whole)
+    first = [next(iter(split_sentences(item)), item).rstrip(".;:： ") for item in whole]
     heads = [match[0].strip() if (match := _ITEM_HEAD.match(item)) else item for item in whole]
+    for told in (whole, first, heads):
+        if sum(map(len, told)) <= MAX_LIST:
+            return tuple(told)
     told = list(heads)
     while len(told) > 1 and sum(map(len, told)) > MAX_LIST:
         told.pop()
-    return (*told, f"and {len(heads) - len(told)} more") if len(told) < len(heads) else tuple(told)
+    return (*told, f"and {len(heads) - len(told)} more")

@@ -30,13 +30,6 @@ _OPENING_WORDS = re.compile(
     r"|definitely|honestly|actually|interesting)\s*[,.:;!—–-]+\s*)+|^(?:so|and|but)\s+|^\(?\d[.)]\s+",
     re.I,
 )
-LEANING_START = re.compile(
-    r"^(?:it|this|that|these|those|they|he|she|its|both|same|such|deliberately|first|second"
-    r"|otherwise|if (?:so|not)|because|which|then|here|there|expected"
-    r"|the \w+ of (?:which|it|this|these))\b"
-    r"|^(?:它|这|那|因此|所以|否则)",
-    re.I,
-)
 POINTING = re.compile(
     r"\b(?:this|these|those|them|they|its|it|here|(?<!is )(?<!was )(?<!are )there(?! (?:is|are))"
     r"|the (?:exact|same) \w+ again|(?<!\w )that(?! \w+ (?:we|you|i)\b))\b",

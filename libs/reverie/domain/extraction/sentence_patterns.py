@@ -211,7 +211,8 @@ GIVEN_UP = re.compile(
     re.I,
 )
 HEDGE = re.compile(
-    r"\b(?:might|maybe|possibly|perhaps|i think|seems?|probably|likely)\b|可能|也许", re.I
+    r"\b(?:might|maybe|possibly|perhaps|i think|seems?|probably|presumably|likely)\b|可能|也许",
+    re.I,
 )
 NITPICK = re.compile(
     r"\b(?:minor|nit(?:pick)?|optional|nice to have|cosmetic|typo|grammar|readab|slightly"

@@ -15,7 +15,6 @@ from reverie.domain.extraction.exchanges import (
 )
 from reverie.domain.extraction.record_statements import (
     DECIDED_KINDS,
-    LEANING_START,
     MIN_STATEMENT_BYTES,
     OWN_MEMORY_KINDS,
     RULE_SCORE,
@@ -59,22 +58,19 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         rating = next(filter(None, ratings), rate_correction(text) if is_refusal else None)
         if rating is None and (is_quoted or not (exchange.is_reply or is_refusal)):
             continue
-        if discourse_markers.OBSERVATION.search(text) and not (
-            rating and rating.kind in _OWN_WORD_KINDS
+        kind = rating.kind if rating else Kind.SPEC
+        if _is_remark(text) or (
+            discourse_markers.OBSERVATION.search(text) and kind not in _OWN_WORD_KINDS
         ):
-            continue
-        is_outcry = text.endswith("!") and not re.search(r"[`\d/]", text)
-        if is_outcry or REMARK.match(text) or sentence_patterns.TRANSIENT.search(text):
             continue
         score = 0.5 + (rating.score / 2 if rating else 0.0) + rate_detail(text)
         score += 0.5 * is_refusal
         score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
-        kind = rating.kind if rating else Kind.SPEC
         is_rule = kind is not Kind.LESSON and rating is not None and rating.score >= RULE_SCORE
         is_report = discourse_markers.COMPLETED_CHANGE.match(text)
         stands_alone = (
             ((is_rule and not exchange.is_reply) or kind in OWN_MEMORY_KINDS)
-            and not LEANING_START.match(text)
+            and not discourse_markers.LEANING_START.match(text)
             and not is_report
             and not sentence_patterns.GUESS.match(text)
             and not discourse_markers.MUSING.search(text[:MAX_OPENING_CHARS])
@@ -87,7 +83,14 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         if rating and (stands_alone or sentence_patterns.CAUSE_LABEL.match(text)):
             score = rating.score
         is_decided = stands_alone or _settles(text, kind, exchange, is_refusal)
-        yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
+        if is_decided or kind is Kind.BUG or not sentence_patterns.HEDGE.search(text):
+            yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
+
+
+def _is_remark(text: str) -> bool:
+    """Whether a sentence is an outcry, a remark on a result, or the state of the work."""
+    is_outcry = text.endswith("!") and not re.search(r"[`\d/]", text)
+    return bool(is_outcry or REMARK.match(text) or sentence_patterns.TRANSIENT.search(text))
 
 
 def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> bool:
@@ -101,10 +104,9 @@ def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> boo
         return bool(sentence_patterns.CHOOSING.search(text))
     if kind in DECIDED_KINDS:
         return True
-    asks = exchange.opening is not None and "?" in exchange.opening.content
     if kind is Kind.SPEC and sentence_patterns.REQUIREMENT.search(text):
-        return not asks
-    is_answer = is_refusal or (exchange.is_reply and not asks)
+        return not exchange.asks
+    is_answer = is_refusal or (exchange.is_reply and not exchange.asks)
     return is_answer and bool(discourse_markers.NORMATIVE.search(text))
 
 
@@ -126,7 +128,7 @@ def iter_user_answers(turn: TurnText) -> Iterator[RecordStatement]:
     status = trace_status(turn.content)
     if status == "answered" and text:
         for answer in text.splitlines():
-            yield RecordStatement(f"Asked and answered: {answer}", turn, 3.5, Kind.DECISION, True)
+            yield RecordStatement(answer, turn, 3.5, Kind.DECISION, True)
     elif status == "rejected" and len(text.split()) >= 4 and not is_question(text):
         yield RecordStatement(f"The user corrected the agent: {text}", turn, 4.0, Kind.LESSON, True)
 
@@ -152,7 +154,9 @@ def _join_leaning(statements: Iterable[str]) -> list[str]:
             and len(joined[-1]) + len(statement) < MAX_STATEMENT
             and not is_question(statement)
         )
-        leans = LEANING_START.match(strip_opening(statement)) or _POINTING_ORDER.match(statement)
+        leans = discourse_markers.LEANING_START.match(
+            strip_opening(statement)
+        ) or _POINTING_ORDER.match(statement)
         if joined and (is_after_choice or is_noted or leans):
             joined[-1] = f"{joined[-1]} {statement}"
         else:

@@ -23,7 +23,6 @@ from reverie.domain.extraction.decision_records import (
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import find_problem
 from reverie.domain.extraction.record_statements import (
-    LEANING_START,
     RULE_SCORE,
     RecordStatement,
 )
@@ -208,7 +207,7 @@ class _AnswerCheck:
             is_rule = answer.kind in ("convention", "preference")
             if (is_rule and role != "user") or (answer.kind == "task" and role == "tool"):
                 self._drop(text, Objection.SPEAKER, answer.turns)
-            elif LEANING_START.match(text):
+            elif discourse_markers.LEANING_START.match(text):
                 self._drop(text, Objection.WORDS, answer.turns)
             else:
                 scores = {"user": MAIN_SCORE, "tool": TOOL_SCORE}
