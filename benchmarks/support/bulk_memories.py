@@ -27,6 +27,8 @@ CENTRES = 500
 NOISE = 0.035
 """The deviation of each of a vector's numbers: neighbours of one centre have a cosine of .68."""
 AT_ONCE = 10_000
+STEPS = (7, 31, 97)
+"""How far before it stand the memories that each is related to: with those behind, six edges."""
 
 Centres = NDArray[np.float32]
 
@@ -60,7 +62,7 @@ select $1, c.no, n.v, $2 from c join made n on n.id = c.memory order by n.n
 _EDGES = """
 insert into edge (tenant, id, src, kind, dst, weight)
 select $1, gen_random_uuid(), a.id, 'relates_to', b.id, 0.5
-from made a cross join (values (7), (31), (97)) s (step) join made b on b.n = a.n - s.step
+from made a cross join unnest($2::int[]) s (step) join made b on b.n = a.n - s.step
 """
 _SAID = """
 insert into session_utterance (tenant, memory, session)
@@ -203,8 +205,9 @@ async def _add(connection: Any, tenant: int, made: list[tuple[Any, ...]], walked
         )
         await connection.execute("analyze made")
         await connection.execute(f"set local reverie.tenant = '{tenant}'")
+        more = {_CHUNKS: [walked], _EDGES: [STEPS]}
         for statement in (_MEMORIES, _POSTINGS, _CHUNKS, _EDGES, _SAID):
-            await connection.execute(statement, tenant, *([walked] if statement is _CHUNKS else []))
+            await connection.execute(statement, tenant, *more.get(statement, []))
 
 
 def _made(
