@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.confidence import (
@@ -133,7 +134,7 @@ def compute_max_text_factor(question: ParsedQuestion) -> float:
     return PHRASE_FACTOR if question.phrases else 1.0
 
 
-def choose_distinct(order: IntArray, hashes: IntArray, count: int) -> IntArray:
+def choose_distinct(order: IntArray, hashes: NDArray[np.uint64], count: int) -> IntArray:
     """The first of `order` until there are `count` different texts."""
     _, first = np.unique(hashes[order], return_index=True)
     return order if len(first) <= count else order[: int(np.sort(first)[count - 1]) + 1]

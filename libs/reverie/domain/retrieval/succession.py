@@ -46,7 +46,9 @@ def rank_successors_first(
     it answers the same questions, whatever its words. `successors`: positions, -1 for none.
     """
     chains = {
-        old: [*_iterate_chain(old, successors)] for old in np.flatnonzero(successors >= 0).tolist()
+        old: chain
+        for old in np.flatnonzero(successors >= 0).tolist()
+        if (chain := [*_iterate_chain(old, successors)])
     }
     ranked = scores.copy()
     for old, chain in chains.items():
