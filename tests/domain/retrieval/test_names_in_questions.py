@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,8 +12,7 @@ from reverie.domain.retrieval.exact_name_match import (
     find_name_holders,
     parse_name_query,
 )
-from reverie.domain.retrieval.question_parsing import extract_project_mentions, parse_question
-from reverie.domain.retrieval.scoring import PROJECT_FACTOR, compute_max_factor
+from reverie.domain.retrieval.question_parsing import extract_project_mentions
 
 
 def uid(n: int) -> UUID:
@@ -113,9 +111,3 @@ def test_a_question_of_few_other_words_is_kept_whole() -> None:
         "Web-shop database URL",
         frozenset(),
     )
-
-
-def test_the_maximal_factor_includes_the_project_factor() -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    there = compute_max_factor(parse_question("ports", now, frozenset({"web-shop"})))
-    assert there == pytest.approx(PROJECT_FACTOR * compute_max_factor(parse_question("ports", now)))
