@@ -70,7 +70,7 @@ class _CachedIndex:
     def advance(self, snapshot: str, now: float) -> None:
         """Notes what the index has seen; a replica may have seen less."""
         if _end_of(snapshot) >= _end_of(self.snapshot):
-            self.snapshot, self.asked_at = snapshot, now
+            self.snapshot, self.asked_at = snapshot, max(self.asked_at, now)
 
 
 class RecallIndexCache:
@@ -154,7 +154,9 @@ class RecallIndexCache:
         now = time.monotonic()
         pause = LOAD_SHARE * (now - started)
         self._retry_at[key] = now + max(RETRY_SECONDS if loaded is None else RELOAD_SECONDS, pause)
-        if loaded is not None:
+        if loaded is not None and loaded.index.nbytes > self._capacity:
+            self._drop(key)
+        elif loaded is not None:
             self._cached[key] = loaded
             for evicted in list(self._find_evictions()):
                 self._drop(evicted)
