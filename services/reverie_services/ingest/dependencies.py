@@ -28,6 +28,7 @@ from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.platform.redaction_backfill import RedactionBackfillStore
 from reverie.store.platform.vault import VaultStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
+from reverie.store.search.memory_changes import MemoryChangeTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
@@ -218,6 +219,7 @@ class SchedulerDependencies:
     ranks: RankStore
     idempotency: IdempotencyTable
     traces: RecallTraceStore
+    memory_changes: MemoryChangeTable
     audit: AuditTable
     vault: VaultStore
     publisher: EventPublisher

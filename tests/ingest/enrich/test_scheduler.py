@@ -105,6 +105,27 @@ async def test_memories_that_await_their_turn_on_the_bus_are_left_to_it(place: P
     assert len(await place.scheduler.find_missed()) == ROUND_SIZE
 
 
+async def test_changes_that_no_recall_index_needs_are_deleted(place: Place) -> None:
+    url = place.store.admin_url
+    aged = "update memory_change set at = now() - interval '%s minutes' where memory = '%s'"
+    [(old,), (young,)] = admin_rows(url, "select id from memory order by id limit 2")
+    admin_rows(url, aged % (121, old))
+    admin_rows(url, aged % (110, young))
+
+    async def is_swept() -> bool:
+        aged = "select memory from memory_change where at < now() - interval '100 minutes'"
+        return admin_rows(url, aged) == [(young,)]
+
+    assert not await is_swept()
+    clock = asyncio.create_task(place.scheduler.run())
+    try:
+        await eventually(is_swept)
+    finally:
+        clock.cancel()
+        with suppress(asyncio.CancelledError):
+            await clock
+
+
 async def test_a_round_skips_what_an_earlier_round_postponed(place: Place) -> None:
     scheduler = place.scheduler
     first = await scheduler.find_missed()

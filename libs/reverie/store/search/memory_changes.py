@@ -1,0 +1,21 @@
+"""The record of which memories changed, which keeps recall indexes up to date."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from reverie.store.db.database import Database
+
+RETENTION = timedelta(hours=2)
+"""An index that did not ask for changes for so long must be loaded again."""
+
+
+class MemoryChangeTable:
+    """The changes of all tenants, which the database records by itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def sweep(self) -> int:
+        """Deletes changes older than `RETENTION`, of all tenants; returns the count."""
+        return int(await self._db.call("delete_old_rows", "memory_change", RETENTION))
