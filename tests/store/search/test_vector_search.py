@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import NewEdge
-from reverie.domain.retrieval.candidates import NamedCandidates
-from reverie.domain.retrieval.exact_name_match import contains_name
+from reverie.domain.retrieval.candidates import EDGE_KINDS, NeighbourEdges
+from reverie.domain.retrieval.facts import ACTIVE, KINDS, IntArray, list_ids
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import DerivedData, EmbeddedChunk, EnrichmentStore
 from reverie.store.search import corpus_counts
@@ -55,6 +56,18 @@ ANY = SearchFilter(["*"], ["active"])
 Vector = NDArray[np.float32]
 
 
+def docs_of(store: Store, *memories: UUID) -> list[int]:
+    """The numbers of memories."""
+    found = dict(admin_rows(store.admin_url, "select id, doc from memory"))
+    return [found[memory] for memory in memories]
+
+
+def ids_of(store: Store, docs: IntArray) -> list[UUID]:
+    """The ids of memories."""
+    found = dict(admin_rows(store.admin_url, "select doc, id from memory"))
+    return [found[doc] for doc in docs.tolist()]
+
+
 @pytest.fixture
 def vectors() -> Vector:
     made = np.random.default_rng(5).normal(size=(40, 384))
@@ -81,8 +94,8 @@ async def test_exact_search_orders_memories_by_the_cosine_of_their_nearest_chunk
     nearest = [float(max(vectors[n * 3 : n * 3 + 3] @ asked)) for n in range(12)]
     found = await SearchStore(store.db).search_vectors(store.me, asked, ANY, 5)
     best = sorted(zip(nearest, ids, strict=True), reverse=True)[:5]
-    assert [one.id for one in found] == [memory for _, memory in best]
-    assert [one.score for one in found] == pytest.approx([s for s, _ in best], abs=2e-3)
+    assert ids_of(store, found.docs) == [memory for _, memory in best]
+    assert found.scores.tolist() == pytest.approx([s for s, _ in best], abs=2e-3)
 
 
 async def test_vectors_of_a_large_tenant_are_found_before_and_after_indexing(
@@ -99,7 +112,7 @@ async def test_vectors_of_a_large_tenant_are_found_before_and_after_indexing(
     for put in (0, 4, 8):
         assert await models.index_vectors(tenant, TenantModel(), put) == put
         found = await SearchStore(store.db).search_vectors(store.me, vectors[39], ANY, 5)
-        assert [one.id for one in found] == likest, put
+        assert ids_of(store, found.docs) == likest, put
     assert await models.index_vectors(tenant, TenantModel(), 8) == 0
     assert await models.index_vectors(store.other.tenant, TenantModel(), 8) == 0
     near = await DuplicateStore(store.db).load_candidates(tenant, likest[:1])
@@ -114,7 +127,7 @@ async def test_a_memory_of_many_chunks_does_not_crowd_out_others(
     await _embed(store, long, *([vectors[0]] * 30))
     await _embed(store, short, vectors[1])
     found = await SearchStore(store.db).search_vectors(store.me, vectors[0], ANY, 2)
-    assert [one.id for one in found] == [long, short]
+    assert ids_of(store, found.docs) == [long, short]
 
 
 async def test_vectors_are_found_only_in_readable_memories(store: Store, vectors: Vector) -> None:
@@ -127,10 +140,9 @@ async def test_vectors_are_found_only_in_readable_memories(store: Store, vectors
         (SearchFilter(["project/*"], ["active"], ["bug"]), []),
         (SearchFilter(["project/*"], ["superseded"]), []),
     ):
-        assert [
-            one.id for one in await search.search_vectors(store.me, vectors[0], only, 9)
-        ] == expected
-    assert await search.search_vectors(store.other, vectors[0], ANY, 9) == []
+        found = await search.search_vectors(store.me, vectors[0], only, 9)
+        assert ids_of(store, found.docs) == expected
+    assert not len(await search.search_vectors(store.other, vectors[0], ANY, 9))
 
 
 async def test_enriching_again_replaces_derived_data(store: Store, vectors: Vector) -> None:
@@ -180,22 +192,32 @@ async def _star(store: Store, weights: Sequence[float], **fields: str) -> tuple[
     return near, far
 
 
+async def _links(
+    store: Store, memory: UUID, scopes: Sequence[str], fan_out: int, who: Principal | None = None
+) -> list[tuple[UUID, UUID, EdgeKind, float]]:
+    """The edges around a memory: both ends, kind and weight."""
+    found: NeighbourEdges = await SearchStore(store.db).load_edges_around(
+        who or store.me, np.array(docs_of(store, memory)), scopes, fan_out
+    )
+    kinds = [EDGE_KINDS[kind] for kind in found.kinds]
+    ends = ids_of(store, found.near), ids_of(store, found.far)
+    return list(zip(*ends, kinds, found.weights.tolist(), strict=True))
+
+
 async def test_of_many_neighbours_the_strongest_are_kept(store: Store) -> None:
     weights = [round(0.02 * n, 2) for n in range(1, 31)]
     near, far = await _star(store, weights)
-    links = await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 5)
-    assert [link.far for link in links] == far[:-6:-1]
-    back = await SearchStore(store.db).load_edges_around(store.me, [far[0]], ["*"], 5)
-    assert [(link.near, link.far, link.kind) for link in back] == [(far[0], near, "relates_to")]
-    assert back[0].weight == pytest.approx(0.02)
+    links = await _links(store, near, ["*"], 5)
+    assert [link[1] for link in links] == far[:-6:-1]
+    [back] = await _links(store, far[0], ["*"], 5)
+    assert back == (far[0], near, EdgeKind.RELATES_TO, pytest.approx(0.02))
 
 
 async def test_unreadable_neighbours_take_no_place(store: Store) -> None:
     near, hidden = await _star(store, [1.0] * 6, scope="agent/bob")
     [open_] = await write(store, new("open", edges=(NewEdge(near, EdgeKind.RELATES_TO, 0.5),)))
     admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", hidden[0])
-    links = await SearchStore(store.db).load_edges_around(store.me, [near], ["global"], 3)
-    assert [link.far for link in links] == [open_]
+    assert [link[1] for link in await _links(store, near, ["global"], 3)] == [open_]
 
 
 async def test_touched_files_take_no_place_among_the_neighbours(store: Store) -> None:
@@ -207,18 +229,15 @@ async def test_touched_files_take_no_place_among_the_neighbours(store: Store) ->
     nodes = await files_of(slow, store.me.tenant, raw, *(f"src/{n}.py" for n in range(10)))
     touches: dict[UUID, dict[str, str]] = {node: {} for node in nodes.values()}
     await derived(slow, store.me.tenant, DerivedData(raw, None, touches))
-    links = await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 4)
-    assert [link.far for link in links] == far
+    assert [link[1] for link in await _links(store, near, ["*"], 4)] == far
 
 
 async def test_neighbours_are_deterministic(store: Store) -> None:
     near, _ = await _star(store, [0.5] * 20)
-    asked = [
-        await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 7) for _ in range(3)
-    ]
+    asked = [await _links(store, near, ["*"], 7) for _ in range(3)]
     assert asked[0] == asked[1] == asked[2]
     assert len(asked[0]) == 7
-    assert await SearchStore(store.db).load_edges_around(store.other, [near], ["*"], 7) == []
+    assert await _links(store, near, ["*"], 7, store.other) == []
 
 
 async def test_edges_among_memories_have_both_ends_in_the_list(store: Store) -> None:
@@ -234,21 +253,49 @@ async def test_loading_leaves_out_unreadable_memories(store: Store) -> None:
     assert set(found) == {mine}
 
 
-async def test_a_candidate_kept_for_a_name_is_left_out_if_it_holds_none(store: Store) -> None:
-    """Whatever `contains_name` counts as holding one is there; little else is."""
-    names = ("retrypolicy", "retrypolicyof", "poolsize")
-    holding = ["set retry_policy to 3", "The RetryPolicy", "POOL_SIZE=4", "\u212a retrypolicyof it"]
-    lacking = ["retry the policy", "pool and size", "nothing of it"]
-    ids = await write(store, *(new(text) for text in [*holding, *lacking, "of other letters: é"]))
-    search = SearchStore(store.db)
-    found = await search.load_candidates(store.me, [], ANY, NamedCandidates(ids, names))
-    assert {found[one].content for one in found} == {*holding, "of other letters: é"}
-    assert all(contains_name(text, names) for text in holding)
-    some = await search.load_candidates(
-        store.me, ids[1:4], ANY, NamedCandidates([ids[0], ids[4]], names)
+async def test_facts_are_those_of_readable_memories_and_say_what_the_filter_lets_through(
+    store: Store,
+) -> None:
+    ids = await write(
+        store,
+        new("one", scope="project/p", kind=Kind.BUG, tags=("deploy",), pinned=True),
+        new("two", scope="project/p", kind=Kind.LESSON),
+        new("hidden", scope="agent/bob"),
     )
-    assert set(some) == set(ids[:4])
-    assert set(await search.load_candidates(store.me, ids, ANY)) == set(ids)
+    admin_rows(store.admin_url, "update memory set status = 'archived' where id = %s", ids[1])
+    [theirs] = await write(store, new("theirs"), who=store.other)
+    docs = docs_of(store, *ids, theirs)
+    search = SearchStore(store.db)
+    only = SearchFilter(["project/p"], ["active"])
+    table = await search.load_facts(store.me, np.array([*docs, 2**40]), only)
+    assert list_ids(table.records) == ids[:2]
+    assert table.records["doc"].tolist() == docs[:2]
+    assert table.passes.tolist() == [True, False]
+    assert [table.scope_names[number] for number in table.scopes] == ["project/p"] * 2
+    assert [KINDS[number] for number in table.records["kind"]] == [Kind.BUG, Kind.LESSON]
+    assert (table.records["status"] == ACTIVE).tolist() == [True, False]
+    for fields, passes in (
+        ({"status": ["archived"]}, [False, True]),
+        ({"status": ["active", "archived"], "kinds": ["lesson"]}, [False, True]),
+        ({"tags": ["deploy"]}, [True, False]),
+    ):
+        narrow = replace(only, **fields)  # type: ignore[arg-type]
+        found = await search.load_facts(store.me, np.array(docs), narrow)
+        assert found.passes.tolist() == passes, fields
+
+
+async def test_ranks_are_shares_of_the_highest(store: Store) -> None:
+    ids = await write(store, *(new(f"ranked {n}") for n in range(3)))
+    for memory, rank in zip(ids, (0.2, 0.4, None), strict=True):
+        if rank:
+            admin_rows(
+                store.admin_url,
+                "insert into memory_rank (tenant, memory, scope, rank)"
+                " values (%s, %s, 'global', %s)",
+                *(store.me.tenant, memory, rank),
+            )
+    found = await SearchStore(store.db).load_facts(store.me, np.array(docs_of(store, *ids)), ANY)
+    assert found.records["rank"].tolist() == pytest.approx([0.5, 1.0, 0.0])
 
 
 async def test_a_process_caches_the_models_of_recently_used_tenants(
