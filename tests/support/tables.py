@@ -14,11 +14,13 @@ from reverie.store.db.names import SCHEMA
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
-# Ranks follow the edges in their own time, whatever a test does; retired keys are of no tenant.
+# Ranks follow the edges in their own time, whatever a test does; retired keys are of no tenant;
+# what tells gateways of changes stays for two hours, also of what is gone.
 TABLES: LiteralString = """
 select relname from pg_class
 where relnamespace = %s::regnamespace and relkind in ('r', 'p') and not relispartition
-  and relname not like '%%yoyo%%' and relname not in ('edge_change', 'memory_rank', 'retired_key')
+  and relname not like '%%yoyo%%' and relname not in (
+    'edge_change', 'memory_change', 'memory_rank', 'retired_key')
 """
 FILLED: LiteralString = """
 select c.relname, coalesce(p.relname, c.relname) from pg_class c

@@ -11,7 +11,7 @@ from pgvector import HalfVector
 
 from reverie.store.db.queries import get_query, inline_integers
 
-BIG_TABLES = {"memory", "posting_entry", "edge", "memory_tag", "chunk", "outbox"}
+BIG_TABLES = {"memory", "posting_entry", "edge", "memory_tag", "chunk", "outbox", "memory_change"}
 BIG_TABLES |= {"vec_bge_small_en_v1_5"}
 
 

@@ -77,8 +77,8 @@ READ = {
     "session", "work_failure",
 }  # fmt: skip
 CHANGED = {
-    "audit", "dream_decision", "dream_job", "idempotency", "outbox", "recall_trace", "tenant",
-    "vault_epoch", "vault_retired",
+    "audit", "dream_decision", "dream_job", "idempotency", "memory_change", "outbox",
+    "recall_trace", "tenant", "vault_epoch", "vault_retired",
 }  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: DatabaseU
     assert rights["retired_key"] == {"SELECT", "INSERT"}
     assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
     assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
-    swept = {"dream_decision", "audit", "vault_retired"}
+    swept = {"dream_decision", "audit", "memory_change", "vault_retired"}
     assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
     others = CHANGED - {"tenant", "vault_epoch"} - swept
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)

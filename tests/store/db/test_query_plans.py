@@ -18,11 +18,14 @@ import pytest
 from pgvector import HalfVector
 
 from reverie.domain.core.ids import new_id, short_id
+from reverie.domain.retrieval.candidates import EDGE_KINDS
+from reverie.domain.retrieval.facts import KINDS, list_ids
 from reverie.store.db import row_mapping
 from reverie.store.db.connections import READER_SETUP, build_enter_sql, prepare_connection
 from reverie.store.db.database import open_database
 from reverie.store.db.queries import get_query
 from reverie.store.search.corpus_counts import COUNT_LIMIT, VectorCounts
+from reverie.store.search.embedding_models import encode_sparse_vector
 from reverie.store.search.search import SearchFilter, SearchStore
 from reverie.testing.servers import TestRun, fresh_database
 from tests.store.db.large_tenant import VECTORS, load_all
@@ -32,6 +35,7 @@ from tests.support.store_setup import PATH, add_tenants, admin_rows, app_connect
 QUESTION = "w60 w200 w900 w77"
 COMMON = "w1 w2 w3 w4 w5"
 HERE = ["project/p1/*", "global"]
+_KINDS, _EDGE_KINDS = [kind.value for kind in KINDS], [kind.value for kind in EDGE_KINDS]
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Loaded:
     tenant: int
     small: int
     ids: list[UUID]
+    docs: list[int]
     session: UUID
     vector: HalfVector
 
@@ -54,7 +59,7 @@ def loaded(test_run: TestRun) -> Iterator[Loaded]:
         load_all(database.admin_url, big, small)
         ids = admin_rows(
             database.admin_url,
-            "select id from memory where tenant = %s order by id desc limit 10",
+            "select id, doc from memory where tenant = %s order by id desc limit 10",
             big,
         )
         [(session,)] = admin_rows(
@@ -67,6 +72,7 @@ def loaded(test_run: TestRun) -> Iterator[Loaded]:
             big,
             small[0],
             [row[0] for row in ids],
+            [row[1] for row in ids],
             session,
             vector,
         )
@@ -100,28 +106,19 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "memory_list: session": (everything, *page[:5], loaded.session, *page[6:]),
         "memory_list: key": (everything, None, None, None, active, None, None, 20, None, "key7"),
         "session_list": (everything, None, None, None, None, 20),
-        "corpus": (),
+        "corpus": (everything,),
         "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None, None, 200),
         "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None, None, 200),
         "search_words: common words": (COMMON, HERE, active, 100_000.0, 10.0, 50, None, None, 200),
         "vector_count": (COUNT_LIMIT,),
         "search_vectors_index": (loaded.vector, everything, active, 50, None, None),
         "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None, None),
-        "search_vectors_candidates": (
-            loaded.vector,
-            everything,
-            active,
-            50,
-            [1, 2],
-            "9000000000",
-            "gone",
-            ids[:2],
-        ),
-        "posting_changes": (QUESTION, "9000000000", "gone", 1_001),
-        "documents_lookup": ([1, 2], everything, active, [2.0, 1.0], 50, None, None),
-        "edges_around": (ids, everything, 8),
-        "recall_candidates": (ids, everything, active, None, None, None, None),
-        "recall_candidates: by name": (ids[:1], everything, active, None, None, ids[1:], ["name"]),
+        "search_sparse": (encode_sparse_vector({1: 1.0}), loaded.docs, everything),
+        "edges_around": (loaded.docs, everything, 8),
+        "candidate_facts": (_KINDS, loaded.docs, everything, active, None, None),
+        "index_changes": (QUESTION, "9000000000:9000000000:", 501),
+        "index_entries": (ids, _KINDS, _EDGE_KINDS),
+        "index_uses": (moment,),
         "edges_among": (ids,),
         "memory_neighbours": (ids[0], everything, 50, None),
         "memory_neighbours: as of a moment": (ids[0], everything, 50, moment),
@@ -159,7 +156,9 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
     }
 
 
-NAMES = sorted(_statements(Loaded("", "", 0, 0, [new_id()] * 10, new_id(), HalfVector([0.0]))))
+NAMES = sorted(
+    _statements(Loaded("", "", 0, 0, [new_id()] * 10, [1] * 10, new_id(), HalfVector([0.0])))
+)
 
 
 async def _explain(
@@ -179,7 +178,8 @@ async def test_no_statement_reads_a_large_table_whole(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if re.match("search_|recall_|edges_|memories_by|words_", name)]
+    "name",
+    [name for name in NAMES if re.match("search_|candidate_|edges_|memories_by|index_", name)],
 )
 def test_a_generic_plan_is_good_for_a_large_tenant_among_small_ones(
     loaded: Loaded, nested: psycopg.Connection[Any], name: str
@@ -200,12 +200,18 @@ async def test_generic_plans_show_one_tenant_nothing_of_another(loaded: Loaded) 
     """On the one connection that both read through."""
     only, vector = SearchFilter(["*"], ["active"]), np.asarray(loaded.vector.to_numpy(), np.float32)
 
-    async def seen(search: SearchStore, tenant: int) -> list[object]:
-        who = principal(tenant, "one of them")
-        around = await search.load_edges_around(who, loaded.ids, ["*"], 8)
-        known = await search.load_candidates(who, loaded.ids, only)
+    async def seen(search: SearchStore, tenant: int) -> list[list[object]]:
+        who, docs = principal(tenant, "one of them"), np.array(loaded.docs)
+        around = await search.load_edges_around(who, docs, ["*"], 8)
+        known = await search.load_facts(who, docs, only)
         near = await search.search_vectors(who, vector, only, 10)
-        return [await search.search_words(who, COMMON, only, 10), around, sorted(known), near]
+        words = await search.search_words(who, COMMON, only, 10)
+        return [
+            words.docs.tolist(),
+            [column.tolist() for column in around if len(column)],
+            list_ids(known.records),
+            near.docs.tolist(),
+        ]
 
     async with open_database(loaded.service_url, size=1, reader_size=1) as db:
         search = SearchStore(db)
@@ -241,10 +247,11 @@ async def test_index_search_scores_and_filters_like_exact_search(
             async with db.tenant_transaction(loaded.tenant) as tenant:
                 asked = (loaded.vector, scopes, ["active"], VECTORS, None, None, 2 * VECTORS)
                 exact = await tenant.fetch_rows("search_vectors_exact", *asked)
-            scores = {row["id"]: row["score"] for row in exact}
-            assert len({one.id for one in found}) == 20
-            assert [one.score for one in found] == sorted((o.score for o in found), reverse=True)
-            assert all(one.score == pytest.approx(scores[one.id], abs=1e-6) for one in found)
+            scores = {row["doc"]: row["score"] for row in exact}
+            assert len(set(found.docs.tolist())) == 20
+            assert found.scores.tolist() == sorted(found.scores.tolist(), reverse=True)
+            expected = [scores[doc] for doc in found.docs.tolist()]
+            assert found.scores.tolist() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.fixture
