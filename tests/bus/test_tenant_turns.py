@@ -9,6 +9,7 @@ from functools import partial
 from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import handle_max_deliveries
 from reverie.bus.interface import Message, MessageBus
+from reverie.bus.jetstream_pull import CONSUMERS_PER_PAGE
 from reverie.bus.streams import DEAD_LETTER_WATCHER, INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.contracts.events import BULK_HEADERS, memory_subject
 from tests.bus.bus_cases import Inbox, event, one_dead, running, settled, take, until
@@ -60,6 +61,19 @@ async def test_a_tenant_that_comes_while_others_work_gets_its_turn(bus: MessageB
             before += 1
         assert before < 39
         await settled(bus, BULK)
+
+
+async def test_more_tenants_than_the_server_lists_at_a_time_are_all_served(
+    bus: MessageBus,
+) -> None:
+    inbox, tenants = Inbox(), [f"tenant-{number}" for number in range(CONSUMERS_PER_PAGE + 20)]
+    for _ in range(2):
+        await asyncio.gather(*(_publish(bus, tenant, 1) for tenant in tenants))
+        async with running(consume(bus, BULK, inbox, concurrency=8)):
+            handled = [(await inbox.next()).subject.split(".")[1] for _ in tenants]
+            await settled(bus, BULK)
+        assert sorted(handled) == sorted(tenants)
+    assert inbox.empty
 
 
 async def test_single_and_bulk_messages_go_to_consumers_of_their_own(bus: MessageBus) -> None:

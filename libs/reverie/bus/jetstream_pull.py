@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 import nats.errors
@@ -22,7 +23,9 @@ DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
 PULL_TIMEOUT: Final = 5.0
 """Seconds that one pull waits for a message; a missing consumer is noticed after it."""
 IDLE_SECONDS: Final = 0.5
-"""Seconds between two looks for a tenant whose messages wait."""
+"""Seconds between two looks for a tenant whose messages wait, at least."""
+IDLE_FACTOR: Final = 10
+"""How many times as long as a look takes: with thousands of tenants it takes a while."""
 CONSUMERS_PER_PAGE: Final = 256
 """Consumers that the server lists at a time."""
 INACTIVE_SECONDS: Final = 60.0
@@ -126,7 +129,7 @@ async def pull_messages(
             while True:
                 yield await _fetch_next(session, subscription, prefetch)
     while True:
-        is_idle = True
+        is_idle, started = True, monotonic()
         for consumer in await list_tenant_consumers(session, spec):
             if not consumer.unsettled:
                 continue
@@ -142,7 +145,7 @@ async def pull_messages(
                     yield raw
         if is_idle:
             yield None
-            await asyncio.sleep(IDLE_SECONDS)
+            await asyncio.sleep(max(IDLE_SECONDS, IDLE_FACTOR * (monotonic() - started)))
 
 
 class TenantConsumer(NamedTuple):
