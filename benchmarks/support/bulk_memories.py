@@ -205,7 +205,7 @@ async def _add(connection: Any, tenant: int, made: list[tuple[Any, ...]], walked
         )
         await connection.execute("analyze made")
         await connection.execute(f"set local reverie.tenant = '{tenant}'")
-        more = {_CHUNKS: [walked], _EDGES: [STEPS]}
+        more: dict[str, list[object]] = {_CHUNKS: [walked], _EDGES: [STEPS]}
         for statement in (_MEMORIES, _POSTINGS, _CHUNKS, _EDGES, _SAID):
             await connection.execute(statement, tenant, *more.get(statement, []))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from uuid import UUID
 
 import pytest
@@ -17,10 +16,6 @@ from reverie.domain.retrieval.question_parsing import extract_project_mentions
 
 def uid(n: int) -> UUID:
     return UUID(int=n)
-
-
-class _Text(NamedTuple):
-    content: str
 
 
 @pytest.mark.parametrize(
@@ -63,7 +58,7 @@ def test_a_name_matches_as_a_whole_in_any_case() -> None:
 
 
 def test_the_successor_of_a_name_holder_counts_as_one() -> None:
-    texts = {uid(1): _Text("by mkboltx1x30"), uid(2): _Text("by another"), uid(3): _Text("none")}
+    texts = {uid(1): "by mkboltx1x30", uid(2): "by another", uid(3): "none"}
     newer = {uid(1): uid(2), uid(2): uid(4), uid(3): uid(5)}
     assert find_name_holders(texts, ("mkboltx1x30",), newer) == {uid(1), uid(2), uid(4)}
     assert find_name_holders(texts, (), newer) == set()

@@ -141,10 +141,11 @@ def test_an_answer_holds_what_replaced_a_memory_before_it(
 ) -> None:
     names = ("cache",) if with_names else ()
     memories = {one.id: one for one in pool.memories}
+    contents = {one.id: one.content for one in pool.memories}
     for budget_tokens in {None, budget}:
         selection = select_memories(
             pool.ranked,
-            memories,
+            contents,
             pool.successor_ids,
             names,
             limit,

@@ -14,7 +14,7 @@ from reverie.cli.operate.doctor.machine_checks import check_python
 from reverie.runtime.process import system_resources
 from reverie.runtime.process.system_resources import memory_bytes
 from reverie.runtime.settings.settings import Settings
-from reverie_services.recall.app import split_cache
+from reverie_services.recall.app import choose_index_mb
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def test_container_limits_are_respected(
 
 
 @pytest.mark.usefixtures("_sixteen_gibibytes")
-def test_the_cache_size_is_a_share_of_the_memory_unless_configured(
+def test_indexes_take_a_share_of_the_memory_unless_configured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(system_resources, "MEMORY_LIMIT_FILES", [])
-    assert split_cache(None) == (1073, 268)
-    assert split_cache(64) == (51, 12)
-    assert split_cache(0) == (0, 0)
+    assert choose_index_mb(None) == 1342
+    assert choose_index_mb(64) == 64
+    assert choose_index_mb(0) == 0
 
 
 @pytest.mark.parametrize(

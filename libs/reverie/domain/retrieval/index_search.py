@@ -160,9 +160,8 @@ def search_sparse(index: RecallIndex, words: Mapping[int, float], docs: IntArray
         places = _ranges(ends[chosen] - sizes, sizes)
         parts = question[passages.sparse_words[places]] * passages.sparse_weights[places]
         rows.append(passages.rows[chosen])
-        products.append(
-            np.add.reduceat(parts, np.cumsum(sizes) - sizes) if len(sizes) else parts[:0]
-        )
+        sums = np.add.reduceat(parts, np.cumsum(sizes) - sizes) if len(sizes) else parts
+        products.append(sums * passages.sparse_scales[chosen])
     all_rows, all_products = np.concatenate(rows), np.concatenate(products)
     found, places, counts = np.unique(all_rows, return_inverse=True, return_counts=True)
     best = np.full(len(found), -np.inf)

@@ -44,16 +44,17 @@ class WordEntries(NamedTuple):
 class PassageEntries(NamedTuple):
     """Passages: the memory and the vector of each, and its learned sparse words.
 
-    `vectors`: of length 1, as integers with a scale for each. `sparse_sizes`: how many of the
-    sparse words and of their weights belong to each passage.
+    `vectors`: of length 1, as integers with a scale for each; so are the weights of the words.
+    `sparse_sizes`: how many of the sparse words belong to each passage.
     """
 
     docs: IntArray
     vectors: NDArray[np.int16]
     scales: NDArray[np.float32]
     sparse_sizes: NDArray[np.int32]
+    sparse_scales: NDArray[np.float32]
     sparse_words: NDArray[np.uint16]
-    sparse_weights: NDArray[np.float16]
+    sparse_weights: NDArray[np.uint16]
 
 
 class EdgeEntries(NamedTuple):
@@ -91,8 +92,9 @@ class Passages(NamedTuple):
     vectors: NDArray[np.int16]
     scales: NDArray[np.float32]
     sparse_sizes: NDArray[np.int32]
+    sparse_scales: NDArray[np.float32]
     sparse_words: NDArray[np.uint16]
-    sparse_weights: NDArray[np.float16]
+    sparse_weights: NDArray[np.uint16]
 
 
 class Adjacency(NamedTuple):
@@ -285,17 +287,10 @@ def build_index(entries: IndexEntries, max_rank: float) -> RecallIndex:
 
 def _empty_part(dims: int) -> IndexPart:
     rows, counts = np.empty(0, np.int32), np.empty(0, np.uint8)
-    floats = np.empty(0, np.float32)
+    floats, words = np.empty(0, np.float32), np.empty(0, np.uint16)
     return IndexPart(
         _build_postings(rows, rows, counts),
-        Passages(
-            rows,
-            np.empty((0, dims), np.int16),
-            floats,
-            rows,
-            rows.astype(np.uint16),
-            floats.astype(np.float16),
-        ),
+        Passages(rows, np.empty((0, dims), np.int16), floats, rows, floats, words, words),
         Adjacency(rows, rows, counts, floats),
     )
 
@@ -315,8 +310,8 @@ def _merge(old: IndexPart, stays: BoolArray, new: IndexPart) -> IndexPart:
     """The new part, and of the old one the rows that stay."""
     word, passage = stays[old.postings.rows], stays[old.passages.rows]
     sparse, edge = np.repeat(passage, old.passages.sparse_sizes), stays[old.edges.near]
-    kept_passages = [column[passage] for column in tuple[Any, ...](old.passages[:4])]
-    kept_passages += [column[sparse] for column in tuple[Any, ...](old.passages[4:])]
+    kept_passages = [column[passage] for column in tuple[Any, ...](old.passages[:5])]
+    kept_passages += [column[sparse] for column in tuple[Any, ...](old.passages[5:])]
     kept_edges = [column[edge] for column in tuple[Any, ...](old.edges)]
     return IndexPart(
         _build_postings(

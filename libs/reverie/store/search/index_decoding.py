@@ -24,6 +24,7 @@ _VECTOR_HEADER = 2
 _SPARSE_HEADER = 3
 """A `sparsevec` is sent as its dimensions, how many words it has, 0, these, and their weights."""
 _MAX_INTEGER = np.iinfo(np.int16).max
+_MAX_WEIGHT = np.iinfo(np.uint16).max
 
 
 def decode_entries(row: Mapping[str, Any], dims: int) -> IndexEntries:
@@ -78,7 +79,7 @@ def _decode_vectors(raw: bytes, count: int, dims: int) -> NDArray[np.float32]:
 
 
 def _decode_sparse(raw: bytes, sizes: NDArray[np.integer[Any]]) -> Sequence[NDArray[Any]]:
-    """How many words each vector has, all words, and all weights."""
+    """How many words each vector has, the scale of its weights, all words, and all weights."""
     numbers = np.frombuffer(raw, ">i4")
     lengths = sizes.astype(np.int64) // 4
     begins = (np.cumsum(lengths) - lengths)[lengths > 0]
@@ -87,5 +88,11 @@ def _decode_sparse(raw: bytes, sizes: NDArray[np.integer[Any]]) -> Sequence[NDAr
     place = np.arange(len(numbers)) - np.repeat(begins, lengths[lengths > 0]) - _SPARSE_HEADER
     own = np.repeat(counts[lengths > 0], lengths[lengths > 0])
     words = numbers[(place >= 0) & (place < own)].astype(np.uint16)
-    weights = numbers[place >= own].view(">f4").astype(np.float16)
-    return counts, words, weights
+    weights = numbers[place >= own].view(">f4").astype(np.float32)
+    sizes_of_own = counts[counts > 0]
+    scales = np.zeros(len(counts), np.float32)
+    if len(weights):
+        highest = np.maximum.reduceat(weights, np.cumsum(sizes_of_own) - sizes_of_own)
+        scales[counts > 0] = highest / _MAX_WEIGHT
+    integers = np.rint(weights / np.repeat(scales, counts)).astype(np.uint16)
+    return counts, scales, words, integers
