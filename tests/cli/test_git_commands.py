@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reverie.domain.access.principals import KeyRole
-from reverie.testing.models import model_home
-from reverie.testing.servers import DatabaseUrls
 from tests.support.commands import command, command_environment
 from tests.support.git_clone import Clone, new_clone, numbered
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import VAULT_KEY, Stack, eventually
 from tests.support.tables import rows, value
 
 HOOK = Path(__file__).parents[2] / "deploy" / "ci" / "git-hook"
-KEY = base64.b64encode(b"k" * 32).decode()
-
-
-@pytest.fixture
-async def shop(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
-    async with running_stack(database, nats_url, model_home(), vault_key=KEY) as made:
-        yield made
 
 
 def _environment(stack: Stack, home: Path) -> dict[str, str]:
@@ -55,7 +44,8 @@ async def _run(
 
 
 def _changes(stack: Stack) -> list[dict[str, Any]]:
-    return [body for (body,) in rows(stack.admin_url, "select body from git_event order by id")]
+    query = "select body from git_event where tenant = %s order by id"
+    return [body for (body,) in rows(stack.admin_url, query, stack.number())]
 
 
 @pytest.fixture
@@ -66,32 +56,32 @@ def clone(tmp_path: Path) -> Clone:
 
 
 async def test_a_ci_job_announces_a_range_and_the_memory_becomes_stale(
-    shop: Stack, clone: Clone, tmp_path: Path
+    stack: Stack, clone: Clone, tmp_path: Path
 ) -> None:
-    env, here = _environment(shop, tmp_path), ("-C", str(clone.root))
+    env, here = _environment(stack, tmp_path), ("-C", str(clone.root))
     git = {
         "commit": clone.repo.head_commit,
         "files": ["src/loop.py"],
         "lines": {"src/loop.py": [[3, 4]]},
     }
     body = {"content": "line 3 of src/loop.py runs", "scope": "project/shop", "git": git}
-    kept = await shop.post("/v1/remember", {**body, "valid_from": "2025-01-01T00:00:00Z"})
-    await eventually(lambda: _anchored(shop))
+    kept = await stack.post("/v1/remember", {**body, "valid_from": "2025-01-01T00:00:00Z"})
+    await eventually(lambda: _anchored(stack))
     before = clone.repo.head_commit
     after = clone.commit("Change line 3", {"src/loop.py": numbered(20, _3="other"), "old.py": None})
     span = ("--range", f"{before}..{after}")
     code, shown, _ = await _run(env, "git", "announce", *here, *span, "--dry-run", "--json")
     planned = json.loads(shown)
     assert (code, planned["project"], planned["after"]) == (0, "shop", after)
-    assert _changes(shop) == []
+    assert _changes(stack) == []
     away = {**env, "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
     code, shown, said = await _run(away, "git", "announce", *here, *span)
     assert (code, shown.split()[0], "queued until" in said) == (3, "queued", True)
     code, shown, _ = await _run(env, "git", "announce", *here, *span, "--json")
     assert (code, [one["state"] for one in json.loads(shown)]) == (0, ["duplicate"])
-    [change] = _changes(shop)
+    [change] = _changes(stack)
     assert change == planned
-    stale = await eventually(lambda: _stale(shop))
+    stale = await eventually(lambda: _stale(stack))
     assert (stale["memory"]["id"], stale["grade"]) == (kept["id"], "stale")
     assert stale["evidence"][0]["commit"] == after
     code, _, said = await _run({**env, "REVERIE_PROJECT": "other"}, "git", "announce", *here, *span)
@@ -103,12 +93,12 @@ async def test_a_ci_job_announces_a_range_and_the_memory_becomes_stale(
     assert (code, shown.split()[:3]) == (0, ["announced", "shop", "main"])
     code, shown, _ = await _run(env, "git", "watch", *here, "--once")
     assert (code, shown) == (0, "")
-    assert len(_changes(shop)) == 2
+    assert len(_changes(stack)) == 2
 
 
-async def test_a_clone_can_be_watched(shop: Stack, clone: Clone, tmp_path: Path) -> None:
-    await shop.post("/v1/remember", {"content": "known", "scope": "project/shop"})
-    env = _environment(shop, tmp_path)
+async def test_a_clone_can_be_watched(stack: Stack, clone: Clone, tmp_path: Path) -> None:
+    await stack.post("/v1/remember", {"content": "known", "scope": "project/shop"})
+    env = _environment(stack, tmp_path)
     watching = await asyncio.create_subprocess_exec(
         *(
             sys.executable,
@@ -135,14 +125,16 @@ async def test_a_clone_can_be_watched(shop: Stack, clone: Clone, tmp_path: Path)
     finally:
         watching.terminate()
         await watching.wait()
-    assert [one["branch"] for one in _changes(shop)] == ["main"]
+    assert [one["branch"] for one in _changes(stack)] == ["main"]
 
 
 async def test_git_hooks_announce_commits_in_a_clone_and_pushes_on_a_server(
-    shop: Stack, clone: Clone, tmp_path: Path
+    stack: Stack, clone: Clone, tmp_path: Path
 ) -> None:
-    await shop.post("/v1/remember", {"content": "known", "scope": "project/shop"})
-    env = {name: v for name, v in _environment(shop, tmp_path).items() if name != "REVERIE_PROJECT"}
+    await stack.post("/v1/remember", {"content": "known", "scope": "project/shop"})
+    env = {
+        name: v for name, v in _environment(stack, tmp_path).items() if name != "REVERIE_PROJECT"
+    }
     hooked = clone.repo.head_commit
     bare = tmp_path / "shop.git"
     clone.git("clone", "-q", "--bare", str(clone.root), str(bare))
@@ -164,7 +156,7 @@ async def test_git_hooks_announce_commits_in_a_clone_and_pushes_on_a_server(
     clone.git("remote", "add", "server", str(bare))
     await asyncio.to_thread(clone.git, "push", "-q", "server", "feat/x", "main", **env)
     await asyncio.to_thread(clone.git, "push", "-q", "server", ":feat/x", **env)
-    told = [(one["branch"], one.get("before"), one.get("after")) for one in _changes(shop)]
+    told = [(one["branch"], one.get("before"), one.get("after")) for one in _changes(stack)]
     second = clone.repo.head_commit
     assert told == [
         ("main", hooked, first),
@@ -173,33 +165,38 @@ async def test_git_hooks_announce_commits_in_a_clone_and_pushes_on_a_server(
     ], (clone.root / ".git/reverie/hook.log").read_text() + (bare / "reverie/hook.log").read_text()
 
 
-async def test_an_operator_configures_webhooks(shop: Stack, tmp_path: Path) -> None:
-    env = _environment(shop, tmp_path)
-    admin = {**env, "REVERIE_DATABASE_URL": shop.admin_url, "REVERIE_VAULT_KEY": KEY}
-    hooks = ("admin", "webhooks")
-    code, shown, _ = await _run(admin, *hooks, "set", "shop", "github", "--json")
+async def test_an_operator_configures_webhooks(stack: Stack, tmp_path: Path) -> None:
+    env = _environment(stack, tmp_path)
+    admin = {**env, "REVERIE_DATABASE_URL": stack.admin_url, "REVERIE_VAULT_KEY": VAULT_KEY}
+
+    async def hooks(*words: str, given: str = "") -> tuple[int, str, str]:
+        told = ("admin", "webhooks", *words, "--tenant", stack.tenant)
+        return await _run(admin, *told, given=given)
+
+    code, shown, _ = await hooks("set", "shop", "github", "--json")
     made = json.loads(shown)
-    assert (code, made["path"], len(made["secret"])) == (0, "/v1/git/github/default/shop", 43)
-    code, shown, _ = await _run(
-        admin, *hooks, "set", "shop", "gitlab", "--stdin", given="t0k3n-t0k3n\n"
+    assert (code, made["path"], len(made["secret"])) == (
+        0,
+        f"/v1/git/github/{stack.tenant}/shop",
+        43,
     )
+    code, shown, _ = await hooks("set", "shop", "gitlab", "--stdin", given="t0k3n-t0k3n\n")
     assert (code, "t0k3n" in shown) == (0, False)
-    code, shown, _ = await _run(admin, *hooks, "list", "--json")
+    code, shown, _ = await hooks("list", "--json")
     assert [one["kind"] for one in json.loads(shown)] == ["github", "gitlab"]
     headers = {"X-Gitlab-Token": "t0k3n-t0k3n", "Content-Type": "application/json"}
     push = {"ref": "refs/tags/v1", "before": "0" * 40, "after": "a" * 40}
-    told = await shop.call("POST", "/v1/git/gitlab/default/shop", push, headers=headers)
-    assert told.status == 202
-    assert (await _run(admin, *hooks, "remove", "shop", "gitlab"))[0] == 0
-    assert (
-        await shop.call("POST", "/v1/git/gitlab/default/shop", push, headers=headers)
-    ).status == 401
+    path = f"/v1/git/gitlab/{stack.tenant}/shop"
+    assert (await stack.call("POST", path, push, headers=headers)).status == 202
+    assert (await hooks("remove", "shop", "gitlab"))[0] == 0
+    assert (await stack.call("POST", path, push, headers=headers)).status == 401
     for wrong in (("set", "shop", "cvs"), ("set", "shop", "github", "--stdin")):
-        assert (await _run(admin, *hooks, *wrong))[0] == 2
+        assert (await hooks(*wrong))[0] == 2
 
 
 async def _anchored(stack: Stack) -> bool:
-    return bool(value(stack.admin_url, "select count(*) from edge where kind = 'touches'"))
+    query = "select count(*) from edge where kind = 'touches' and tenant = %s"
+    return bool(value(stack.admin_url, query, stack.number()))
 
 
 async def _noted(clone: Clone) -> bool:
@@ -211,39 +208,40 @@ async def _stale(stack: Stack) -> Any:
 
 
 async def test_the_lines_that_memories_mention_are_found_in_a_clone(
-    shop: Stack, clone: Clone, tmp_path: Path
+    stack: Stack, clone: Clone, tmp_path: Path
 ) -> None:
     source = "import os\n\n\ndef load(path):\n    return os.stat(path)\n\n\ndef save():\n    pass\n"
     clone.commit("Add a store", {"src/store.py": source})
     known = {"scope": "project/shop", "valid_from": "2099-01-01T00:00:00Z"}
     text = "`load` in store.py follows links"
-    memory = (await shop.post("/v1/remember", {"content": text, **known}))["id"]
-    await shop.post("/v1/remember", {"content": "gone.py is slow", **known})
-    await eventually(lambda: _anchored(shop))
-    key = shop.key_of(role=KeyRole.WRITER, writes=("project/shop",), reads=("project/shop",))
-    env = {**_environment(shop, tmp_path), "REVERIE_API_KEY": key}
+    memory = (await stack.post("/v1/remember", {"content": text, **known}))["id"]
+    await stack.post("/v1/remember", {"content": "gone.py is slow", **known})
+    await eventually(lambda: _anchored(stack))
+    key = stack.key_of(role=KeyRole.WRITER, writes=("project/shop",), reads=("project/shop",))
+    env = {**_environment(stack, tmp_path), "REVERIE_API_KEY": key}
     code, shown, said = await _run(env, "git", "anchor", "-C", str(clone.root), "--dry-run")
     assert (code, said) == (0, "")
     assert f"{memory[-8:]}  src/store.py: load" in shown
     code, shown, _ = await _run(env, "git", "anchor", "-C", str(clone.root), "--json")
     found = {one["memory"]: one["symbols"] for one in json.loads(shown)}
     assert (code, found[memory]) == (0, {"src/store.py": ["load"]})
-    [(meta,)] = rows(shop.admin_url, "select meta from edge where meta ? 'symbols'")
+    query = "select meta from edge where meta ? 'symbols' and tenant = %s"
+    [(meta,)] = rows(stack.admin_url, query, stack.number())
     assert (meta["named"], meta["symbols"]) == ("src/store.py", [["load", 4, 5]])
     code, shown, _ = await _run(env, "git", "anchor", "-C", str(clone.root), "--json")
     assert memory not in {one["memory"] for one in json.loads(shown)}
     fact = ("remember", "`save` in src/store.py keeps nothing", "--project", "shop", "--json")
     code, shown, _ = await _run(env, *fact, cwd=clone.root)
     assert code == 0
-    kept = await shop.get(f"/v1/memories/{json.loads(shown)['id']}")
+    kept = await stack.get(f"/v1/memories/{json.loads(shown)['id']}")
     assert kept["provenance"]["git"]["symbols"] == {
         "src/store.py": [{"name": "save", "lines": [8, 9]}]
     }
 
 
-async def test_hints_of_the_gateway_are_printed(shop: Stack, clone: Clone, tmp_path: Path) -> None:
-    key = shop.key_of(role=KeyRole.CI, writes=("project/shop",))
-    env = {**_environment(shop, tmp_path), "REVERIE_API_KEY": key}
+async def test_hints_of_the_gateway_are_printed(stack: Stack, clone: Clone, tmp_path: Path) -> None:
+    key = stack.key_of(role=KeyRole.CI, writes=("project/shop",))
+    env = {**_environment(stack, tmp_path), "REVERIE_API_KEY": key}
     before, after = clone.repo.head_commit, clone.commit("More", {"old.py": "y\n"})
     words = ("git", "announce", "-C", str(clone.root), "--range", f"{before}..{after}")
     code, _, said = await _run(env, *words, "--merged", "feat/x")

@@ -178,9 +178,9 @@ async def test_after_a_rotation_the_old_key_can_be_removed(
 
 
 async def test_without_a_master_key_a_secret_is_refused_with_the_setting_to_set(
-    stack: Stack,
+    alone: Stack,
 ) -> None:
-    reply = await stack.call("PUT", "/v1/vault/x", {"value": "abcdefg", "secret": True})
+    reply = await alone.call("PUT", "/v1/vault/x", {"value": "abcdefg", "secret": True})
     assert (reply.status, reply.body["field"]) == (422, "secret")
     assert "vault_key" in reply.body["detail"]
 

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from reverie.domain.access.principals import KeyRole
-from reverie.testing.models import model_home
-from reverie.testing.servers import DatabaseUrls
-from tests.staleness.test_http_intake import OLD, github, pull, pushed
-from tests.support.stack import Stack, eventually, running_stack
+from tests.staleness.test_http_intake import github, pull, pushed
+from tests.support.stack import Stack, eventually
 from tests.support.tables import idle
 
 SHA, EARLIER = "a" * 40, "b" * 40
@@ -78,24 +76,23 @@ async def test_a_branch_is_archived_by_a_key_that_may_write_it(stack: Stack) -> 
 
 
 async def test_of_a_signed_webhook_a_merged_request_promotes_and_a_subject_does_not(
-    database: DatabaseUrls, nats_url: str
+    stack: Stack,
 ) -> None:
-    async with running_stack(database, nats_url, model_home(), vault_key=OLD) as shop:
-        secret = await _secret(shop)
-        hook = await shop.call("PUT", "/v1/git/webhooks/github/shop", {})
-        merge = {**pushed()["commits"][0], "message": "Merge branch 'secret-branch'"}
-        forged = github(pushed(commits=[merge]), secret=hook.body["secret"])
-        assert (await shop.call("POST", hook.body["path"], **forged)).status == 202
-        assert await _place(shop, secret) == (BRANCH, "active")
-        home = {"full_name": "us/shop", "default_branch": "main"}
-        request = pull(merged=True, head={"ref": "secret-branch", "repo": home})
-        signed = github(request, "pull_request", hook.body["secret"])
-        assert (await shop.call("POST", hook.body["path"], **signed)).status == 202
+    secret = await _secret(stack)
+    hook = await stack.call("PUT", "/v1/git/webhooks/github/shop", {})
+    merge = {**pushed()["commits"][0], "message": "Merge branch 'secret-branch'"}
+    forged = github(pushed(commits=[merge]), secret=hook.body["secret"])
+    assert (await stack.call("POST", hook.body["path"], **forged)).status == 202
+    assert await _place(stack, secret) == (BRANCH, "active")
+    home = {"full_name": "us/shop", "default_branch": "main"}
+    request = pull(merged=True, head={"ref": "secret-branch", "repo": home})
+    signed = github(request, "pull_request", hook.body["secret"])
+    assert (await stack.call("POST", hook.body["path"], **signed)).status == 202
 
-        async def promoted() -> bool:
-            return await _place(shop, secret) == ("project/shop", "active")
+    async def promoted() -> bool:
+        return await _place(stack, secret) == ("project/shop", "active")
 
-        await eventually(promoted)
+    await eventually(promoted)
 
 
 async def test_the_first_change_of_a_project_makes_it_known_where_the_key_may(

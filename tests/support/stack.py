@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ from tests.support import tables
 
 T = TypeVar("T")
 
+VAULT_KEY = base64.b64encode(b"o" * 32).decode()
+"""The master key of the shared system."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
 """Seconds between two looks at what a test waits for."""
 
