@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import pytest
 from click.testing import CliRunner
 
 from reverie.cli.app.commands import COMMANDS as TABLE
@@ -64,12 +63,11 @@ def test_every_documented_command_exists() -> None:
     assert REQUIRED - set(NAMES) == set()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example_and_supports_json(name: str) -> None:
-    command = COMMANDS[name]
-    assert re.search(rf"^\s*Example: (.* )?reverie {name}\b", command.help, re.M)
-    takes = {option for one in command.params for option in getattr(one, "opts", ())}
-    assert ("--json" in takes) != (name in NO_JSON)
+def test_every_command_has_help_with_an_example_and_supports_json() -> None:
+    for name, command in COMMANDS.items():
+        assert re.search(rf"^\s*Example: (.* )?reverie {name}\b", command.help, re.M), name
+        takes = {option for one in command.params for option in getattr(one, "opts", ())}
+        assert ("--json" in takes) != (name in NO_JSON), name
 
 
 def test_every_option_has_a_description() -> None:

@@ -293,19 +293,24 @@ def _as_toml(value: object) -> str:
     return json.dumps(_written(value))
 
 
-@pytest.mark.parametrize("name", sorted(set(Settings.model_fields) - {"home"}))
 def test_every_setting_can_be_set_by_flag_variable_and_file_and_reaches_services(
-    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    project: Path,
 ) -> None:
+    for name in sorted(set(Settings.model_fields) - {"home"}):
+        with pytest.MonkeyPatch.context() as patch:
+            _check_ways_to_set(project, patch, name)
+
+
+def _check_ways_to_set(project: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     value = _sample(name)
     by_flag = resolve_settings(project.parent / "home", [f"{name}={_written(value)}"])
-    assert getattr(by_flag, name) == value
+    assert getattr(by_flag, name) == value, name
     write_user(project, f"{name} = {_as_toml(value)}")
-    assert getattr(load_settings(project_dir=project), name) == value
+    assert getattr(load_settings(project_dir=project), name) == value, name
     write_user(project, "")
     monkeypatch.setenv(f"REVERIE_{name.upper()}", _written(value))
     by_variable = load_settings(project_dir=project)
-    assert getattr(by_variable, name) == value
+    assert getattr(by_variable, name) == value, name
     environment = build_environment(ALL, by_variable, {}, ServerUrls("postgresql://x", None, None))
     for variable in [key for key in os.environ if key.startswith("REVERIE_")]:
         monkeypatch.delenv(variable)
@@ -313,7 +318,7 @@ def test_every_setting_can_be_set_by_flag_variable_and_file_and_reaches_services
         if variable.startswith("REVERIE_") and variable not in INTERNAL_VARIABLES:
             monkeypatch.setenv(variable, text)
     if name not in {*WITHHELD_SETTINGS, "shutdown_timeout"}:
-        assert getattr(load_settings(project_dir=project), name) == value
+        assert getattr(load_settings(project_dir=project), name) == value, name
 
 
 def test_a_map_that_is_not_json_is_refused_with_its_name(project: Path) -> None:
