@@ -12,7 +12,6 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 
 from reverie.cli.app.errors import NOT_RUNNING, OK, USAGE
 from reverie.embedded.processes import is_alive
-from reverie.testing.models import model_home
 from tests.support.mcp_clients import COMMAND, call, over_stdio, refused
 
 PORTS = ("recall", "ingest", "dream", "staleness", "grpc", "postgres", "nats")
@@ -38,7 +37,9 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_keeps_running_for_the
     reverie_home: Path,
 ) -> None:
     env = {f"REVERIE_{name.upper()}_PORT": "0" for name in PORTS}
-    env["REVERIE_EMBEDDING_MODEL_DIR"] = str(model_home() / "models")
+    # Nothing here needs a model, and to load them takes most of a start.
+    env |= {"REVERIE_EMBEDDING_MODEL_DIR": str(reverie_home), "REVERIE_MODEL_DOWNLOAD": "false"}
+    env |= {"REVERIE_RECALL_SPARSE": "off", "REVERIE_INGEST_ROLE": "both"}
     async with over_stdio(reverie_home, REVERIE_MCP_AUTOSTART="false", **env) as client:
         words, _ = await refused(client, "recall", query="x")
         assert "ask the user to run `reverie up`" in words

@@ -16,7 +16,7 @@ from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
 from reverie.embedded.processes import is_alive
 from reverie.testing.servers import DatabaseUrls, NatsServer, TestRun
-from tests.support.reverie_up import ANY_PORT, Up, as_user, gone, post, until
+from tests.support.reverie_up import ANY_PORT, NO_MODELS, Up, as_user, gone, post, until
 
 USER = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 
@@ -113,7 +113,8 @@ def test_with_two_urls_the_services_run_without_embedded_servers(
 ) -> None:
     urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
     key = "api_key=rv_chosen_by_me_0123456789"
-    up = start(reverie_home, *urls, "--set", key, "--set", "ingest_role=both")
+    none = ("--set", f"embedding_model_dir={reverie_home}", *NO_MODELS)
+    up = start(reverie_home, *urls, "--set", key, "--set", "ingest_role=both", *none)
     gateway = up.ready()["gateway"]
     assert set(up.pids()) == {"all"}
     assert not (reverie_home / "postgres").exists()

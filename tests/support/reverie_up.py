@@ -26,6 +26,8 @@ ANY_PORT = [
     for name in ("recall", "ingest", "dream", "staleness", "grpc", "postgres", "nats")
     for flag in ("--set", f"{name}_port=0")
 ]
+NO_MODELS = ["--set", "model_download=false", "--set", "recall_sparse=off"]
+"""Beside a folder of models that has none."""
 COMMAND = [sys.executable, "-P", "-m", "reverie.cli.app.main"]
 
 
