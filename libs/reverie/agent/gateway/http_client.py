@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_RESPONSE_BYTES = 64_000_000
-_UNRESERVED_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _UNAVAILABLE_STATUSES = frozenset({429, 500, 502, 503, 504})
 
 
@@ -137,14 +136,6 @@ class GatewayConnection:
         with socket.create_connection(address, timeout=self.timeout) as connection:
             connection.sendall(head.encode("latin-1") + data)
             return _read_response(connection)
-
-
-def quote_query(text: str) -> str:
-    """A text as a part of a query string, without importing `urllib`."""
-    return "".join(
-        chr(byte) if byte in _UNRESERVED_BYTES else f"%{byte:02X}"
-        for byte in text.encode("utf-8", "replace")
-    )
 
 
 def _read_response(connection: socket.socket) -> tuple[int, bytes]:

@@ -56,11 +56,6 @@ class HookSessionState:
         """The file of turns that are in no transcript."""
         return f"{self._path}.spool"
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether turns of the session could not be sent yet."""
-        return os.path.exists(f"{self._path}.waits")
-
     def set_pending(self, pending: bool) -> None:
         """Marks the session as pending, or as fully sent."""
         if pending:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -301,23 +300,12 @@ def find_move_target(file: ChangedFile, line_range: LineRange) -> LineMove | Non
     return max(candidates, key=lambda move: move.similarity, default=None)
 
 
-def combine_marks(marks: Iterable[StaleMark]) -> dict[UUID, StalenessVerdict]:
-    """Combines marks to one verdict per memory: the worst grade, and the score by noisy-or.
+def combine_scores(graded_scores: Iterable[GradedScore]) -> StalenessVerdict:
+    """Joins at least one doubt to one: the worst grade, and the score by noisy-or.
 
     Noisy-or, 1 - product of (1 - score), treats the marks as independent reasons: each increases
     the doubt, and the result is at most 1.
     """
-    by_memory: defaultdict[UUID, list[StaleMark]] = defaultdict(list)
-    for mark in marks:
-        by_memory[mark.memory].append(mark)
-    return {
-        memory: combine_scores((mark.grade, mark.score) for mark in memory_marks)
-        for memory, memory_marks in by_memory.items()
-    }
-
-
-def combine_scores(graded_scores: Iterable[GradedScore]) -> StalenessVerdict:
-    """At least one doubt as one: the worst grade, the scores joined by noisy-or."""
     grades, scores = zip(*graded_scores, strict=True)
     trust = math.prod(1 - score for score in sorted(scores))
     return StalenessVerdict(max(grades, key=_RANK.__getitem__), min(1.0, 1 - trust))
