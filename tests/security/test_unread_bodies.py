@@ -16,9 +16,9 @@ import pytest
 
 from reverie.contracts.operations import PATH_VARIABLE
 from reverie.domain.core.errors import Overloaded
-from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from tests.support.raw_http import answer_to
 from tests.support.stack import Stack, running_stack
 

@@ -18,7 +18,6 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
-from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
 from reverie.store.memories.memories import MemoryStore
@@ -32,6 +31,7 @@ from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.apply_change import apply_change, recompute_marks
+from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, derived, files_of, new, open_store, write
 from tests.support.tables import blocked, holding

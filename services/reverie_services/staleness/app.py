@@ -11,7 +11,6 @@ from reverie.bus.consumer import consume
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.domain.core.confidence import parse_half_lives
-from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
@@ -26,6 +25,7 @@ from reverie_services.staleness.marks.change_handlers import handle_change, run_
 from reverie_services.staleness.routes import anchors
 from reverie_services.staleness.routes.changes import build_change_routes
 from reverie_services.staleness.routes.webhooks import build_webhook_routes
+from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from reverie_services.startup import open_resources
 
 

@@ -8,11 +8,11 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.confidence import HALF_LIVES, HalfLives
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.http.idempotency import IdempotencyStore
-from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
+from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Verifies the signatures of deliveries of GitHub and GitLab while their bodies arrive."""
+"""Verifies the signatures of deliveries of GitHub and GitLab while their bodies arrive.
+
+The webhook routes call it. Until the sender is known, `UnverifiedBodies` bounds the memory that
+bodies take.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from reverie.domain.core.errors import Overloaded
 
 MAX_SIGNATURE_AGE: Final = 300
 _MAX_SIGNATURES: Final = 8
@@ -98,3 +105,36 @@ def _signing_key(secret: str) -> bytes | None:
 def _compare_constant_time(expected: str, actual: str) -> bool:
     """Compares in constant time."""
     return hmac.compare_digest(expected.encode(), actual.encode(errors="replace"))
+
+
+class UnverifiedBodies:
+    """Collects bodies whose signature can be checked only at their end.
+
+    All of them together take at most `max_bytes`; those of one address take `max_bytes_each`, so
+    that a flood at one address leaves room for the others.
+    """
+
+    def __init__(self, max_bytes: int, max_bytes_each: int) -> None:
+        self._max_bytes, self._max_bytes_each = max_bytes, max_bytes_each
+        self._bytes_by_address = Counter[str]()
+        self._running = 0
+
+    async def collect(self, address: str, chunks: AsyncIterator[bytes]) -> bytes:
+        """The whole body. Raises `Overloaded` if there is no room for it."""
+        kept: list[bytes] = []
+        self._running += 1
+        try:
+            async for chunk in chunks:
+                kept.append(chunk)
+                self._bytes_by_address[address] += len(chunk)
+                if (
+                    self._bytes_by_address[address] > self._max_bytes_each
+                    or self._bytes_by_address.total() > self._max_bytes
+                ):
+                    raise Overloaded("deliveries", self._running, 0)
+            return b"".join(kept)
+        finally:
+            self._running -= 1
+            self._bytes_by_address[address] -= sum(map(len, kept))
+            if not self._bytes_by_address[address]:
+                del self._bytes_by_address[address]
