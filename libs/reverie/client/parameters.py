@@ -1,4 +1,4 @@
-"""Keyword parameters of the calls that take many of them."""
+"""Types of the keyword parameters of client calls that take many: `TypedDict`s."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Makes the ONNX graph of a model that is published as weights only.
+"""Writes the ONNX graph of a model that is published as weights only.
 
-Runs once per model, when it is fetched: `python -m reverie.inference.convert_model WEIGHTS FOLDER`.
+`model_build` runs it once per model: `python -m reverie.inference.convert_model WEIGHTS FOLDER`.
 The graphs are written in ONNX's text format. `*.safetensors` is a BERT with a masked-language head
 and becomes a SPLADE graph (Formal et al. 2021). `*.bin` is multilingual-e5-small in 4 bits.
 """

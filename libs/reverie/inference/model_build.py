@@ -1,4 +1,7 @@
-"""Builds a model's graph from its weights, once, and verifies the result by its hash."""
+"""Has a model's graph built from its weights, once, and verifies the result by its hash.
+
+`model_resolver` calls it when it has fetched a model; `convert_model` is the program that builds.
+"""
 
 from __future__ import annotations
 

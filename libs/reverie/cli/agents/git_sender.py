@@ -1,4 +1,4 @@
-"""Sends git changes to the configured gateway."""
+"""Sends git changes to the configured gateway, for `reverie git announce` and `git backfill`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console that every command prints through. It imports rich, so it is loaded late."""
+"""Makes the rich console that every command prints through. Rich is slow: it is loaded late."""
 
 from __future__ import annotations
 

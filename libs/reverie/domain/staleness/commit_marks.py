@@ -1,4 +1,6 @@
-"""Doubt about the memory of a commit: later commits change its code, and not what it decided.
+"""How stale a later change makes the memory of a commit: less than a memory of the code itself.
+
+The code changes on, and what the commit decided need not. `apply_change` weighs marks by it.
 
 | later change                               | mark                                | score, in all |
 |--------------------------------------------|-------------------------------------|---------------|

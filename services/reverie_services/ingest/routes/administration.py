@@ -1,4 +1,4 @@
-"""Routes for keys, projects, scopes, deletion of a tenant, and the audit log."""
+"""Routes for keys, projects, scopes, and deletion of a tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit log: lists who read and changed what."""
+"""Route that lists the audit log: who read and changed what."""
 
 from __future__ import annotations
 
