@@ -1,3 +1,12 @@
-"""Loads the shared fixtures for every test."""
+"""Loads the shared fixtures for every test, and says how many examples a property is tried with."""
+
+import os
+
+from hypothesis import settings
 
 pytest_plugins = ("tests.support.fixtures",)
+
+# Half of Hypothesis' own number; `make fuzz` asks for many more.
+EXAMPLES = max(50, int(os.environ.get("REVERIE_TEST_EXAMPLES", "0")))
+settings.register_profile("suite", max_examples=EXAMPLES, database=None)
+settings.load_profile("suite")
