@@ -188,9 +188,12 @@ async def _administration(reverie: AsyncReverie) -> None:
     assert (await reverie.list_models()).models[0].state == "ready"
     assert (await reverie.get_redaction_status()).state == "none"
     for kind in ("github", "gitlab"):
-        for asked in (reverie.set_webhook(kind, "pier"), reverie.delete_webhook(kind, "pier")):
-            with pytest.raises(ApiError):
-                await asked
+        hook = await reverie.set_webhook(kind, "pier")
+        assert (hook.kind, hook.project) == (kind, "pier")
+        assert [one.path async for one in reverie.list_webhooks()] == [hook.path]
+        assert (await reverie.delete_webhook(kind, "pier")).kind == kind
+        with pytest.raises(ApiError, match="pier"):
+            await reverie.delete_webhook(kind, "pier")
     assert [one async for one in reverie.list_webhooks()] == []
     assert (await reverie.delete_scope("topic/none", include_descendants=True)).done
     assert (await reverie.delete_project("pier")).done

@@ -156,7 +156,7 @@ async def test_merged_requests_are_remembered_by_their_title_and_text(shop: Stac
     merged_at = "2026-01-01T10:00:00Z"
     request = pull(merged=True, title=CAP["subject"], body=text, merged_at=merged_at)
     for _ in range(2):
-        path = "/v1/git/github/default/shop"
+        path = f"/v1/git/github/{shop.tenant}/shop"
         assert (await shop.call("POST", path, **github(request, "pull_request"))).status == 202
     [made] = await memories_of_commits(shop)
     assert made["key"] == f"commit:{'a' * 40}"
@@ -171,7 +171,7 @@ async def test_merged_requests_are_remembered_by_their_title_and_text(shop: Stac
     project = {"path_with_namespace": "us/shop", "default_branch": "main"}
     body = {"object_attributes": attributes, "project": project}
     headers = {"X-Gitlab-Token": SECRET, "X-Gitlab-Event": "Merge Request Hook"}
-    reply = await shop.call("POST", "/v1/git/gitlab/default/shop", body, headers=headers)
+    reply = await shop.call("POST", f"/v1/git/gitlab/{shop.tenant}/shop", body, headers=headers)
     assert "another repository" in reply.body["ignored"]
 
     async def both() -> bool:
@@ -190,7 +190,7 @@ async def test_a_request_replaces_the_message_of_its_merge_and_keeps_the_files(
     change = {"project": "shop", "branch": "main", "after": "a" * 40, "commits": [commit]}
     await shop.post("/v1/git/changes", change | {"files": [{"path": RETRY, "status": "modified"}]})
     request = pull(merged=True, title=CAP["subject"], body=CAP["body"])
-    path = "/v1/git/github/default/shop"
+    path = f"/v1/git/github/{shop.tenant}/shop"
     assert (await shop.call("POST", path, **github(request, "pull_request"))).status == 202
     [active] = [one for one in await memories_of_commits(shop) if one["status"] == "active"]
     assert active["content"].endswith(CAP["body"])
@@ -200,7 +200,7 @@ async def test_a_request_replaces_the_message_of_its_merge_and_keeps_the_files(
 async def _deliver_request(shop: Stack, text: str = CAP["body"]) -> None:
     request = pull(merged=True, title=CAP["subject"], body=text)
     sent = github(request, "pull_request")
-    assert (await shop.call("POST", "/v1/git/github/default/shop", **sent)).status == 202
+    assert (await shop.call("POST", f"/v1/git/github/{shop.tenant}/shop", **sent)).status == 202
 
 
 @pytest.mark.parametrize("is_pushed_first", [True, False], ids=["push first", "request first"])

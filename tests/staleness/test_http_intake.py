@@ -41,8 +41,15 @@ CHANGE: dict[str, Any] = {
 
 
 @pytest.fixture
-async def shop(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
-    """A system whose tenant knows the project `shop`, by one memory of it."""
+async def shop(stack: Stack) -> Stack:
+    """A tenant that knows the project `shop`, by one memory of it."""
+    await stack.post("/v1/remember", {"content": "the loop runs", "scope": "project/shop"})
+    return stack
+
+
+@pytest.fixture
+async def own_shop(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
+    """The same on a system of its own, for a test that changes its master key."""
     async with running_stack(database, nats_url, model_home(), vault_key=OLD) as made:
         await made.post("/v1/remember", {"content": "the loop runs", "scope": "project/shop"})
         yield made
@@ -50,7 +57,8 @@ async def shop(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
 
 def stored_changes(stack: Stack) -> list[dict[str, Any]]:
     """The stored changes, the oldest first."""
-    return [body for (body,) in rows(stack.admin_url, "select body from git_event order by id")]
+    query = "select body from git_event where tenant = %s order by id"
+    return [body for (body,) in rows(stack.admin_url, query, stack.number())]
 
 
 def counted(tables: Tables) -> dict[str, int]:
@@ -90,7 +98,8 @@ def pushed(**more: Any) -> dict[str, Any]:
     }
 
 
-async def test_github_pushes_are_accepted_with_the_project_signature(shop: Stack) -> None:
+async def test_github_pushes_are_accepted_with_the_project_signature(own_shop: Stack) -> None:
+    shop = own_shop
     path = "/v1/git/webhooks/github/shop"
     assert (await shop.call("PUT", path, {"secret": "short"})).status == 422
     writer = shop.key_of(role=KeyRole.WRITER)
@@ -265,7 +274,7 @@ async def test_the_rest_route_accepts_large_changes_once_and_refuses_by_name(sho
     ci = shop.key_of(role=KeyRole.CI, writes=("project/shop",))
     mine = {**CHANGE, "after": "e" * 40}
     assert (await shop.post("/v1/git/changes", mine, key=ci))["duplicate"] is False
-    with closing(Tables(shop.admin_url, tenant=1)) as tables:
+    with closing(Tables(shop.admin_url, shop.number())) as tables:
         await eventually(lambda: _idle(tables))
         before = counted(tables)
         other = {**CHANGE, "project": "unheard-of"}
@@ -288,8 +297,9 @@ async def test_a_change_by_file_gives_way_to_one_with_lines(shop: Stack) -> None
     git = {"files": ["a.py"], "lines": {"a.py": [[3, 4]]}, "commit": EARLIER}
     body = {"content": "lines 3 and 4 of a.py", "scope": "project/shop", "git": git}
     await shop.post("/v1/remember", {**body, "valid_from": "2025-01-01T00:00:00Z"})
-    anchored = "select count(*) from edge where kind = 'touches'"
-    await eventually(lambda: _true(bool(rows(shop.admin_url, anchored)[0][0])))
+    anchored = "select count(*) from edge where kind = 'touches' and tenant = %s"
+    number = shop.number()
+    await eventually(lambda: _true(bool(rows(shop.admin_url, anchored, number)[0][0])))
     await shop.call("PUT", "/v1/git/webhooks/github/shop", {"secret": SECRET})
     commits = [
         {"id": SHA, "message": "x", "timestamp": "2099-01-01T00:00:00Z", "modified": ["a.py"]}
@@ -301,12 +311,12 @@ async def test_a_change_by_file_gives_way_to_one_with_lines(shop: Stack) -> None
         items = (await shop.get("/v1/stale?project=shop"))["items"]
         return float(items[0]["score"]) if items else 0.0
 
-    first = await shop.call("POST", "/v1/git/github/default/shop", **github(coarse))
+    first = await shop.call("POST", f"/v1/git/github/{shop.tenant}/shop", **github(coarse))
     by_file = await eventually(doubt)
     told = await shop.post("/v1/git/changes", fine)
     assert (told["event"], told["duplicate"]) == (first.body["event"], False)
     await eventually(lambda: _less(doubt, by_file))
-    again = await shop.call("POST", "/v1/git/github/default/shop", **github(coarse))
+    again = await shop.call("POST", f"/v1/git/github/{shop.tenant}/shop", **github(coarse))
     assert again.body["duplicate"] is True
     assert (await shop.post("/v1/git/changes", fine))["duplicate"] is True
     [kept] = stored_changes(shop)

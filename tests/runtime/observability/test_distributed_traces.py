@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ import pytest
 
 from reverie.runtime.observability.tracing import export_spans
 from reverie.runtime.settings.settings import Settings
-from reverie.testing.models import model_home
-from reverie.testing.servers import DatabaseUrls, NatsServer
-from tests.support.stack import Stack, eventually, running_stack
+from reverie.testing.servers import NatsServer
+from tests.support.stack import Stack, eventually
 
 Span = dict[str, Any]
 
@@ -53,11 +52,8 @@ def spans(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-async def traced(
-    spans: Spans, database: DatabaseUrls, nats_url: str
-) -> AsyncIterator[tuple[Stack, Spans]]:
-    async with running_stack(database, nats_url, model_home()) as stack:
-        yield stack, spans
+def traced(spans: Spans, stack: Stack) -> tuple[Stack, Spans]:
+    return stack, spans
 
 
 def _chain(found: list[Span], leaf: Span) -> list[str]:
@@ -88,14 +84,14 @@ def _check_whole(found: list[Span], failed: Sequence[str] = ()) -> None:
 SLOW_PATH = ("enrich", "sql derive", "ingest-enrich process")
 
 
-def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
+def _check_remember(found: list[Span], tenant: str, failed: Sequence[str] = ()) -> None:
     _check_whole(found, failed)
     door = ["POST /v1/remember/*"] * 2
     server = ["POST /v1/remember", *door]
     assert _chain(found, _one(found, "POST /v1/remember")) == server
     assert _chain(found, _one(found, "sql remember")) == ["sql remember", *server]
     events = {span["attributes"]["messaging.destination.name"] for span in _publishes(found)}
-    assert events == {"memory.default.remembered", "memory.default.enriched"}
+    assert events == {f"memory.{tenant}.remembered", f"memory.{tenant}.enriched"}
     consumed = ["ingest-enrich process", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
@@ -116,24 +112,24 @@ async def test_a_memory_is_one_trace_from_the_gateway_to_its_vectors(
     stack, spans = traced
     reply = await stack.call("POST", "/v1/remember", REMEMBER)
     found = await spans.when(reply.headers["X-Trace-Id"], "POST /v1/remember", *SLOW_PATH)
-    _check_remember(found)
+    _check_remember(found, stack.tenant)
     [told] = [
         span for span in _publishes(found)
-        if span["attributes"]["messaging.destination.name"] == "memory.default.remembered"
+        if span["attributes"]["messaging.destination.name"] == f"memory.{stack.tenant}.remembered"
     ]  # fmt: skip
     assert _chain(found, told)[1] == "POST /v1/remember"
 
 
 async def test_the_trace_continues_when_the_event_went_through_the_relay(
-    traced: tuple[Stack, Spans], nats_server: NatsServer
+    spans: Spans, alone: Stack, nats_server: NatsServer
 ) -> None:
-    stack, spans = traced
+    stack = alone
     nats_server.stop()
     reply = await stack.call("POST", "/v1/remember", REMEMBER)
     nats_server.start()
     wanted = ("POST /v1/remember", "enrich", "sql derive", "ingest-enrich process")
     found = await spans.when(reply.headers["X-Trace-Id"], *wanted)
-    _check_remember(found, failed=["bus publish"])
+    _check_remember(found, stack.tenant, failed=["bus publish"])
 
 
 async def test_a_session_end_is_one_trace_from_the_gateway_to_the_summary(
