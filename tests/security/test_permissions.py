@@ -107,25 +107,25 @@ async def _say(stack: Stack, session: str, content: str, key: str | None = None)
 
 
 @pytest.mark.parametrize("role", [KeyRole.READER, KeyRole.CI])
-async def test_a_key_without_write_access_changes_nothing(alone: Stack, role: KeyRole) -> None:
-    session = await _session(alone)
-    key = alone.key_of(role=role, project="a")
-    before = counts(alone.admin_url)
+async def test_a_key_without_write_access_changes_nothing(stack: Stack, role: KeyRole) -> None:
+    session = await _session(stack)
+    key = stack.key_of(role=role, project="a")
+    before = counts(stack.admin_url, stack.number())
     in_a = {"content": "x", "scope": "project/a"}
     replies = [
-        await alone.call("POST", "/v1/remember", in_a, key),
-        await alone.call("POST", "/v1/remember", {"content": "x"}, key),
-        await alone.call("POST", "/v1/sessions/start", {"agent": "x", "project": "a"}, key),
-        await _say(alone, session, "x", key),
-        await alone.call("POST", f"/v1/sessions/{session}/end", {}, key),
-        await alone.call("POST", "/v1/dream", {}, key),
-        await alone.call("POST", "/v1/dream", {"scope": "project/a"}, key),
-        await alone.call("POST", "/v1/dream", {"session": session}, key),
+        await stack.call("POST", "/v1/remember", in_a, key),
+        await stack.call("POST", "/v1/remember", {"content": "x"}, key),
+        await stack.call("POST", "/v1/sessions/start", {"agent": "x", "project": "a"}, key),
+        await _say(stack, session, "x", key),
+        await stack.call("POST", f"/v1/sessions/{session}/end", {}, key),
+        await stack.call("POST", "/v1/dream", {}, key),
+        await stack.call("POST", "/v1/dream", {"scope": "project/a"}, key),
+        await stack.call("POST", "/v1/dream", {"session": session}, key),
     ]
     assert _statuses(replies) == [403] * len(replies)
-    batch = await alone.post("/v1/remember/batch", {"items": [in_a, in_a]}, key=key)
+    batch = await stack.post("/v1/remember/batch", {"items": [in_a, in_a]}, key=key)
     assert [one["status"] for one in batch["items"]] == [403, 403]
-    assert counts(alone.admin_url) == before
+    assert counts(stack.admin_url, stack.number()) == before
 
 
 async def test_git_changes_are_accepted_from_keys_of_that_project_only(stack: Stack) -> None:
@@ -195,12 +195,12 @@ async def _told(stack: Stack) -> bool:
     )
 
 
-async def test_memories_outside_the_grants_cannot_be_written(alone: Stack) -> None:
-    fenced = await _fence(alone)
+async def test_memories_outside_the_grants_cannot_be_written(stack: Stack) -> None:
+    fenced = await _fence(stack)
     stack, key = fenced.stack, fenced.key
     session = await _session(stack, project="b")
     await eventually(lambda: _told(stack))
-    before = counts(stack.admin_url)
+    before = counts(stack.admin_url, stack.number())
     in_b = {"content": "mine now", "scope": "project/b"}
     taken = {**in_b, "key": "z", "supersede_reason": "because"}
     replies = [
@@ -219,7 +219,7 @@ async def test_memories_outside_the_grants_cannot_be_written(alone: Stack) -> No
         await stack.call("POST", "/v1/remember", {"content": "x", "session": session}, key),
     ]
     assert _statuses(unseen) == [404] * len(unseen)
-    assert counts(stack.admin_url) == before
+    assert counts(stack.admin_url, stack.number()) == before
 
 
 async def test_memories_outside_the_grants_cannot_be_read_by_id(fenced: Fenced) -> None:
