@@ -24,7 +24,7 @@ from reverie.domain.redaction.redactor import redact
 from reverie.domain.text.characters import word_set
 
 FORMS = Path(__file__).parent / "forms"
-FORM_SETS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
+FORM_SETS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k")
 VARIANTS = 3
 """Texts that are made of each form, with other values."""
 DIGITS, UPPER, HEX = string.digits, string.ascii_uppercase, "0123456789abcdef"
@@ -117,7 +117,7 @@ def score_forms(name: str) -> Score:
     """The score of half A, of half B or of another set."""
     suffix, half = (
         (f"_{name}", None)
-        if name in {"c", "d", "e", "f", "g", "h", "i", "j"}
+        if name in {"c", "d", "e", "f", "g", "h", "i", "j", "k"}
         else ("", FORM_SETS.index(name))
     )
     return score(

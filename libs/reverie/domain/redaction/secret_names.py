@@ -75,7 +75,7 @@ _KEY_QUALIFIER = re.compile(
 _TAILS = word_set(
     "base key key_base access_key value val str string text prod production dev development "
     "staging stage test live main primary secondary old new current default raw plain plain_text "
-    "hex b64 base64 data too value values confirmation confirm repeat again"
+    "hex b64 base64 data too value values confirmation confirm repeat again or_key"
 )
 _BARE_TAILS = frozenset(tail.replace("_", "") for tail in _TAILS)
 TAIL_PATTERN = (

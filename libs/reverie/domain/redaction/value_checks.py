@@ -242,7 +242,7 @@ def _is_prose_password(value: str) -> bool:
 
 
 _TECHNICAL = re.compile(
-    r"v?\d+[.:x]\d\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}[-#]\d+|#\d+|\d+[a-zA-Z]{1,4}"
+    r"v?\d+[.:x]\d\S*|[\w\-./]*\.[a-z\d]{1,4}|[A-Z]{2,10}[-#]\d+|[A-Z]\d-\d{2,4}|#\d+|\d+[a-zA-Z]{1,4}"
     r"|[0-9a-f]{7,12}|[0-9a-f]{40}|[a-z0-9\-]*-[0-9a-f]{8,10}-[a-z0-9]{5}|\d{4}-\d\d\S*|[a-z]+(?:-[a-z]*\d{0,3})+|[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\d+[_\-][\w\-]+"
     r"|(?i:oauth|argon|bcrypt|scrypt|http|ipv|utf|base|ed|secp|x86|amd|arm|py|python|node|es|tls|ssl|md|sha|pbkdf|aes|b)"
     r"-?\d\w*|(?:[A-Z][a-z]+){2,}\d{0,3}|[a-z]+(?:[A-Z][a-z]+)+\d{0,3}|1Password|_\w+"
