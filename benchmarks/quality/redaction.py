@@ -1,7 +1,7 @@
 """Measures redaction's precision, recall and speed.
 
 Run from the root of the project: `python -m benchmarks.quality.redaction`. `--forms a` prints the
-figures and mistakes of one set of forms alone (`a` to `e`). Last come the slowest
+figures and mistakes of one set of forms alone (`a` to `k`). Last come the slowest
 of some hundred texts that are mixed at random of the hostile ones, always the same; `--mixes 50
 7` prints those of fifty of another seed alone.
 """

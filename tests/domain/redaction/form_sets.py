@@ -3,7 +3,7 @@
 `forms/credentials.txt` has a form a line (`⏎` for a line break), with `«shape:length»` for each
 credential and `~shape:length` for what only looks like one. The lines of `forms/harmless.txt` hold
 no credential. Lines with an even number are half A, which rules may be written for; the others
-are half B, which only judges them. Sets C, D and E have other forms. Each was written, and measured
+are half B, which only judges them. Sets C to K have other forms. Each was written, and measured
 once, before rules were written for what it missed.
 
 Recall: the share of credentials of which no part longer than 4 characters is left. Precision: the
@@ -24,7 +24,7 @@ from reverie.domain.redaction.redactor import redact
 from reverie.domain.text.characters import word_set
 
 FORMS = Path(__file__).parent / "forms"
-FORM_SETS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k")
+FORM_SETS = tuple("abcdefghijk")
 VARIANTS = 3
 """Texts that are made of each form, with other values."""
 DIGITS, UPPER, HEX = string.digits, string.ascii_uppercase, "0123456789abcdef"
@@ -115,11 +115,8 @@ def score(texts: Iterable[FormText]) -> Score:
 
 def score_forms(name: str) -> Score:
     """The score of half A, of half B or of another set."""
-    suffix, half = (
-        (f"_{name}", None)
-        if name in {"c", "d", "e", "f", "g", "h", "i", "j", "k"}
-        else ("", FORM_SETS.index(name))
-    )
+    half = FORM_SETS.index(name) if name in {"a", "b"} else None
+    suffix = f"_{name}" if half is None else ""
     return score(
         [*form_texts(f"credentials{suffix}", half), *form_texts(f"harmless{suffix}", half)]
     )
