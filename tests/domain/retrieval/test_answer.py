@@ -111,11 +111,14 @@ Decided: /videos takes at most 2 GB. Every other route takes at most 10 MB.
 Found: The proxy refuses the body before the service reads it. It logs nothing of that."""
 
 
-def _fit(content: str, budget: int, question: str, is_record: bool = True) -> list[str]:
-    made = memory(0.5, 1.0)
-    item = replace(cast("Memory", made.item), content=content)
-    item = replace(item, metadata={"record": {}} if is_record else {})
-    hits = [replace(made, item=item)]
+def _fit(
+    content: str, budget: int, question: str, is_record: bool = True, times: int = 1
+) -> list[str]:
+    hits = []
+    for _ in range(times):
+        made = memory(0.5, 1.0)
+        item = replace(cast("Memory", made.item), content=content)
+        hits.append(replace(made, item=replace(item, metadata={"record": {}} if is_record else {})))
 
     def count(text: str) -> int:
         return len(text.split())
@@ -127,13 +130,19 @@ def _fit(content: str, budget: int, question: str, is_record: bool = True) -> li
 
 def test_of_a_record_that_exceeds_the_budget_the_sentences_that_answer_are_given() -> None:
     heading = RECORD.splitlines()[0]
-    [told] = _fit(RECORD, 41, "What does the proxy log?")
-    assert told == RECORD
+    assert _fit(RECORD, 41, "What does the proxy log?") == [RECORD]
     long = f"{RECORD} {'The rest of the report tells of other things. ' * 5}".strip()
     [told] = _fit(long, 42, "What does the proxy log of a refused body?")
     assert told.startswith(f"{heading}\n")
     assert "Found: The proxy refuses the body before the service reads it." in told
     assert told.endswith("…")
+
+
+def test_a_record_leaves_room_for_the_next_where_it_would_take_most_of_the_budget() -> None:
+    long = f"{RECORD} {'The rest of the report tells of other things. ' * 12}".strip()
+    first, second = sorted(_fit(long, 200, "proxy log", times=2), key=len)
+    assert "It logs nothing of that." in first
+    assert len(first.split()) <= 100 < len(second.split())
 
 
 def test_a_record_without_room_for_a_sentence_and_a_plain_text_are_left_out() -> None:

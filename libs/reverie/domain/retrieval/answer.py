@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from uuid import UUID
 
 from reverie.domain.core.memory import Memory
@@ -15,8 +16,8 @@ from reverie.domain.retrieval.succession import Successors, iterate_successors
 TURN_WEIGHT = 0.6
 MAX_MERGED_TURNS = 3
 ADJACENT_TURN_SHARE = 0.4
-MIN_EXCERPT_TOKENS = 40
-"""Room in which a part of a record still says something."""
+MAX_RECORD_SHARE, MIN_EXCERPT_TOKENS = 0.5, 80
+"""Share of a budget's rest that one record may take, and tokens that it may take in any case."""
 MAX_MEMORIES_BEFORE_TURNS = 20
 """A turn gives way to a memory that was derived from it, if that is among so many first ones."""
 
@@ -233,8 +234,9 @@ def fit_budget(
 ) -> tuple[list[RankedHit], int]:
     """Selects at most `limit` hits whose contents together have at most `budget` tokens.
 
-    Of a record that does not fit, the part that answers the question best is given. Another hit
-    that does not fit is replaced by a smaller one after it, but not by a memory that it replaced.
+    A record may take `MAX_RECORD_SHARE` of what is left, unless it is the last hit: of a longer
+    one, the part that answers the question best is given. Another hit that does not fit is replaced
+    by a smaller one after it, but not by a memory that it replaced.
     """
     selected: list[RankedHit] = []
     misfit_ids: set[UUID] = set()
@@ -243,8 +245,9 @@ def fit_budget(
         if len(selected) == limit:
             break
         is_outdated = not misfit_ids.isdisjoint(iterate_successors(hit.item.id, successors))
-        room = None if budget is None else budget - used
-        fitting = None if is_outdated else _fit_hit(hit, room, count, question)
+        room = inf if budget is None else budget - used
+        is_last = hit is hits[-1] or len(selected) == limit - 1
+        fitting = None if is_outdated else _fit_hit(hit, room, is_last, count, question)
         if fitting is None:
             misfit_ids.add(hit.item.id)
             continue
@@ -254,13 +257,14 @@ def fit_budget(
 
 
 def _fit_hit(
-    hit: RankedHit, room: int | None, count: Callable[[str], int], question: str
+    hit: RankedHit, room: float, is_last: bool, count: Callable[[str], int], question: str
 ) -> RankedHit | None:
     """A hit that has at most `room` tokens: the whole, or a part of a record; None if neither."""
-    if room is None or count(hit.content) <= room:
+    cost = count(hit.content)
+    if not (isinstance(hit.item, Memory) and "record" in hit.item.metadata):
+        return hit if cost <= room else None
+    share = room if is_last else max(MAX_RECORD_SHARE * room, MIN_EXCERPT_TOKENS)
+    if cost <= min(share, room):
         return hit
-    is_record = isinstance(hit.item, Memory) and "record" in hit.item.metadata
-    if room < MIN_EXCERPT_TOKENS or not is_record:
-        return None
-    excerpt = excerpt_record(hit.content, question, lambda text: count(text) <= room)
+    excerpt = excerpt_record(hit.content, question, lambda text: count(text) <= min(share, room))
     return replace(hit, excerpt=excerpt) if excerpt else None

@@ -1,4 +1,4 @@
-"""The part of a record that answers a question best, where the whole does not fit a budget."""
+"""The part of a record that answers a question best, where there is no room for the whole."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
 MAX_SENTENCES = 40
-MIN_MATCH_SHARE = 0.5
-"""Share of the words that the best sentence has of a question which another must exceed."""
 OMITTED = "…"
 _LABEL = re.compile(r"(?:Decided|Found|Answer|Done|Refused): ")
 
@@ -28,9 +26,8 @@ class _Sentence:
 def excerpt_record(content: str, question: str, fits: Callable[[str], bool]) -> str | None:
     """The heading of a record with the whole sentences that have most words of a question.
 
-    They stay in order under their labels, and an ellipsis marks what is left out. What has few of
-    the words is left out even where it fits: the room is for other memories. None where not even
-    one sentence fits with the heading.
+    They stay in order under their labels, and an ellipsis marks what is left out. None where not
+    even one sentence fits with the heading.
     """
     heading, *lines = content.splitlines()
     labels = [match[0] if (match := _LABEL.match(line)) else "" for line in lines]
@@ -40,17 +37,12 @@ def excerpt_record(content: str, question: str, fits: Callable[[str], bool]) -> 
         for number, line in enumerate(lines)
         for text in split_sentences(line[len(labels[number]) :])
     ][:MAX_SENTENCES]
-    # Of equals, the first is the weightiest: decisions come before findings.
-    ranked = sorted(range(len(sentences)), key=lambda n: -sentences[n].matches)
     chosen: list[int] = []
-    least = 0.0
-    for index in ranked:
+    # Of equals, the first is the weightiest: decisions come before findings.
+    for index in sorted(range(len(sentences)), key=lambda n: -sentences[n].matches):
         told = sorted([*chosen, index])
-        if chosen and sentences[index].matches <= least:
-            break
         if fits(_render(heading, labels, sentences, told)):
             chosen = told
-            least = max(least, MIN_MATCH_SHARE * sentences[index].matches)
     return _render(heading, labels, sentences, chosen) if chosen else None
 
 
