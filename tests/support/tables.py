@@ -9,6 +9,7 @@ from typing import Any, LiteralString, TypeAlias
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import ExecStatus
 
 from reverie.store.db.names import SCHEMA
 
@@ -59,7 +60,9 @@ def asked(admin_url: str, query: bytes, args: Sequence[object]) -> list[tuple[An
 
 def _answer(connection: Connection, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
     cursor = connection.execute(query, args)
-    return cursor.fetchall() if cursor.description else []
+    # A statement may answer rows without columns, whose description is empty too.
+    has_rows = cursor.pgresult is not None and cursor.pgresult.status == ExecStatus.TUPLES_OK
+    return cursor.fetchall() if has_rows else []
 
 
 def _cache_connection(admin_url: str) -> Connection:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-from pgvector import HalfVector
+from pgvector import HalfVector, SparseVector
 
 from reverie.store.db.queries import get_query, inline_integers
 
@@ -25,7 +25,7 @@ def kept_plan(
 ) -> dict[str, Any]:
     """The plan of a statement as readers keep it; `ran`: with what it took; `own`: the tenant's."""
     sql, given = inline_integers(get_query(name).sql, (tenant, *args), own)
-    told = [one.to_text() if isinstance(one, HalfVector) else one for one in given]
+    told = [one.to_text() if isinstance(one, HalfVector | SparseVector) else one for one in given]
     values = psycopg.ClientCursor(connection).mogrify(", ".join(["%s"] * len(told)), told)
     options = "analyze, format json" if ran else "format json"
     connection.execute(f"prepare kept as {sql}".encode())
