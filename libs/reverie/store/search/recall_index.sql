@@ -70,9 +70,12 @@ with own as materialized (
     select f.doc, f.scope, f.packed from recall_facts($1, $3) f where f.doc = o.doc limit 1) f
 ), passage as materialized (
   select o.doc, c.no, v.v as vector, coalesce(sparsevec_send(s.v), ''::bytea) as sparse
-  from own o join chunk c on c.tenant = $1 and c.memory = o.id
-  join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
-  left join sparse_splade_tiny s on s.tenant = $1 and s.chunk = c.no
+  from own o
+  cross join lateral (select c.no from chunk c where c.tenant = $1 and c.memory = o.id offset 0) c
+  cross join lateral (
+    select v.v from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.chunk = c.no limit 1) v
+  left join lateral (
+    select s.v from sparse_splade_tiny s where s.tenant = $1 and s.chunk = c.no limit 1) s on true
 ), near as materialized (
   select o.doc, e.id, e.src, e.dst, e.kind, e.weight from own o cross join lateral (
     select * from edge e where e.tenant = $1 and e.src = o.id and e.known_to is null
@@ -93,8 +96,8 @@ select (select string_agg(f.packed, ''::bytea order by f.doc) from facts f) as f
        (select string_agg(int8send(a.doc) || int8send(b.doc) || float4send(e.weight)
                           || int2send((array_position($4::text[], e.kind) - 1)::int2), ''::bytea)
         from (select distinct n.id, n.src, n.dst, n.kind, n.weight from near n) e
-        join memory a on a.tenant = $1 and a.id = e.src
-        join memory b on b.tenant = $1 and b.id = e.dst) as edges;
+        cross join lateral (select m.doc from memory m where m.tenant = $1 and m.id = e.src limit 1) a
+        cross join lateral (select m.doc from memory m where m.tenant = $1 and m.id = e.dst limit 1) b) as edges;
 
 -- name: index_uses
 -- The uses of memories since the hour $2, as they count now.
