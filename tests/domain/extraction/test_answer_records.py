@@ -49,10 +49,15 @@ def test_a_question_that_points_back_is_left_out_where_its_subject_is_not_told()
     assert not any("same there" in record.content for record in records(*turns))
 
 
-def test_a_session_of_answers_has_no_lines() -> None:
+def test_the_memory_of_a_session_of_answers_lists_its_questions() -> None:
     session = build_session_memory(segment_turns(build_turns(*TALK)))
     assert session is not None
-    assert "\n" not in session.content
+    assert session.content.splitlines() == [
+        "Session: I was looking at `ring.py`, where `Ring.push` copies the buffer. Why does it do "
+        "that?",
+        "- Why does it do that?",
+        "- About `ring.py`: What about `Ring.pop`?",
+    ]
 
 
 TOOL = ("tool", "Edit: `src/rates.py` [ok]")

@@ -127,15 +127,15 @@ class DecisionRecord:
 
     @property
     def headline(self) -> str:
-        """One line: the problem, and the weightiest whole statement that fits.
-
-        "" for an answer, and where no statement fits.
-        """
+        """One line: the question; or the problem, and the weightiest whole statement that fits."""
         whole = [s for s in self.statements if len(s.text) <= MAX_HEADLINE_CHARS]
-        if self.is_answer or not whole:
-            return ""
+        sentences = split_sentences(self.problem) or [""]
+        if self.is_answer:
+            return self.problem if POINTING.search(sentences[-1]) else sentences[-1]
+        problem = sentences[0]
+        if not whole:
+            return problem
         best = max(whole, key=lambda s: s.score).text
-        problem = next(iter(split_sentences(self.problem)), "")
         is_told = self.is_single or best in problem
         return best if is_told or not problem else f"{problem} {best}"
 
