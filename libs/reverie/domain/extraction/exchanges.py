@@ -252,7 +252,7 @@ class Exchange:
 
 
 def split_exchanges(segment: TopicSegment) -> list[Exchange]:
-    """The exchanges of a slice in order; the first may have no opening."""
+    """The exchanges of a segment in order; the first may have no opening."""
     exchanges: list[Exchange] = []
     opening: TurnText | None = None
     replies: list[TurnText] = []

@@ -160,7 +160,7 @@ def extract_memories(
 
 
 def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedMemory]:
-    """Segments of several slices, near-copies collapsed, at most `MAX_MEMORIES`."""
+    """Memories of several segments, near-copies collapsed, at most `MAX_MEMORIES`."""
     unique: list[tuple[set[str], ExtractedMemory]] = []
     for memory in memories:
         words = set(index_text(memory.content).split())

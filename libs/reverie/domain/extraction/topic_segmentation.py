@@ -78,8 +78,8 @@ def segment_turns(
     """The turns of one session, in order of `ord`, cut at topic boundaries.
 
     `vectors`: of `build_windows`, of length one; without them words decide. Every turn is in
-    exactly one slice; no slice is longer than `MAX_TURNS` turns, nor, unless it is a single turn,
-    than `MAX_CHARS` characters.
+    exactly one segment; no segment is longer than `MAX_TURNS` turns, nor, unless it is a single
+    turn, than `MAX_CHARS` characters.
     """
     ordered = sorted(turns, key=lambda turn: turn.ordinal)
     if not ordered:
