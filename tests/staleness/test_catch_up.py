@@ -10,7 +10,6 @@ import pytest
 from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
-from reverie.runtime.limits.body_memory import UnverifiedBodies
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.platform.background_work import LeaderLock, OutboxTable
@@ -22,6 +21,7 @@ from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks import change_handlers
+from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from tests.support.stack import eventually
 from tests.support.store_setup import admin_rows, open_store
 

@@ -21,7 +21,7 @@ from reverie.domain.staleness.grading import StaleGrade, combine_scores
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.platform.background_work import LeaderLock, OutboxTable
+from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.vault import VaultStore
 from reverie.store.platform.webhooks import WebhookStore
@@ -30,7 +30,6 @@ from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
-from reverie_services.staleness.marks import change_handlers
 from reverie_services.staleness.marks.apply_change import apply_change, recompute_marks
 from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from tests.support.stack import eventually
@@ -365,35 +364,6 @@ async def test_changes_have_the_same_result_in_any_order_and_number(place: Place
         ("lib/gone.py", "gone"),
     ]
     assert files == [("lib/gone.py",), ("src/last.py",)]
-
-
-async def test_a_change_that_fails_each_time_is_given_up_and_counted(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(change_handlers, "CATCH_UP_INTERVAL", 0.0)
-    monkeypatch.setattr(change_handlers, "SWEEP_AGE", 0.0)
-    refused = """
-        create function refused() returns trigger language plpgsql as $$
-        begin raise exception 'this one cannot be applied'; end $$;
-        create trigger refused before update on git_event for each row
-          execute function refused();
-        select 1
-    """
-    admin_rows(place.store.admin_url, refused)
-    await _post(place, "a", {"path": "src/a.py", "status": "deleted"})
-    attempts = "select attempts from work_failure"
-
-    async def gave_up() -> bool:
-        return await place.parts.changes.list_unprocessed(0.0) == []
-
-    loop = asyncio.create_task(change_handlers.run_catch_up_loop(place.parts))
-    try:
-        await eventually(gave_up)
-    finally:
-        loop.cancel()
-    assert admin_rows(place.store.admin_url, attempts) == [(5,)]
-    backlog = await LeaderLock(place.store.db).count_backlog()
-    assert (backlog.changes, backlog.failed_changes) == (0, 1)
 
 
 async def _lived_through(
