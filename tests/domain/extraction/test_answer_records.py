@@ -49,14 +49,16 @@ def test_a_question_that_points_back_is_left_out_where_its_subject_is_not_told()
     assert not any("same there" in record.content for record in records(*turns))
 
 
-def test_the_memory_of_a_session_of_answers_lists_its_questions() -> None:
+def test_the_memory_of_a_session_of_answers_lists_questions_with_answers() -> None:
     session = build_session_memory(segment_turns(build_turns(*TALK)))
     assert session is not None
     assert session.content.splitlines() == [
         "Session: I was looking at `ring.py`, where `Ring.push` copies the buffer. Why does it do "
         "that?",
-        "- Why does it do that?",
-        "- About `ring.py`: What about `Ring.pop`?",
+        "- Why does it do that? `Ring.push` copies the buffer because readers hold a view of it, "
+        "and a view must not change.",
+        "- About `ring.py`: What about `Ring.pop`? `Ring.pop` returns a view of the buffer, so that "
+        "it allocates nothing.",
     ]
 
 

@@ -127,11 +127,16 @@ class DecisionRecord:
 
     @property
     def headline(self) -> str:
-        """One line: the question; or the problem, and the weightiest whole statement that fits."""
+        """One line: the question and the start of its answer; or the problem and a statement.
+
+        The statement is the weightiest whole one that fits.
+        """
         whole = [s for s in self.statements if len(s.text) <= MAX_HEADLINE_CHARS]
         sentences = split_sentences(self.problem) or [""]
         if self.is_answer:
-            return self.problem if POINTING.search(sentences[-1]) else sentences[-1]
+            asked = self.problem if POINTING.search(sentences[-1]) else sentences[-1]
+            answer = split_sentences(self.statements[0].text)[:1]
+            return " ".join([asked, *(line for line in answer if len(line) <= MAX_HEADLINE_CHARS)])
         problem = sentences[0]
         if not whole:
             return problem
