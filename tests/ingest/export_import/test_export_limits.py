@@ -54,11 +54,11 @@ async def test_an_export_that_nobody_reads_keeps_no_snapshot(
     async with running_stack(
         database, nats_url, model_home(), transfer_timeout=0.5, pool_max=4, ingest_role="api"
     ) as stack:
-        for batch in range(4):
+        for batch in range(15):
             items = [{"content": f"Fact {n} of {batch}"} for n in range(100)]
             await stack.post("/v1/remember/batch", {"items": items})
-        # More than the sockets of both ends hold, which is up to 40 MB on some machines.
-        run(stack.admin_url, "update memory set content = repeat('x', 200000)")
+        # Three pages, each larger than what the sockets of both ends hold: up to 40 MB.
+        run(stack.admin_url, "update memory set content = repeat('x', 100000)")
         headers = {"Authorization": f"Bearer {stack.key}"}
         answer = await stack.http.get(f"{stack.url}/v1/export", headers=headers)
 
