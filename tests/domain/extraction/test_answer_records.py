@@ -57,8 +57,8 @@ def test_the_memory_of_a_session_of_answers_lists_questions_with_answers() -> No
         "that?",
         "- Why does it do that? `Ring.push` copies the buffer because readers hold a view of it, "
         "and a view must not change.",
-        "- About `ring.py`: What about `Ring.pop`? `Ring.pop` returns a view of the buffer, so that "
-        "it allocates nothing.",
+        "- About `ring.py`: What about `Ring.pop`? `Ring.pop` returns a view of the buffer, so "
+        "that it allocates nothing.",
     ]
 
 

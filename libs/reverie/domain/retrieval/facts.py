@@ -22,7 +22,9 @@ KINDS = tuple(Kind)
 TIERS = tuple(Tier)
 STATUSES = tuple(MemoryStatus)
 """The members by their code in a record."""
-ACTIVE, SUPERSEDED = map(STATUSES.index, (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED))
+ACTIVE, SUPERSEDED, DELETED = map(
+    STATUSES.index, (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.DELETED)
+)
 
 PACKED_FACTS = np.dtype(
     [
@@ -136,12 +138,15 @@ class FactTable:
         if not len(self.records):
             size = len(docs)
             numbers = np.zeros(size, np.int32)
-            return FactTable(np.zeros(size, FACTS), numbers > 0, numbers, self.scope_names)
+            return FactTable(np.zeros(size, FACTS), numbers > 0, numbers, [""])
         order = np.argsort(self.records["doc"])
         positions = np.searchsorted(self.records["doc"], docs, sorter=order)
         rows = order[np.minimum(positions, len(order) - 1)]
-        passes = self.passes[rows] & (self.records["doc"][rows] == docs)
-        return FactTable(self.records[rows], passes, self.scopes[rows], self.scope_names)
+        is_there = self.records["doc"][rows] == docs
+        records = self.records[rows]
+        records[~is_there] = np.zeros(1, FACTS)
+        passes = self.passes[rows] & is_there
+        return FactTable(records, passes, self.scopes[rows], self.scope_names)
 
     def join(self, more: FactTable) -> FactTable:
         """The facts of these and of more memories."""

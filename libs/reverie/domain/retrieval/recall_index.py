@@ -17,20 +17,25 @@ from numpy.typing import NDArray
 
 from reverie.domain.core.scope_patterns import scope_matches
 from reverie.domain.retrieval.facts import (
+    DELETED,
     FACTS,
-    STATUSES,
     BoolArray,
     FactRecords,
     FactTable,
     IntArray,
+    list_ids,
 )
 
 Rows = NDArray[np.int32]
-DELETED = len(STATUSES) - 1
 MAX_MATCHES = 64
 """Sets of scope patterns whose matches are remembered."""
-SPARE_SHARE, MIN_SPARE = 16, 1_024
-"""Rows for memories that are added later: one in so many, and at least so many."""
+MAX_CHANGED_SHARE = 8
+"""An index of which one memory in so many has changed is worn."""
+SPARE_SHARE, MIN_SPARE, LEAST_SPARE = 16, 1_024, 512
+"""Rows for memories that are added later: one in so many, and at least so many.
+
+With fewer than the last number it is worn.
+"""
 
 
 class WordEntries(NamedTuple):
@@ -155,6 +160,13 @@ class RecallIndex:
         return sum(array.nbytes for array in arrays)
 
     @property
+    def is_worn(self) -> bool:
+        """Whether so much has changed or was added that it should be built anew."""
+        return (
+            self.changed_count * MAX_CHANGED_SHARE > len(self.records) or self.spare < LEAST_SPARE
+        )
+
+    @property
     def spare(self) -> int:
         """The number of memories that can still be added."""
         return len(self.records) - self.count
@@ -207,9 +219,9 @@ class RecallIndex:
         self.statuses[rows] = entries.facts["status"]
         self.kinds[rows] = entries.facts["kind"]
         self.lengths[rows] = entries.facts["terms"]
-        gone = [row for id in removed for row in self._find_id(id)]
+        gone = self._find_ids(removed)
         self.statuses[gone], self.lengths[gone] = DELETED, 0
-        rows = np.concatenate([rows, np.array(gone, np.int64)])
+        rows = np.concatenate([rows, gone])
         self.changed_count += int(np.count_nonzero(~self.replaced[rows]))
         self.replaced[rows] = True
         is_changed = np.zeros(len(self.records), np.bool_)
@@ -236,10 +248,14 @@ class RecallIndex:
             self.scope_names.append(name)
         return number
 
-    def _find_id(self, id: UUID) -> list[int]:
-        is_it = self.records["id_low"][: self.count] == (id.int & ((1 << 64) - 1))
-        is_it &= self.records["id_high"][: self.count] == id.int >> 64
-        return [int(row) for row in np.flatnonzero(is_it)]
+    def _find_ids(self, ids: Iterable[UUID]) -> IntArray:
+        """The rows of memories by id, those that are there."""
+        wanted = {memory_id.int for memory_id in ids}
+        low = np.array([number & ((1 << 64) - 1) for number in wanted], np.uint64)
+        records = self.records[: self.count]
+        rows = np.flatnonzero(np.isin(records["id_low"], low)) if wanted else np.empty(0, np.int64)
+        found = [id.int in wanted for id in list_ids(records[rows])]
+        return rows[np.array(found, np.bool_)]
 
     def _build_part(self, entries: IndexEntries, is_own: BoolArray) -> IndexPart:
         """The entries by row; edges from those rows only."""

@@ -15,7 +15,7 @@ call protect_tenant_table('memory_change');
 call open_to_system('memory_change', 'select, delete');
 
 -- Records the memories of a statement. The columns that name them are the trigger's arguments, or
--- else the ranks as a whole changed. A tenant that is being deleted has no index.
+-- else the ranks as a whole changed. Of a tenant that is being deleted nothing is recorded.
 create function record_memory_changes() returns trigger
 language plpgsql as $$
 declare

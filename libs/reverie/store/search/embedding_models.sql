@@ -52,7 +52,13 @@ select (select count(*) from chunk c where c.tenant = $1) as chunks,
        (select count(*) from vec_bge_small_en_v1_5 v where v.tenant = $1) as done;
 
 -- name: reembed_put
--- Stores the vector of a chunk that still exists.
-insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
-select $1, c.no, $3 from chunk c where c.tenant = $1 and c.no = $2 for key share
+-- Stores the vector of a chunk that still exists, and records that its memory changed.
+with put as (
+  insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
+  select $1, c.no, $3 from chunk c where c.tenant = $1 and c.no = $2 for key share
+  on conflict do nothing
+  returning chunk
+)
+insert into memory_change (tenant, memory)
+select $1, c.memory from put join chunk c on c.tenant = $1 and c.no = put.chunk
 on conflict do nothing;

@@ -1,7 +1,10 @@
 -- name: index_snapshot
 -- What this transaction sees, and since when it counts uses; `source`: this table on this start of the server.
+-- A replica does not name the transactions in progress, so all from the oldest on count as unseen.
 select pg_postmaster_start_time() || ' ' || 'memory_change'::regclass::oid as source,
-       pg_current_snapshot()::text as snapshot, date_trunc('hour', now()) as hour,
+       case when pg_is_in_recovery() then format('%1$s:%1$s:', pg_snapshot_xmin(pg_current_snapshot()))
+            else pg_current_snapshot()::text end as snapshot,
+       date_trunc('hour', now()) as hour,
        (select count(*) from memory where tenant = $1) as memories,
        (select count(*) from vec_bge_small_en_v1_5 where tenant = $1) as vectors;
 
@@ -50,7 +53,9 @@ with changed as materialized (
   limit $4::int
 )
 select pg_postmaster_start_time() || ' ' || 'memory_change'::regclass::oid as source,
-       pg_current_snapshot()::text as snapshot, date_trunc('hour', now()) as hour,
+       case when pg_is_in_recovery() then format('%1$s:%1$s:', pg_snapshot_xmin(pg_current_snapshot()))
+            else pg_current_snapshot()::text end as snapshot,
+       date_trunc('hour', now()) as hour,
        array(select distinct term_hash(l)::int
              from unnest(tsvector_to_array(to_tsvector('english', $2))) l) as terms,
        array(select memory from changed union

@@ -31,8 +31,6 @@ BYTES_PER_MEMORY, BYTES_PER_DIMENSION = 700, 2
 """What an index is expected to take: so much a memory, and so much a number of a vector."""
 MAX_CHANGES = 500
 """With more changes at once, Postgres answers until the index was loaded again."""
-MAX_CHANGED_SHARE = 8
-"""An index of which one memory in so many has changed is loaded again."""
 MAX_AGE_SECONDS = 1_800.0
 """An index that was not asked for so long is loaded again: changes are recorded for two hours."""
 RELOAD_SECONDS = 10.0
@@ -68,7 +66,7 @@ class _CachedIndex:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def advance(self, snapshot: str, now: float) -> None:
-        """Notes what the index has seen; a replica may have seen less."""
+        """Notes what the index has seen; one that asked at the same time may have seen more."""
         if _end_of(snapshot) >= _end_of(self.snapshot):
             self.snapshot, self.asked_at = snapshot, max(self.asked_at, now)
 
@@ -112,12 +110,15 @@ class RecallIndexCache:
                 return None
             if changed:
                 async with cached.lock:
-                    await _apply_changes(connection, cached.index, changed, model.dims)
+                    # Of several that asked at once, the first has applied the same changes.
+                    if cached.snapshot != row["snapshot"]:
+                        await _apply_changes(connection, cached.index, changed, model.dims)
+                        cached.advance(row["snapshot"], now)
             if row["hour"] > cached.hour:
                 await _apply_uses(connection, cached)
                 cached.hour = row["hour"]
         cached.advance(row["snapshot"], now)
-        if cached.index.changed_count * MAX_CHANGED_SHARE > len(cached.index.records):
+        if cached.index.is_worn:
             self._request(key, model)
         return OpenIndex(cached.index, np.array(row["terms"], np.int32))
 
@@ -158,8 +159,8 @@ class RecallIndexCache:
             self._drop(key)
         elif loaded is not None:
             self._cached[key] = loaded
-            for evicted in list(self._find_evictions()):
-                self._drop(evicted)
+        for evicted in list(self._find_evictions(now)):
+            self._drop(evicted)
         for old in [known for known, at in self._retry_at.items() if at < now]:
             del self._retry_at[old]
 
@@ -185,14 +186,13 @@ class RecallIndexCache:
         expected = memories * BYTES_PER_MEMORY + vectors * dims * BYTES_PER_DIMENSION
         return memories <= MAX_MEMORIES and expected <= self._capacity
 
-    def _find_evictions(self) -> Iterator[CacheKey]:
-        """The indexes asked for longest ago that exceed the capacity."""
+    def _find_evictions(self, now: float) -> Iterator[CacheKey]:
+        """The indexes that are too old, and those asked for longest ago beyond the capacity."""
         excess = sum(cached.index.nbytes for cached in self._cached.values()) - self._capacity
         for key, cached in self._cached.items():
-            if excess <= 0:
-                return
-            yield key
-            excess -= cached.index.nbytes
+            if excess > 0 or now - cached.asked_at > MAX_AGE_SECONDS:
+                yield key
+                excess -= cached.index.nbytes
 
 
 def _build(row: dict[str, Any], dims: int) -> RecallIndex:
@@ -220,7 +220,7 @@ async def _apply_uses(connection: TenantConnection, cached: _CachedIndex) -> Non
     cached.index.set_uses(
         np.array([row["doc"] for row in rows], np.int64),
         np.array([encode_moment(row["last"]) for row in rows], np.int64),
-        np.array([row["boost"] or 0.0 for row in rows], np.float32),
+        np.array([round(row["boost"] or 0.0, 4) for row in rows], np.float32),
     )
 
 

@@ -27,9 +27,17 @@ async def derive_in_thread(memory: UUID, part: str, function: Callable[[], T], d
     The memory is then kept without that part, and its event is not delivered again: the next
     delivery would take as long. The thread ends when the function does.
     """
+    loop, started = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> T:
+        loop.call_soon_threadsafe(started.set)
+        return function()
+
+    work = asyncio.create_task(asyncio.to_thread(run))
+    # Waiting for a thread is not the text's time.
+    await started.wait()
     try:
-        async with asyncio.timeout(DERIVATION_SECONDS):
-            return await asyncio.to_thread(function)
+        return await asyncio.wait_for(work, DERIVATION_SECONDS)
     except TimeoutError:
         report_cut(memory, part, DERIVATION_SECONDS)
         return default

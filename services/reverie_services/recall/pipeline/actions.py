@@ -10,13 +10,12 @@ from reverie.domain.context.active_set_entries import OnDemandHit
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities.file_paths import is_same_file
-from reverie.domain.retrieval.facts import list_ids
-from reverie.domain.retrieval.succession import map_successors
+from reverie.domain.retrieval.facts import NO_SUCCESSOR, list_ids
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
 from reverie_services.recall.dependencies import RecallPipelineDependencies
-from reverie_services.recall.pipeline.retrievers import open_retriever
+from reverie_services.recall.pipeline.retrievers import load_model, open_retriever
 from reverie_services.recall.pipeline.state import RecallQuestion
 
 ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC)
@@ -77,11 +76,14 @@ async def find_about_command(
     search_filter = SearchFilter(scopes, [MemoryStatus.ACTIVE.value], kinds=kinds)
     query = expand_query_text(" ".join(dict.fromkeys(word for name in names for word in name)))
     question = RecallQuestion(query, search_filter, MAX_LOADED, None, 0, include_turns=False)
-    retriever = await open_retriever(deps, principal, question, query, deps.settings.arm_timeout)
+    seconds = deps.settings.arm_timeout
+    model = (await load_model(deps, principal.tenant, seconds)).value
+    retriever = await open_retriever(deps, principal, question, query, model, seconds)
     found = await retriever.search_words(query)
     facts = await retriever.load_facts(found.docs[:MAX_LOADED])
     loaded = await retriever.load_memories(list_ids(facts.records))
-    outdated = map_successors(facts.records)
+    is_outdated = facts.records["successor"] != NO_SUCCESSOR
+    outdated = set(list_ids(facts.records[is_outdated]))
     named = [
         memory
         for memory in loaded.values()

@@ -32,8 +32,14 @@ from reverie.domain.retrieval.question_parsing import (
 from reverie.domain.retrieval.selection import POOL_FACTOR, select_memories
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.inference.sparse_encoder import MAX_QUERY_WORDS, WordWeights
+from reverie.store.search.embedding_models import TenantModel
 from reverie_services.recall.dependencies import RecallPipelineDependencies
-from reverie_services.recall.pipeline.retrievers import Retriever, Vectors, open_retriever
+from reverie_services.recall.pipeline.retrievers import (
+    Retriever,
+    Vectors,
+    load_model,
+    open_retriever,
+)
 from reverie_services.recall.pipeline.scoring import LOADING_SHARE, load_texts, score
 from reverie_services.recall.pipeline.stage_runner import Deadline, run_stage
 from reverie_services.recall.pipeline.state import (
@@ -125,12 +131,14 @@ async def retrieve(
     no_weights: WordWeights | None = None
     is_current = state.question.as_of is None
     uses_sparse = is_current and deps.settings.sparse_weight and deps.model_manager.uses_sparse
+    model = await load_model(deps, principal.tenant, timeout)
+    can_embed = is_current and not model.failed
     retriever, vectors, word_weights = await asyncio.gather(
-        open_retriever(deps, principal, state.question, words, timeout),
+        open_retriever(deps, principal, state.question, words, model.value, timeout),
         run_stage(
             "meaning",
             timeout,
-            _embed_question(deps, principal, state.texts) if is_current else None,
+            _embed_question(deps, model.value, state.texts) if can_embed else None,
             no_vectors,
         ),
         run_stage(
@@ -158,16 +166,17 @@ async def retrieve(
         hits_by_arm=hits_by_arm,
         turns=turns.value,
         candidates=fuse_arms(hits_by_arm, weights.arms, deps.settings.fusion),
-        report=state.report.with_outcomes(vectors, word_weights, by_words, by_vectors, turns),
+        report=state.report.with_outcomes(
+            model, vectors, word_weights, by_words, by_vectors, turns
+        ),
     )
     return state, retriever
 
 
 async def _embed_question(
-    deps: RecallPipelineDependencies, principal: Principal, texts: tuple[str, ...]
+    deps: RecallPipelineDependencies, model: TenantModel, texts: tuple[str, ...]
 ) -> Vectors:
     """The vectors of the question and its rephrasings, by the tenant's model."""
-    model = await deps.embedding_models.get(principal.tenant)
     embedder = await deps.model_manager.get_embedder(model.name, model.probe)
     return list(await embedder.embed(texts))
 

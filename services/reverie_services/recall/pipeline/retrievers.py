@@ -28,7 +28,7 @@ from reverie.store.search.embedding_models import TenantModel
 from reverie.store.search.recall_index_cache import OpenIndex
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallPipelineDependencies
-from reverie_services.recall.pipeline.stage_runner import run_stage
+from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
 from reverie_services.recall.pipeline.state import RecallQuestion
 
 Vectors = Sequence[NDArray[np.float32]]
@@ -193,6 +193,7 @@ async def open_retriever(
     principal: Principal,
     question: RecallQuestion,
     query: str,
+    model: TenantModel,
     seconds: float,
 ) -> Retriever:
     """Opens the recall index if there is one that can answer in time, or else reads from Postgres.
@@ -200,22 +201,23 @@ async def open_retriever(
     The index has no tags and files, and nothing of the past. `query`: the prepared question.
     """
     search_filter = question.search_filter
-    args = (deps, principal, search_filter, question.agent)
-    known_model = deps.embedding_models.get_cached(principal.tenant)
+    args = (deps, principal, search_filter, question.agent, model)
     if question.as_of:
-        return AsOfRetriever(*args, known_model, question.as_of)
-    work = _open_index(deps, principal.tenant, query)
-    opened = await run_stage("index", seconds, work, (known_model, None))
-    model, index = opened.value
-    if index is None or search_filter.extra_conditions is not None:
-        return Retriever(*args, model)
+        return AsOfRetriever(*args, question.as_of)
+    if search_filter.extra_conditions is not None:
+        return Retriever(*args)
+    none: OpenIndex | None = None
+    work = deps.recall_indexes.open(principal.tenant, model, query)
+    opened = (await run_stage("index", seconds, work, none)).value
+    if opened is None:
+        return Retriever(*args)
     filters = search_filter.scopes, search_filter.status, search_filter.kinds
-    rows = index_search.build_filter(index.index, *filters)
-    return IndexRetriever(*args, model, index, rows)
+    return IndexRetriever(*args, opened, index_search.build_filter(opened.index, *filters))
 
 
-async def _open_index(
-    deps: RecallPipelineDependencies, tenant: int, query: str
-) -> tuple[TenantModel, OpenIndex | None]:
-    model = await deps.embedding_models.get(tenant)
-    return model, await deps.recall_indexes.open(tenant, model, query)
+async def load_model(
+    deps: RecallPipelineDependencies, tenant: int, seconds: float
+) -> StageOutcome[TenantModel]:
+    """The model of the tenant's vectors; the last one that was known if Postgres does not say."""
+    known = deps.embedding_models.get_cached(tenant)
+    return await run_stage("meaning", seconds, deps.embedding_models.get(tenant), known)
