@@ -116,6 +116,22 @@ async def test_before_an_action_what_is_contradicted_is_not_given(stack: Stack) 
         assert [item["id"] for item in given] == [new], before
 
 
+async def test_before_a_command_what_another_contradicts_in_other_words_is_not_given(
+    stack: Stack,
+) -> None:
+    command = "npm install"
+    old = await _remember(stack, f"Somebody runs `{command}` after each pull.")
+    new = await _remember(stack, "The lock file of pnpm is the only one from now on.")
+    start = {"agent": "ann", "project": "shop"}
+    session = (await stack.post("/v1/sessions/start", start))["session"]
+    body = {"session": session, "query": command, "before": "command"}
+    given = (await stack.post("/v1/preflow", body))["items"]
+    assert [item["id"] for item in given] == [old]
+    await stack.post("/v1/links", {"from": new, "to": old, "type": "contradicts"})
+    session = (await stack.post("/v1/sessions/start", start))["session"]
+    assert (await stack.post("/v1/preflow", body | {"session": session}))["items"] == []
+
+
 async def test_the_title_of_a_session_alone_is_given_to_no_agent(stack: Stack) -> None:
     title = f"Session: {QUESTION}"
     empty = await _remember(stack, title, kind="session")

@@ -149,3 +149,14 @@ def test_facts_are_aligned_with_the_memories_that_are_asked_for() -> None:
     assert KINDS[asked.records["kind"][2]] == Kind.BUG
     assert asked.scope_names[asked.scopes[0]] == "project/p"
     assert not facts().align(np.array([6, 9])).passes.any()
+
+
+def test_facts_that_were_not_read_in_time_pass_nothing_and_have_factors() -> None:
+    nothing = facts()
+    for table in (nothing, facts(memory(1))):
+        aligned = table.align(np.array([7, 9], np.int64))
+        assert aligned.passes.tolist() == [False, False]
+        assert list_ids(aligned.records) == [uid(0), uid(0)]
+        question = parse_question("why?", NOW, frozenset({"shop"}))
+        factors = compute_factors(aligned, question, NOW)
+        assert all(len(values) == 2 for values in factors.values())
