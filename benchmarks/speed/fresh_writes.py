@@ -40,7 +40,7 @@ async def measure(system: Running, tries: int, size: int, writers: int) -> None:
     numbers, counts = iter(range(tries)), Counter[str]()
     async with (
         aiohttp.ClientSession(system.gateway, headers=headers) as http,
-        asyncpg.create_pool(postgres_of(system).admin_url(), max_size=2) as pool,
+        asyncpg.create_pool(postgres_of(system).admin_url(), min_size=1, max_size=2) as pool,
     ):
         for number in range(WARM_CALLS):
             await _post(http, "/v1/recall", {"query": generated_texts.question(number)})

@@ -120,6 +120,22 @@ async def test_vectors_of_a_large_tenant_are_found_before_and_after_indexing(
     assert max(one.cosine or 0 for one in alike) == alike[0].cosine
 
 
+async def test_vectors_of_an_earlier_text_do_not_count(store: Store, vectors: Vector) -> None:
+    edited, other = await write(store, new("the old text"), new("another"))
+    await _embed(store, edited, vectors[0])
+    await _embed(store, other, vectors[1])
+    search = SearchStore(store.db)
+    found = await search.search_vectors(store.me, vectors[0], ANY, 5)
+    assert ids_of(store, found.docs) == [edited, other]
+    change = f"update memory set version = 2, content = 'new' where id = '{edited}'"
+    admin_rows(store.admin_url, change)
+    found = await search.search_vectors(store.me, vectors[0], ANY, 5)
+    assert ids_of(store, found.docs) == [other]
+    await _embed(store, edited, vectors[2])
+    found = await search.search_vectors(store.me, vectors[2], ANY, 5)
+    assert ids_of(store, found.docs)[0] == edited
+
+
 async def test_a_memory_of_many_chunks_does_not_crowd_out_others(
     store: Store, vectors: Vector
 ) -> None:

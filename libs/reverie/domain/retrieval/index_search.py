@@ -141,9 +141,13 @@ def search_vectors(
 
 
 def _usable_passages(index: RecallIndex, rows: BoolArray) -> Iterator[tuple[Passages, BoolArray]]:
-    """The passages of both parts, and the rows whose passages each part holds."""
-    yield index.base.passages, rows & ~index.replaced
-    yield index.overlay.passages, rows
+    """The passages of both parts, and the rows whose passages each part holds.
+
+    Passages of an earlier text do not count.
+    """
+    current = rows & index.is_whole
+    yield index.base.passages, current & ~index.replaced
+    yield index.overlay.passages, current
 
 
 def search_sparse(index: RecallIndex, words: Mapping[int, float], docs: IntArray) -> ArmHits:

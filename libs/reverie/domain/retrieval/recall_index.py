@@ -19,10 +19,12 @@ from reverie.domain.core.scope_patterns import scope_matches
 from reverie.domain.retrieval.facts import (
     DELETED,
     FACTS,
+    WHOLE,
     BoolArray,
     FactRecords,
     FactTable,
     IntArray,
+    has_flag,
     list_ids,
 )
 
@@ -123,8 +125,8 @@ class IndexPart(NamedTuple):
 class RecallIndex:
     """A tenant's index. `replaced`: rows of which the base no longer holds anything that is true.
 
-    `scopes`, `statuses`, `kinds`, `lengths` (in words): columns of the facts that are read for all
-    rows. `max_rank`: the highest rank of the tenant.
+    `scopes`, `statuses`, `kinds`, `lengths` (in words), `is_whole`: columns of the facts that are
+    read for all rows. `max_rank`: the highest rank of the tenant.
     """
 
     records: FactRecords
@@ -140,6 +142,7 @@ class RecallIndex:
     statuses: NDArray[np.uint8] = field(init=False)
     kinds: NDArray[np.uint8] = field(init=False)
     lengths: NDArray[np.int32] = field(init=False)
+    is_whole: BoolArray = field(init=False)
     _new_rows: dict[int, int] = field(default_factory=dict)
     _scope_numbers: dict[str, int] = field(init=False)
     _matches: LRUCache[tuple[str, ...], BoolArray] = field(init=False)
@@ -148,6 +151,7 @@ class RecallIndex:
         self.statuses = self.records["status"].astype(np.uint8)
         self.kinds = self.records["kind"].astype(np.uint8)
         self.lengths = self.records["terms"].astype(np.int32)
+        self.is_whole = has_flag(self.records, WHOLE)
         self._scope_numbers = {name: number for number, name in enumerate(self.scope_names)}
         self._matches = LRUCache(MAX_MATCHES)
 
@@ -155,7 +159,7 @@ class RecallIndex:
     def nbytes(self) -> int:
         """The bytes of the arrays."""
         arrays: list[Any] = [self.records, self.scopes, self.replaced, self.base_docs]
-        arrays += [self.statuses, self.kinds, self.lengths]
+        arrays += [self.statuses, self.kinds, self.lengths, self.is_whole]
         arrays += [array for part in (self.base, self.overlay) for group in part for array in group]
         return sum(array.nbytes for array in arrays)
 
@@ -219,6 +223,7 @@ class RecallIndex:
         self.statuses[rows] = entries.facts["status"]
         self.kinds[rows] = entries.facts["kind"]
         self.lengths[rows] = entries.facts["terms"]
+        self.is_whole[rows] = has_flag(entries.facts, WHOLE)
         gone = self._find_ids(removed)
         self.statuses[gone], self.lengths[gone] = DELETED, 0
         rows = np.concatenate([rows, gone])

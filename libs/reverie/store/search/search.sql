@@ -75,7 +75,8 @@ order by s.score desc, s.doc limit $7;
 
 -- name: search_vectors_exact
 -- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8 nearest
--- chunks half are looked up, from the nearest on, if they may be returned. The distance is computed below the
+-- chunks half are looked up, from the nearest on, if they may be returned. Vectors of an earlier text do not
+-- count. The distance is computed below the
 -- sort: else whole vectors would be sorted.
 select f.doc, max(f.score) as score
 from (
@@ -88,6 +89,7 @@ from (
   cross join lateral (
     select m.doc from memory m
     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
+      and m.enriched_version >= m.version
       and ($6::text[] is null or m.kind = any($6))
       and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
     limit 1) m
@@ -101,7 +103,8 @@ select m.doc, max(-(v.v <#> $2))::float8 as score, count(*) > 1 as long
 from unnest($3::bigint[]) s (doc)
 cross join lateral (
   select m.id, m.doc from memory m
-  where m.tenant = $1 and m.doc = s.doc and scope_matches($4, m.scope) limit 1) m
+  where m.tenant = $1 and m.doc = s.doc and scope_matches($4, m.scope)
+    and m.enriched_version >= m.version limit 1) m
 join chunk c on c.tenant = $1 and c.memory = m.id
 join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
 group by m.doc order by score desc, m.doc;
@@ -117,6 +120,7 @@ select n.doc, max(n.score) as score from (
    cross join lateral (
      select m.doc from memory m
      where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
+      and m.enriched_version >= m.version
        and ($6::text[] is null or m.kind = any($6))
        and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
      limit 1) m
@@ -132,6 +136,7 @@ select n.doc, max(n.score) as score from (
    cross join lateral (
      select m.doc from memory m
      where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
+      and m.enriched_version >= m.version
        and ($6::text[] is null or m.kind = any($6))
        and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
      limit 1) m
