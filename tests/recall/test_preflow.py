@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import Any
 
 from reverie.domain.access.principals import KeyRole
@@ -235,7 +236,9 @@ async def test_parts_that_do_not_answer_in_time_are_named_and_the_rest_is_return
         "lock table active_memory_set in access exclusive mode",
         "lock table posting_entry in access exclusive mode",
     )
-    with holding(alone.admin_url, *locks):
+    with ExitStack() as locked:
+        # In a thread, so that transactions under way can end.
+        await asyncio.to_thread(locked.enter_context, holding(alone.admin_url, *locks))
         answer = await _preflow(alone, session, "prices")
     assert {"set", "words"} <= set(answer["degraded"])
     assert _new(answer) == {made}
