@@ -27,7 +27,7 @@ from reverie.store.search.index_decoding import decode_entries, decode_ranks
 log = structlog.get_logger("reverie.store")
 
 MAX_MEMORIES = 200_000
-BYTES_PER_MEMORY, BYTES_PER_DIMENSION = 700, 2
+BYTES_PER_MEMORY, BYTES_PER_DIMENSION = 900, 2
 """What an index is expected to take: so much a memory, and so much a number of a vector."""
 MAX_CHANGES = 500
 """With more changes at once, Postgres answers until the index was loaded again."""

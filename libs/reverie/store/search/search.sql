@@ -76,8 +76,7 @@ order by s.score desc, s.doc limit $7;
 -- name: search_vectors_exact
 -- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8 nearest
 -- chunks half are looked up, from the nearest on, if they may be returned. Vectors of an earlier text do not
--- count. The distance is computed below the
--- sort: else whole vectors would be sorted.
+-- count. The distance is computed below the sort: else whole vectors would be sorted.
 select f.doc, max(f.score) as score
 from (
   select m.doc, (1 - n.d)::float8 as score
