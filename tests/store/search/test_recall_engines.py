@@ -55,8 +55,8 @@ def check_same(first: RecallResult, second: RecallResult) -> None:
     assert candidates.keys() == others.keys()
     for memory, figures in candidates.items():
         assert figures == pytest.approx(others[memory], abs=TOLERANCE), memory
-    assert list_ids(first.state.facts.records[~first.state.is_eligible]).sort() == (
-        list_ids(second.state.facts.records[~second.state.is_eligible]).sort()
+    assert sorted(list_ids(first.state.facts.records[~first.state.is_eligible])) == sorted(
+        list_ids(second.state.facts.records[~second.state.is_eligible])
     )
     for hit, other in zip(first.hits, second.hits, strict=True):
         assert hit.scored.score == pytest.approx(other.scored.score, abs=TOLERANCE)
