@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import LiteralString
+from uuid import UUID
 
 import pytest
 from structlog.testing import capture_logs
@@ -76,3 +79,18 @@ async def test_a_memory_that_takes_too_long_to_embed_keeps_the_vectors_it_has(
     cuts = [line for line in logs if line["event"] == "derivation_cut"]
     assert chunks == [1, MAX_BATCH_TEXTS, 1]
     assert [(line["memory"], line["part"]) for line in cuts] == [(memories[1], "vectors")]
+
+
+async def test_a_text_that_waits_for_a_thread_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 0.5)
+    loop, released = asyncio.get_running_loop(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        loop.set_default_executor(pool)
+        # Another text has the only thread for longer than the limit.
+        pool.submit(released.wait)
+        loop.call_later(1.0, released.set)
+        kept = await derivation_limit.derive_in_thread(
+            UUID(int=1), "part", lambda: True, default=False
+        )
+        released.set()
+    assert kept
