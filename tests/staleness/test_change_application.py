@@ -17,6 +17,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import Unavailable
+from reverie.domain.redaction.redactor import RedactedText, Redactor
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
@@ -220,6 +221,31 @@ async def test_a_change_from_before_the_anchors_marks_the_memory_afterwards(plac
     [reason] = await ReviewStore(place.store.db).list_reasons(place.tenant, memory, 5)
     assert reason.hunks is not None
     assert [hunk["old_lines"] for hunk in reason.hunks] == [5]
+
+
+async def test_doubt_that_ends_while_marks_are_worked_out_stays_ended(place: Place) -> None:
+    store = place.store
+    [memory] = await write(store, new("see a.py", scope="project/p"))
+    await _enrich(place, memory, {"a.py": {}})
+    change = await _post(place, "a", {"path": "a.py", "status": "modified"})
+
+    class ConfirmingRedactor(Redactor):
+        """Stands between the reading of the memories and the writing of their marks."""
+
+        def redact(self, text: str) -> RedactedText:
+            sql = "select memory_confirm(%s, 'one', %s, '{*}', '{*}', '{}')"
+            admin_rows(store.admin_url, sql, place.tenant, memory)
+            return super().redact(text)
+
+    async def load_redactor(tenant: int) -> Redactor:
+        return ConfirmingRedactor()
+
+    parts = replace(place.parts, load_redactor=load_redactor)
+    await apply_change(parts, place.tenant, "one", change)
+    assert _marks(place) == []
+    later = await _post(place, "b", {"path": "a.py", "status": "deleted"})
+    await _apply(place, later)
+    assert _marks(place) == [(memory, "a.py", "gone")]
 
 
 async def test_a_reapplied_change_publishes_only_new_marks(place: Place) -> None:

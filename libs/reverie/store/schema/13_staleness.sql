@@ -62,6 +62,8 @@ create trigger default_mark_origin before insert on stale_mark
 
 -- Replaces the marks that memories (p_origins) leave by files (p_nodes), on themselves and on those
 -- that depend on them. Returns the memories that are newly in doubt (open) or no longer are.
+-- A memory whose doubt ended since this transaction began stays without these marks: they were worked
+-- out from what it was before. Changes that came later are worked out by themselves.
 create function replace_marks(
   p_tenant int, p_origins uuid[], p_nodes uuid[], p_marks jsonb
 ) returns table (memory uuid, version int, open boolean)
@@ -71,6 +73,11 @@ declare
   v_fresh uuid[];
   v_cleared uuid[];
 begin
+  -- Memories before marks, as edits lock them.
+  perform from memory m
+  where m.tenant = p_tenant and (m.id = any(p_origins) or m.id in (
+    select k.memory from jsonb_to_recordset(p_marks) k (memory uuid)))
+  order by m.id for share;
   with new_mark as (
     select * from jsonb_to_recordset(p_marks) k (memory uuid, commit text, path text, origin uuid)
   ), closed as (
@@ -86,6 +93,9 @@ begin
       memory uuid, commit text, path text, grade text, score real, change text, subject text,
       committed_at timestamptz, event uuid, node uuid, origin uuid, via text[], lines jsonb)
     join memory m on m.tenant = p_tenant and m.id = k.memory and m.status = 'active'
+    where not exists (
+      select from memory c
+      where c.tenant = p_tenant and c.id in (k.memory, k.origin) and c.checked > now())
   ), fresh as (
     select w.memory from new_mark w where not exists (
       select from stale_mark s
