@@ -120,11 +120,8 @@ def _take(place: Place, kind: str) -> list[dict[str, Any]]:
 
 
 async def test_a_memory_whose_key_resembles_a_file_is_no_file(place: Place) -> None:
-    [mine, other] = await write(
-        place.store,
-        new("how to read me", key="README.md", scope="project/p"),
-        new("see README.md", scope="project/p"),
-    )
+    guide = new("how to read me", key="README.md", scope="project/p")
+    mine, other = await write(place.store, guide, new("see README.md", scope="project/p"))
     await _enrich(place, mine, {"README.md": {}})
     await _enrich(place, other, {"README.md": {}})
     renamed = {"path": "docs/README.md", "old_path": "README.md", "status": "renamed"}
@@ -135,33 +132,18 @@ async def test_a_memory_whose_key_resembles_a_file_is_no_file(place: Place) -> N
     assert [(n.kind, n.label) for n in near if n.type == "touches"] == [("file", "docs/README.md")]
 
 
-async def test_a_file_may_be_renamed_to_the_key_of_a_memory(place: Place) -> None:
-    mine, other = await write(
-        place.store,
-        new("the plan", key="plan.md", scope="project/p"),
-        new("see old.md", scope="project/p"),
-    )
+@pytest.mark.parametrize(("key", "path"), [("plan.md", "plan.md"), ("file:plan.md", "old.md")])
+async def test_a_file_keeps_its_name_if_a_memory_has_the_key_of_the_new_one(
+    place: Place, key: str, path: str
+) -> None:
+    plan = new("the plan", key=key, scope="project/p")
+    mine, other = await write(place.store, plan, new("see old.md", scope="project/p"))
     await _enrich(place, other, {"old.md": {}})
     renamed = {"path": "plan.md", "old_path": "old.md", "status": "renamed"}
     await _apply(place, await _post(place, "a", renamed))
-    assert (await place.store.memories.get(place.store.me, mine)).content == "the plan"
-    assert admin_rows(place.store.admin_url, "select path from anchor") == [("plan.md",)]
-
-
-async def test_a_file_whose_new_key_is_taken_stays_and_the_change_completes(place: Place) -> None:
-    mine, other = await write(
-        place.store,
-        new("a key as anchors have it", key="file:plan.md", scope="project/p"),
-        new("see old.md", scope="project/p"),
-    )
-    await _enrich(place, other, {"old.md": {}})
-    renamed = {"path": "plan.md", "old_path": "old.md", "status": "renamed"}
-    change = await _post(place, "a", renamed)
-    await _apply(place, change)
-    stored = await place.parts.changes.get(place.tenant, change)
-    assert stored is not None
-    assert stored.processed is not None
-    assert (await place.store.memories.get(place.store.me, mine)).kind.value == "context"
+    memory = await place.store.memories.get(place.store.me, mine)
+    assert (memory.content, memory.kind.value) == ("the plan", "context")
+    assert admin_rows(place.store.admin_url, "select path from anchor") == [(path,)]
 
 
 async def test_a_file_of_a_memory_stays_linked_until_the_memory_changes(place: Place) -> None:
