@@ -60,7 +60,7 @@ _INPUT_CALL = (
 )
 _SEPARATOR = (
     rf"=(?![=>])|[?.+]=|:{{2,3}}=|{_TYPED}|===?|!==?|:=|=>|<-|[=:>：]"
-    rf"|[(,{{](?=[ ]{{0,4}}[@rbfu]?[\"'`])"
+    rf"|[(,{{](?=[ ]{{0,24}}[@rbfu]?[\"'`])"
     rf"|{_INPUT_CALL}"
     rf"|{_PROSE}|[ ](?=[\"'`])"
 )
@@ -73,7 +73,7 @@ _LINE_BREAK = r"(?:[\\(]\n[ \t]{0,24}+|(?:(?<==)|(?<=[\"']:))\n[ \t]{1,24}+(?=[\
 _REST = (
     rf"(?P<tail>(?![a-z0-9_\-])|(?={TAIL_PATTERN})[a-z0-9_\-]{{1,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
     rf"(?:[ ](?:(?:as[ ])?string|str|&str|\{{[ ]get;[ ](?:private[ ])?set;[ ]\}}))?"
-    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,8}}+{_LINE_BREAK}?)"
+    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,24}}+{_LINE_BREAK}?)"
     rf"(?:{_VALUE})"
 )
 
@@ -374,4 +374,7 @@ def _has_upper_name(text: str, match: re.Match[str]) -> bool:
 def _name_before_keyword(text: str, match: re.Match[str]) -> str:
     """The part of the identifier before the keyword, 48 characters of it at most."""
     chunk = text[max(0, match.start() - 48) : match.start()]
-    return chunk[len(chunk.rstrip(_NAME_CHARS)) :]
+    name = chunk[len(chunk.rstrip(_NAME_CHARS)) :]
+    # The first letter of `\nDB_PASSWORD` belongs to a written-out line break.
+    is_escape = name[:1] in {"n", "r", "t"} and chunk[: -len(name)].endswith("\\")
+    return name[1:] if is_escape else name

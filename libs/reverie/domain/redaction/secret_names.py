@@ -34,6 +34,7 @@ KEYWORDS = (
     (PASSWORD, r"비밀번호"),
     (PASSWORD, r"비번"),
     (PASSWORD, r"口令"),
+    (PASSWORD, r"授权码"),
     (PASSWORD, r"clave(?<![a-z]clave)(?:[ ]de[ ][a-z]{2,10})?"),
     (PASSWORD, r"parola(?<![a-z]parola)"),
     (PASSWORD, r"hasło"),

@@ -88,7 +88,7 @@ _NON_SECRET_WORDS = word_set(
     "private bearer basic oauth oauth2 hmac input field label show hide reset forgot incorrect "
     "wrong invalid valid write read pass file stdin prompt always never expired enabled "
     "disabled keychain header query body cookie session value text identifier integer boolean "
-    "varchar change update delete create"
+    "varchar change update delete create b64enc b64dec nindent"
 )
 _SENTENCE_WORDS = word_set(
     "the and are was for not you your our must should can cannot may will has have with from this "
@@ -107,7 +107,7 @@ _REFERENCE = re.compile(
     r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
     r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
     r"|x:\d|!!\w+$|(?:%[sdr]\W?)+$|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
-    r"|AC[0-9a-f]{32}$)"
+    r"|AC[0-9a-f]{32}$|pk_(?:live|test)_|age1[0-9a-z]{58}$|0x[0-9a-f]{1,16}$|Ag[A-D][A-Za-z0-9+/]{150})"
 )
 _TEMPLATE = re.compile(r"\$[{(]|\{\{|\{[A-Za-z_][\w.]*\}|\]\(|\[REDACTED")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -169,6 +169,7 @@ def is_secret(kind: str, value: str, form: ValueForm) -> bool:
 
 def _is_placeholder(value: str) -> bool:
     """Whether a value is a reference, a placeholder, a type or a constant's name."""
+    value = value if value[0] in "[(<" else value.rstrip("])>")
     lower = value.lower()
     if lower in _NON_SECRET_WORDS or _TYPE_NAME.fullmatch(value) or _GENERIC_NAME.fullmatch(lower):
         return True
