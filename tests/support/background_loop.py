@@ -1,11 +1,11 @@
-"""Keeps an async resource open in its own event loop, paused between the tests that use it."""
+"""Keeps an async resource open in an event loop and a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from threading import Event
 from typing import Any, Generic, TypeVar
 
@@ -76,3 +76,27 @@ def open_in_background(
         finally:
             background.stop()
             ended.result()
+
+
+@asynccontextmanager
+async def run_in_thread(opened: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Opens the resource in a loop and a thread of its own, while the caller's loop runs on."""
+    ready: asyncio.Future[T] = asyncio.Future()
+    mine, ends = asyncio.get_running_loop(), Future[None]()
+
+    async def hold() -> None:
+        async with opened as resource:
+            mine.call_soon_threadsafe(ready.set_result, resource)
+            await asyncio.wrap_future(ends)
+
+    with ThreadPoolExecutor(1) as threads:
+        ended = mine.run_in_executor(threads, asyncio.run, hold())
+        await asyncio.wait([ready, ended], return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            ready.cancel()
+            await ended
+        try:
+            yield ready.result()
+        finally:
+            ends.set_result(None)
+            await ended

@@ -22,7 +22,7 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_nats
 from tests.support import tables
 from tests.support.background_loop import BackgroundResource, open_in_background
-from tests.support.stack import VAULT_KEY, Stack, running_stack
+from tests.support.stack import VAULT_KEY, Stack, open_stack, running_stack
 from tests.support.store_setup import Store, open_store
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
@@ -213,7 +213,7 @@ def system(test_run: TestRun) -> Iterator[BackgroundResource[Stack]]:
         fresh_database(test_run) as database,
         own_nats(test_run) as nats,
         open_in_background(
-            running_stack(database, nats.url, model_home(), vault_key=VAULT_KEY)
+            open_stack(database, nats.url, model_home(), vault_key=VAULT_KEY)
         ) as held,
     ):
         yield held

@@ -28,6 +28,7 @@ from reverie_services.ingest import app as ingest
 from reverie_services.recall import app as recall
 from reverie_services.staleness import app as staleness
 from tests.support import tables
+from tests.support.background_loop import run_in_thread
 
 T = TypeVar("T")
 
@@ -141,7 +142,20 @@ async def eventually(
 async def running_stack(
     database: DatabaseUrls, nats_url: str, model_home: Path, **overrides: Any
 ) -> AsyncIterator[Stack]:
-    """All four services on free ports; the model is taken from `model_home`."""
+    """All four services on free ports; the model is taken from `model_home`.
+
+    They run in a loop of their own: a test that waits for a lock they hold does not stop them.
+    """
+    opened = open_stack(database, nats_url, model_home, **overrides)
+    async with run_in_thread(opened) as made, _client(overrides.get("ca_file")) as http:
+        yield replace(made, http=http)
+
+
+@asynccontextmanager
+async def open_stack(
+    database: DatabaseUrls, nats_url: str, model_home: Path, **overrides: Any
+) -> AsyncIterator[Stack]:
+    """The same, in the loop of the caller."""
     await ensure_streams(nats_url)
     key = create_key(database.admin_url, NewApiKey("stack", KeyRole.ADMIN))
     settings = Settings(
@@ -162,12 +176,16 @@ async def running_stack(
         service = await stack.enter_async_context(recall.open_service(gateway))
         routes["recall"] = service.routes
         urls["recall"] = await stack.enter_async_context(start_service(service, gateway))
-        trust = aiohttp.TCPConnector(ssl=create_tls_context(settings.ca_file))
-        http = await stack.enter_async_context(aiohttp.ClientSession(connector=trust))
+        http = await stack.enter_async_context(_client(settings.ca_file))
         made = Stack(urls["recall"], urls, database.admin_url, http, key, routes)
         for url in urls.values():
             await eventually(lambda url=url: _ready(http, url))  # type: ignore[misc]
         yield made
+
+
+def _client(ca_file: Path | None) -> aiohttp.ClientSession:
+    trust = aiohttp.TCPConnector(ssl=create_tls_context(ca_file))
+    return aiohttp.ClientSession(connector=trust)
 
 
 async def _ready(http: aiohttp.ClientSession, url: str) -> bool:

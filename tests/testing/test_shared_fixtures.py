@@ -11,7 +11,8 @@ import pytest
 
 from reverie.embedded.probe import fetch_nats_info
 from reverie.testing.servers import DatabaseUrls, NatsServer
-from tests.support.background_loop import open_in_background
+from tests.support.background_loop import open_in_background, run_in_thread
+from tests.support.reverie_up import until
 from tests.support.stack import eventually
 
 
@@ -29,6 +30,12 @@ async def _ticking(ends: list[str]) -> AsyncIterator[list[int]]:
     yield ticks
     task.cancel()
     ends.append("in order")
+
+
+@asynccontextmanager
+async def _broken() -> AsyncIterator[None]:
+    raise OSError("no room")
+    yield
 
 
 async def test_a_shared_resource_runs_while_in_use_and_pauses_between_tests() -> None:
@@ -55,17 +62,27 @@ async def test_a_resource_used_only_briefly_is_paused_and_ready_for_the_next() -
             await eventually(lambda: _longer(ticks, before))
 
 
+async def test_a_resource_in_a_thread_goes_on_while_the_test_blocks() -> None:
+    ends: list[str] = []
+    async with run_in_thread(_ticking(ends)) as ticks:
+        before = len(ticks)
+        until(lambda: len(ticks) > before + 3)
+        assert ends == []
+    assert ends == ["in order"]
+
+
+async def test_a_resource_that_fails_to_open_in_a_thread_raises() -> None:
+    with pytest.raises(OSError, match="no room"):
+        async with run_in_thread(_broken()):
+            raise AssertionError("nothing was opened")
+
+
 async def _longer(ticks: list[int], than: int) -> bool:
     return len(ticks) > than + 3
 
 
 def test_a_resource_that_fails_to_open_raises_and_blocks_nobody() -> None:
-    @asynccontextmanager
-    async def broken() -> AsyncIterator[None]:
-        raise OSError("no room")
-        yield
-
-    with pytest.raises(OSError, match="no room"), open_in_background(broken()):
+    with pytest.raises(OSError, match="no room"), open_in_background(_broken()):
         raise AssertionError("nothing was opened")
 
 
