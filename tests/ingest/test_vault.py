@@ -5,17 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import AsyncIterator
-
-import psycopg
-import pytest
 
 from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.vault_key_rotation import reencrypt_secrets
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.tables import TABLES, rows
+from tests.support.tables import TABLES, asked, idle, rows
 
 OLD = base64.b64encode(b"o" * 32).decode()
 NEW = base64.b64encode(b"n" * 32).decode()
@@ -29,95 +25,95 @@ def unnumbered(text: str) -> str:
     return re.sub(r"#[0-9a-f]{10}\]", "]", text)
 
 
-@pytest.fixture
-async def vault(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
-    async with running_stack(database, nats_url, model_home(), vault_key=OLD) as made:
-        yield made
-
-
-def everything(admin_url: str) -> str:
-    """All rows of all tables, as text."""
-    with psycopg.connect(admin_url, options="-csearch_path=reverie,public") as connection:
-        names = [name for (name,) in rows(admin_url, TABLES, "reverie")]
-        return "\n".join(
-            str(row)
-            for name in names
-            for row in connection.execute(f'select t::text from "{name}" t'.encode()).fetchall()
+def everything(stack: Stack) -> str:
+    """All rows of all tables that are of the tenant or of none, as text."""
+    names = [name for (name,) in rows(stack.admin_url, TABLES, "reverie")]
+    query = "select attrelid::regclass::text from pg_attribute where attname = 'tenant'"
+    of_tenants = {name for (name,) in rows(stack.admin_url, query)}
+    of_this = f" where tenant = {stack.number()}"
+    return "\n".join(
+        str(row)
+        for name in names
+        for row in asked(
+            stack.admin_url,
+            f'select t::text from "{name}" t{of_this if name in of_tenants else ""}'.encode(),
+            (),
         )
+    )
 
 
-async def test_state_is_stored_read_listed_and_removed_by_scope_and_version(vault: Stack) -> None:
-    put = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": {"n": 1}})
+async def test_state_is_stored_read_listed_and_removed_by_scope_and_version(stack: Stack) -> None:
+    put = await stack.call("PUT", "/v1/vault/builds?scope=project/a", {"value": {"n": 1}})
     assert (put.status, put.body["version"], put.body["secret"]) == (200, 1, False)
-    stale = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": 2, "version": 7})
+    stale = await stack.call("PUT", "/v1/vault/builds?scope=project/a", {"value": 2, "version": 7})
     assert (stale.status, stale.body["code"]) == (409, "conflict")
     again = {"value": {"n": 2}, "version": 1}
-    assert (await vault.call("PUT", "/v1/vault/builds?scope=project/a", again)).body["version"] == 2
-    read = await vault.get("/v1/vault/builds?scope=project/a")
+    assert (await stack.call("PUT", "/v1/vault/builds?scope=project/a", again)).body["version"] == 2
+    read = await stack.get("/v1/vault/builds?scope=project/a")
     assert (read["value"], read["version"]) == ({"n": 2}, 2)
-    stranger = vault.key_of(reads=["project/b"], writes=["project/b"])
+    stranger = stack.key_of(reads=["project/b"], writes=["project/b"])
     path = "/v1/vault/builds?scope=project/a"
     replies = [
-        await vault.call(*one, key=stranger) for one in (("GET", path), ("DELETE", path))
-    ] + [await vault.call("PUT", path, {"value": 1}, stranger)]
+        await stack.call(*one, key=stranger) for one in (("GET", path), ("DELETE", path))
+    ] + [await stack.call("PUT", path, {"value": 1}, stranger)]
     assert [one.status for one in replies] == [404, 404, 403]
-    assert (await vault.get("/v1/vault", key=stranger))["items"] == []
-    other = vault.key_of(tenant="other")
-    assert (await vault.call("GET", path, key=other)).status == 404
+    assert (await stack.get("/v1/vault", key=stranger))["items"] == []
+    other = stack.apart().key
+    assert (await stack.call("GET", path, key=other)).status == 404
     for n in range(3):
-        await vault.call("PUT", f"/v1/vault/k{n}", {"value": n})
-    first = await vault.get("/v1/vault?limit=2")
-    rest = await vault.get(f"/v1/vault?limit=2&cursor={first['next']}")
+        await stack.call("PUT", f"/v1/vault/k{n}", {"value": n})
+    first = await stack.get("/v1/vault?limit=2")
+    rest = await stack.get(f"/v1/vault?limit=2&cursor={first['next']}")
     assert [one["key"] for one in first["items"] + rest["items"]] == ["k0", "k1", "k2", "builds"]
     assert rest["next"] is None
-    assert (await vault.call("DELETE", path)).body["deleted"]
-    assert (await vault.call("GET", path)).status == 404
+    assert (await stack.call("DELETE", path)).body["deleted"]
+    assert (await stack.call("GET", path)).status == 404
 
 
 async def test_a_secret_is_encrypted_and_leaves_no_trace_in_memory_turns_or_tables(
-    vault: Stack,
+    stack: Stack,
 ) -> None:
     sent = {"value": {"pin": PLAIN}, "secret": True}
-    assert (await vault.call("PUT", "/v1/vault/door", sent)).status == 200
-    told = await vault.post(
+    assert (await stack.call("PUT", "/v1/vault/door", sent)).status == 200
+    told = await stack.post(
         "/v1/remember", {"content": f"The door opens by {PLAIN} as agreed", "tags": [PLAIN]}
     )
     assert told["redactions"] == 2
-    session = (await vault.post("/v1/sessions/start", {"agent": "claude"}))["session"]
+    session = (await stack.post("/v1/sessions/start", {"agent": "claude"}))["session"]
     turns = [{"role": "tool", "tool": "bash", "content": f"$ open\n{PLAIN}\n{json.dumps(PLAIN)}"}]
-    said = await vault.post("/v1/turns", {"session": session, "turns": turns})
+    said = await stack.post("/v1/turns", {"session": session, "turns": turns})
     assert said["redactions"] == 2
-    memory = await vault.get(f"/v1/memories/{told['id']}")
+    memory = await stack.get(f"/v1/memories/{told['id']}")
     assert unnumbered(memory["content"]) == "The door opens by [REDACTED_VAULT:door] as agreed"
-    narrow = vault.key_of(reads=["project/a"], writes=["project/a"])
-    hidden = await vault.post(
+    narrow = stack.key_of(reads=["project/a"], writes=["project/a"])
+    hidden = await stack.post(
         "/v1/remember", {"content": f"it is {PLAIN} here", "scope": "project/a"}, key=narrow
     )
-    seen = (await vault.get(f"/v1/memories/{hidden['id']}"))["content"]
+    seen = (await stack.get(f"/v1/memories/{hidden['id']}"))["content"]
     assert unnumbered(seen) == "it is [REDACTED_VAULT] here"
-    await eventually(lambda: _quiet(vault))
-    assert PLAIN not in everything(vault.admin_url)
-    assert PLAIN not in json.dumps(await vault.get("/v1/vault"))
-    found = await vault.post("/v1/recall", {"query": "door pin"})
+    await eventually(lambda: _quiet(stack))
+    assert PLAIN not in everything(stack)
+    assert PLAIN not in json.dumps(await stack.get("/v1/vault"))
+    found = await stack.post("/v1/recall", {"query": "door pin"})
     assert PLAIN not in json.dumps(found)
-    assert (await vault.get("/v1/vault/door"))["value"] == {"pin": PLAIN}
-    kept = await vault.call("PUT", "/v1/vault/door", {"value": PLAIN + "!"})
+    assert (await stack.get("/v1/vault/door"))["value"] == {"pin": PLAIN}
+    kept = await stack.call("PUT", "/v1/vault/door", {"value": PLAIN + "!"})
     assert kept.body["secret"] is True
-    other = vault.key_of(tenant="other")
-    free = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
+    other = stack.apart().key
+    free = await stack.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
     assert free["redactions"] == 0
-    await vault.call("DELETE", "/v1/vault/door")
-    assert (await vault.post("/v1/remember", {"content": f"now {PLAIN} is said"}))[
+    await stack.call("DELETE", "/v1/vault/door")
+    assert (await stack.post("/v1/remember", {"content": f"now {PLAIN} is said"}))[
         "redactions"
     ] == 0
 
 
 async def _quiet(stack: Stack) -> bool:
-    return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])
+    return idle(stack.admin_url, stack.number())
 
 
 async def test_a_credential_not_marked_secret_is_refused_by_value_and_by_key(
-    vault: Stack,
+    stack: Stack,
 ) -> None:
     token = "ghp" + "_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
     for path, value, field in (
@@ -127,52 +123,53 @@ async def test_a_credential_not_marked_secret_is_refused_by_value_and_by_key(
         ("/v1/vault/suggestions", 1, "key"),
         ("/v1/vault/none", None, "value"),
     ):
-        reply = await vault.call("PUT", path, {"value": value})
+        reply = await stack.call("PUT", path, {"value": value})
         assert (reply.status, reply.body["field"]) == (422, field), path
-    assert token not in everything(vault.admin_url)
+    assert token not in everything(stack)
 
 
 async def test_after_a_rotation_the_old_key_can_be_removed(
-    vault: Stack, database: DatabaseUrls, nats_url: str
+    database: DatabaseUrls, nats_url: str
 ) -> None:
-    for n in range(3):
-        await vault.call("PUT", f"/v1/vault/s{n}", {"value": f"value-{n}-x8Kq2", "secret": True})
-    for n in range(2):
-        await vault.call("PUT", "/v1/vault/old", {"value": f"gone-{n}-x8Kq2", "secret": True})
-    told_before = await vault.post("/v1/remember", {"content": "it was gone-1-x8Kq2"})
-    await vault.call("DELETE", "/v1/vault/old")
-    gone = rows(
-        vault.admin_url, "update vault set key_id = 'gone' where key = 's2' returning tenant"
-    )
-    steps: list[tuple[int, int]] = []
-    done = reencrypt_secrets(
-        vault.admin_url, create_cipher(f"{NEW},{OLD}"), lambda *at: steps.append(at)
-    )
-    assert (done.count, steps) == (4, [(2, 5), (4, 5)])
-    assert [vars(one) for one in done.unreadable] == [
-        {"tenant": gone[0][0], "scope": "global", "key": "s2"}
-    ]
-    assert reencrypt_secrets(vault.admin_url, create_cipher(NEW), lambda *_: None).count == 0
-    lost = await vault.call("GET", "/v1/vault/s1")
-    assert (lost.status, "vault_key" in lost.body["detail"]) == (503, True)
-    async with running_stack(database, nats_url, model_home(), vault_key=NEW) as renewed:
-        read = await vault.get(f"{renewed.url}/v1/vault/s1")
-        assert read["value"] == "value-1-x8Kq2"
-        listed = await vault.get(f"{renewed.url}/v1/vault")
+    async with running_stack(database, nats_url, model_home(), vault_key=OLD) as vault:
+        for n in range(3):
+            secret = {"value": f"value-{n}-x8Kq2", "secret": True}
+            await vault.call("PUT", f"/v1/vault/s{n}", secret)
+        for n in range(2):
+            await vault.call("PUT", "/v1/vault/old", {"value": f"gone-{n}-x8Kq2", "secret": True})
+        told_before = await vault.post("/v1/remember", {"content": "it was gone-1-x8Kq2"})
+        await vault.call("DELETE", "/v1/vault/old")
+        gone = rows(
+            vault.admin_url, "update vault set key_id = 'gone' where key = 's2' returning tenant"
+        )
+        steps: list[tuple[int, int]] = []
+        done = reencrypt_secrets(
+            vault.admin_url, create_cipher(f"{NEW},{OLD}"), lambda *at: steps.append(at)
+        )
+        assert (done.count, steps) == (4, [(2, 5), (4, 5)])
+        assert [vars(one) for one in done.unreadable] == [
+            {"tenant": gone[0][0], "scope": "global", "key": "s2"}
+        ]
+        assert reencrypt_secrets(vault.admin_url, create_cipher(NEW), lambda *_: None).count == 0
+        lost = await vault.call("GET", "/v1/vault/s1")
+        assert (lost.status, "vault_key" in lost.body["detail"]) == (503, True)
+    # The old system has ended: it would take the restoring up, and could not read what to restore.
+    async with running_stack(database, nats_url, model_home(), vault_key=NEW) as vault:
+        assert (await vault.get("/v1/vault/s1"))["value"] == "value-1-x8Kq2"
+        listed = await vault.get("/v1/vault")
         assert [one["readable"] for one in listed["items"]] == [True, True, False]
-        told = await vault.post(f"{renewed.url}/v1/remember", {"content": "it is value-0-x8Kq2"})
+        told = await vault.post("/v1/remember", {"content": "it is value-0-x8Kq2"})
         assert told["redactions"] == 1
-        restore = await vault.call("DELETE", f"{renewed.url}/v1/vault/old?restore=true")
+        restore = await vault.call("DELETE", "/v1/vault/old?restore=true")
         assert restore.status == 200
-        path = f"{renewed.url}/v1/vault/s2"
-        assert (await vault.call("GET", path)).status == 503
-        assert (await vault.call("DELETE", path)).body["deleted"]
-        again = await vault.call("PUT", path, {"value": "value-2-y", "secret": True})
-        assert again.body["version"] == 1
+        assert (await vault.call("GET", "/v1/vault/s2")).status == 503
+        assert (await vault.call("DELETE", "/v1/vault/s2")).body["deleted"]
+        again = {"value": "value-2-y", "secret": True}
+        assert (await vault.call("PUT", "/v1/vault/s2", again)).body["version"] == 1
 
         async def is_restored() -> bool:
-            path = f"{renewed.url}/v1/memories/{told_before['id']}"
-            return bool((await vault.get(path))["content"] == "it was gone-1-x8Kq2")
+            memory = await vault.get(f"/v1/memories/{told_before['id']}")
+            return bool(memory["content"] == "it was gone-1-x8Kq2")
 
         await eventually(is_restored)
 
@@ -209,99 +206,99 @@ async def test_counters_blobs_and_often_rewritten_keys_get_a_hint_to_the_vault(
         assert await stack.walked("/v1/vault/suggestions", limit) == [busy, *states]
 
 
-async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault: Stack) -> None:
+async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(stack: Stack) -> None:
     session = (
-        await vault.post(
+        await stack.post(
             "/v1/sessions/start", {"agent": "claude", "project": "shop", "branch": f"fix-{PLAIN}"}
         )
     )["session"]
     body = {"content": f"The door opens by {PLAIN} as agreed", "session": session, "key": "door"}
-    first = await vault.post("/v1/remember", body)
+    first = await stack.post("/v1/remember", body)
     more = {"tags": [PLAIN], "metadata": {"codes": {PLAIN: [70419938215]}}, "summary": PLAIN}
-    old = await vault.post("/v1/remember", {"content": "The port is 3456", **more})
+    old = await stack.post("/v1/remember", {"content": "The port is 3456", **more})
     twins = [
-        await vault.post("/v1/remember", {"content": f"we say {word} here"})
+        await stack.post("/v1/remember", {"content": f"we say {word} here"})
         for word in (PLAIN, "[REDACTED_VAULT]")
     ]
     told = {**body, "content": f"{PLAIN} opens the gate", "supersede_reason": f"not {PLAIN} alone"}
-    second = await vault.post("/v1/remember", told)
+    second = await stack.post("/v1/remember", told)
     why = {"from": old["id"], "to": first["id"], "type": "relates_to", "metadata": {"by": PLAIN}}
-    await vault.post("/v1/links", why)
-    gone = await vault.post("/v1/remember", {"content": f"forget that {PLAIN} was said"})
-    await vault.call("DELETE", f"/v1/memories/{gone['id']}")
+    await stack.post("/v1/links", why)
+    gone = await stack.post("/v1/remember", {"content": f"forget that {PLAIN} was said"})
+    await stack.call("DELETE", f"/v1/memories/{gone['id']}")
     turns = [{"role": role, "content": f"say {PLAIN} now"} for role in ("user", "tool")]
-    await vault.post("/v1/turns", {"session": session, "turns": turns})
-    await vault.post(f"/v1/sessions/{session}/end", {"summary": f"we found {PLAIN}"})
-    other = vault.key_of(tenant="other")
-    theirs = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
-    assert (await vault.get("/v1/vault/redaction-status"))["state"] == "none"
+    await stack.post("/v1/turns", {"session": session, "turns": turns})
+    await stack.post(f"/v1/sessions/{session}/end", {"summary": f"we found {PLAIN}"})
+    other = stack.apart().key
+    theirs = await stack.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
+    assert (await stack.get("/v1/vault/redaction-status"))["state"] == "none"
 
     sent = {"value": {"door": PLAIN, "n": 70419938215, "user": "agreed"}, "secret": True}
-    put = await vault.call("PUT", "/v1/vault/gate", sent)
+    put = await stack.call("PUT", "/v1/vault/gate", sent)
     assert "/v1/vault/redaction-status" in put.body["hints"][0]
 
     async def searched() -> bool:
-        return bool((await vault.get("/v1/vault/redaction-status"))["passes"])
+        return bool((await stack.get("/v1/vault/redaction-status"))["passes"])
 
     await eventually(searched)
-    assert (await vault.get("/v1/vault/redaction-status"))["redacted"] >= 10
-    kept = everything(vault.admin_url).splitlines()
+    assert (await stack.get("/v1/vault/redaction-status"))["redacted"] >= 10
+    kept = everything(stack).splitlines()
     assert [row for row in kept if PLAIN in row and theirs["id"] not in row] == []
     assert "70419938215" not in "\n".join(kept)
-    memory = await vault.get(f"/v1/memories/{first['id']}")
+    memory = await stack.get(f"/v1/memories/{first['id']}")
     assert unnumbered(memory["content"]) == "The door opens by [REDACTED_VAULT] as agreed"
     assert memory["status"] == "superseded"
-    changed = await vault.get(f"/v1/memories/{second['id']}")
+    changed = await stack.get(f"/v1/memories/{second['id']}")
     assert unnumbered(changed["content"]) == "[REDACTED_VAULT] opens the gate"
-    history = await vault.get(f"/v1/memories/{second['id']}/history")
+    history = await stack.get(f"/v1/memories/{second['id']}/history")
     assert "a secret of the vault was taken out" in json.dumps(history)
-    found = await vault.post("/v1/recall", {"query": "which words open the gate"})
+    found = await stack.post("/v1/recall", {"query": "which words open the gate"})
     assert second["id"] in [one["id"] for one in found["memories"]]
-    same = [await vault.get(f"/v1/memories/{one['id']}") for one in twins]
+    same = [await stack.get(f"/v1/memories/{one['id']}") for one in twins]
     assert {unnumbered(one["content"]) for one in same} == {"we say [REDACTED_VAULT] here"}
-    lost = await vault.post("/v1/recall", {"query": "horse staple"})
+    lost = await stack.post("/v1/recall", {"query": "horse staple"})
     assert PLAIN not in json.dumps(lost)
-    assert rows(vault.admin_url, "select content from memory where id = %s", theirs["id"]) == [
+    assert rows(stack.admin_url, "select content from memory where id = %s", theirs["id"]) == [
         (f"a poem: {PLAIN}",)
     ]
 
 
 async def test_a_session_whose_start_contained_a_later_secret_is_found_when_restarted(
-    vault: Stack,
+    stack: Stack,
 ) -> None:
     always = {"content": f"Always say {PLAIN} at the door", "kind": "convention", "pinned": True}
-    await vault.post("/v1/remember", {**always, "scope": "project/shop"})
+    await stack.post("/v1/remember", {**always, "scope": "project/shop"})
     start, once = {"agent": "claude", "project": "shop"}, {"Idempotency-Key": "once"}
-    first = await vault.call("POST", "/v1/sessions/start", start, headers=once)
+    first = await stack.call("POST", "/v1/sessions/start", start, headers=once)
     assert PLAIN in first.body["context"]
-    await vault.call("PUT", "/v1/vault/gate", {"value": PLAIN, "secret": True})
+    await stack.call("PUT", "/v1/vault/gate", {"value": PLAIN, "secret": True})
 
     async def searched() -> bool:
-        return bool((await vault.get("/v1/vault/redaction-status"))["passes"])
+        return bool((await stack.get("/v1/vault/redaction-status"))["passes"])
 
     await eventually(searched)
-    again = await vault.call("POST", "/v1/sessions/start", start, headers=once)
+    again = await stack.call("POST", "/v1/sessions/start", start, headers=once)
     assert again.body["session"] == first.body["session"]
     assert PLAIN not in again.body["context"]
 
 
 async def test_long_numbers_can_be_secrets_and_weak_secrets_are_reported(
-    vault: Stack,
+    stack: Stack,
 ) -> None:
-    put = await vault.call("PUT", "/v1/vault/pin", {"value": 81502736419, "secret": True})
+    put = await stack.call("PUT", "/v1/vault/pin", {"value": 81502736419, "secret": True})
     assert "/v1/vault/redaction-status" in put.body["hints"][0]
     for value in (True, 41, "abc", "migration", "2024-05-01", {"a": "should", "d": "Postgres"}):
-        weak = await vault.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
+        weak = await stack.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
         assert "not redacted in texts: it is too weak" in weak.body["hints"][0]
-        assert (await vault.get("/v1/vault/flag"))["value"] == value
+        assert (await stack.get("/v1/vault/flag"))["value"] == value
     held = {"value": json.dumps({"host": "localhost", "word": PLAIN}), "secret": True}
-    await vault.call("PUT", "/v1/vault/held", held)
+    await stack.call("PUT", "/v1/vault/held", held)
     body = {
         "content": f"Dial 81502736419, not 1815027364190, on localhost; say {PLAIN}",
         "metadata": {"pin": 81502736419, "true": True, "n": [81502736419, 41]},
     }
-    told = await vault.post("/v1/remember", body)
-    memory = await vault.get(f"/v1/memories/{told['id']}")
+    told = await stack.post("/v1/remember", body)
+    memory = await stack.get(f"/v1/memories/{told['id']}")
     assert unnumbered(memory["content"]) == (
         "Dial [REDACTED_VAULT:pin], not 1815027364190, on localhost; say [REDACTED_VAULT:held]"
     )
@@ -310,14 +307,14 @@ async def test_long_numbers_can_be_secrets_and_weak_secrets_are_reported(
     assert metadata == {"pin": mark, "true": True, "n": [mark, 41]}
 
 
-async def test_a_scope_that_contains_a_credential_is_refused(vault: Stack) -> None:
-    await vault.call("PUT", "/v1/vault/gate", {"value": "tulip-7sEv3n", "secret": True})
+async def test_a_scope_that_contains_a_credential_is_refused(stack: Stack) -> None:
+    await stack.call("PUT", "/v1/vault/gate", {"value": "tulip-7sEv3n", "secret": True})
     shaped = "sk-ant-api03-" + "a1b2c3d4e5" * 4
     for name in ("tulip-7sEv3n", shaped):
         for scope in (f"project/{name}", f"project/{name}/topic/x"):
-            reply = await vault.call("POST", "/v1/remember", {"content": "hello", "scope": scope})
+            reply = await stack.call("POST", "/v1/remember", {"content": "hello", "scope": scope})
             assert (reply.status, reply.body["field"]) == (422, "scope"), scope
             assert name not in json.dumps(reply.body)
-    started = await vault.post("/v1/sessions/start", {"agent": "a", "project": "tulip-7sEv3n"})
+    started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "tulip-7sEv3n"})
     assert "tulip-7s" not in started["scope"]
-    assert "tulip-7sEv3n" not in everything(vault.admin_url)
+    assert "tulip-7sEv3n" not in everything(stack)

@@ -215,7 +215,7 @@ async def test_a_lost_api_key_is_replaced_and_none_is_stored_in_plain_text(
     hooked = await hook(stack, 0)
     secrets = [(await lossy.sent(by["set_webhook"], hooked, "hook")).body["secret"] for _ in "ab"]
     assert secrets[0] == secrets[1]
-    stored = everything(stack.admin_url)
+    stored = everything(stack)
     assert not [text for text in (*told, used, *secrets) if text in stored]
     kept = "select body from idempotency where body is not null"
     assert not [text for text in (*told, *secrets) for (body,) in rows(stack.admin_url, kept)
