@@ -26,6 +26,7 @@ from tests.support.real_transcripts import (
     feed,
     listed,
     questions,
+    transcripts,
 )
 from tests.support.stack import Stack, eventually, running_stack
 
@@ -111,7 +112,7 @@ async def measure(run: servers.TestRun) -> None:
     """Feeds all sessions to a system of its own, asks, and prints."""
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
         async with running_stack(database, nats.url, model_home()) as stack:
-            fed = await feed(stack)
+            fed = await feed(stack, transcripts())
             await eventually(lambda: _all_enriched(stack), seconds=120, pause=0.2)
             memories = [one async for one in listed(stack, "/v1/memories?limit=200")]
             rows = [

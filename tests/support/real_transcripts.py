@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -44,9 +45,13 @@ def questions() -> list[Question]:
     ]
 
 
-def transcripts() -> dict[str, Transcript]:
-    """All sessions by the stem of their file."""
-    return {path.stem: read_transcript(path) for path in sorted(TRANSCRIPTS.glob("*.md"))}
+def transcripts(largest: int = sys.maxsize) -> dict[str, Transcript]:
+    """The sessions whose files have at most so many bytes, by the stem of the file."""
+    return {
+        path.stem: read_transcript(path)
+        for path in sorted(TRANSCRIPTS.glob("*.md"))
+        if path.stat().st_size <= largest
+    }
 
 
 def bodies(transcript: Transcript) -> Iterator[list[dict[str, Any]]]:
@@ -74,10 +79,10 @@ class Fed:
     turns: dict[str, tuple[str, str]]
 
 
-async def feed(stack: Stack) -> Fed:
-    """Hands all transcripts over and waits until they are digested and enriched."""
+async def feed(stack: Stack, given: Mapping[str, Transcript]) -> Fed:
+    """Hands the transcripts over and waits until they are digested and enriched."""
     sessions = {}
-    for stem, transcript in transcripts().items():
+    for stem, transcript in given.items():
         start = {
             "agent": "claude-code",
             "project": PROJECT,
