@@ -91,7 +91,8 @@ async def run_in_thread(opened: AbstractAsyncContextManager[T]) -> AsyncIterator
 
     with ThreadPoolExecutor(1) as threads:
         ended = mine.run_in_executor(threads, asyncio.run, hold())
-        await asyncio.wait([ready, ended], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [ready, ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if ended.done():
             ready.cancel()
             await ended

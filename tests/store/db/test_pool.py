@@ -8,10 +8,12 @@ import asyncpg
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
+from prometheus_client import CollectorRegistry
 
 from reverie.domain.core.errors import Misconfigured
 from reverie.store.db import database as pool
-from reverie.store.db.connections import OUTAGE_ERRORS
+from reverie.store.db.connection_pool import ConnectionPool, PoolMetrics
+from reverie.store.db.connections import OUTAGE_ERRORS, open_pool
 from reverie.store.db.database import open_database
 from reverie.store.platform.api_keys import ensure_tenant
 from reverie.testing.servers import DatabaseUrls
@@ -111,3 +113,18 @@ async def test_several_statements_of_a_snapshot_see_one_moment(
         admin_rows(database.admin_url, "update reverie.tenant set name = 'another' returning 1")
         assert await one.fetch_value("tenant_name") == "one"
         assert await db.get_tenant_name(tenant) == "another"
+
+
+async def test_a_failed_transaction_is_not_lent_to_the_next_caller(
+    shared_database: DatabaseUrls,
+) -> None:
+    async with open_pool(shared_database.service_url, 1) as lent:
+        one_only = ConnectionPool("main", lent, 5.0, PoolMetrics(CollectorRegistry()))
+        with pytest.raises(asyncpg.UndefinedTableError):
+            async with one_only.acquire() as connection:
+                await connection.execute("begin; select * from nowhere")
+        async with one_only.acquire() as connection:
+            assert not connection.is_in_transaction()
+            assert await connection.fetchval("select 1") == 1
+            assert (one_only.busy, one_only.idle, one_only.limit) == (1, 0, 1)
+        assert (one_only.busy, one_only.idle) == (0, 1)

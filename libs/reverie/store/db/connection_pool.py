@@ -1,4 +1,4 @@
-"""Lends connections of an asyncpg pool with little overhead and measures them for Prometheus."""
+"""Lends connections of an asyncpg pool, and measures them for Prometheus."""
 
 from __future__ import annotations
 
@@ -91,27 +91,16 @@ class PoolMetrics(Collector):
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-IDLE_SECONDS = 10.0
-"""After so long what is free goes back to its pool, which closes what nobody needs."""
-
 
 class ConnectionPool:
-    """Lends the connections of a pool, and keeps returned ones for the next caller.
-
-    All users of the pool must acquire here: the pool does not know about kept connections. A
-    connection goes back to the pool if its use failed or if somebody waits for one.
-    """
+    """Lends the connections of an asyncpg pool."""
 
     def __init__(
         self, name: str, pool: asyncpg.Pool[asyncpg.Record], timeout: float, metrics: PoolMetrics
     ) -> None:
         """`timeout`: maximum seconds to wait for a connection, and to return it."""
         self._pool, self._timeout = pool, timeout
-        self._free: list[Connection] = []
-        self._waiting = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
         self._metrics = metrics.observe(name, self)
 
     @property
@@ -122,7 +111,7 @@ class ConnectionPool:
     @property
     def idle(self) -> int:
         """Connections that nobody uses."""
-        return self._pool.get_idle_size() + len(self._free)
+        return self._pool.get_idle_size()
 
     @property
     def limit(self) -> int:
@@ -133,12 +122,10 @@ class ConnectionPool:
     async def acquire(self) -> AsyncIterator[Connection]:
         """A connection. Raises `TimeoutError`, and what opening one raises."""
         connection, since = await self._acquire_timed()
-        reusable = False
         try:
             yield connection
-            reusable = True
         finally:
-            await self._return(connection, reusable)
+            await self._pool.release(connection, timeout=self._timeout)  # type: ignore[arg-type]
             self._metrics.use_seconds.observe(perf_counter() - since)
 
     async def fetch_row(self, sql: str, timeout_seconds: float) -> asyncpg.Record | None:
@@ -167,7 +154,9 @@ class ConnectionPool:
         """A connection, and since when it is lent."""
         started = perf_counter()
         try:
-            connection = await self._acquire()
+            # Its own timeout would take a task for each.
+            async with asyncio.timeout(self._timeout):
+                connection: Connection = await self._pool.acquire()  # type: ignore[assignment]
         except Exception:
             self._metrics.failures.inc()
             raise
@@ -175,61 +164,13 @@ class ConnectionPool:
         self._metrics.wait_seconds.observe(since - started)
         return connection, since
 
-    async def _acquire(self) -> Connection:
-        while self._free:
-            connection = self._free.pop()
-            if _is_reusable(connection):
-                return connection
-            await self._release(connection)
-        self._waiting += 1
-        try:
-            # Its own timeout would take a task for each.
-            async with asyncio.timeout(self._timeout):
-                return await self._pool.acquire()  # type: ignore[return-value]
-        finally:
-            self._waiting -= 1
-
-    async def _return(self, connection: Connection, reusable: bool) -> None:
-        """Keeps what ended as it should, unless somebody waits for one."""
-        if not reusable or self._waiting or self._closed or not _is_reusable(connection):
-            await self._release(connection)
-            return
-        self._free.append(connection)
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(IDLE_SECONDS, self._release_idle)
-
     async def close(self) -> None:
-        """Returns all free connections to the pool, and from now on those that are released."""
-        self._closed = True
-        self._release_idle()
+        """Waits for what `fetch_row` left in the background."""
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-    def _release_idle(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        # The pool lends the most recently returned one: so the others stay idle until it closes
-        # them.
-        while self._free:
-            task = asyncio.get_running_loop().create_task(self._release(self._free.pop(0)))
-            self._tasks.add(task)
-            task.add_done_callback(self._forget_task)
 
     def _forget_task(self, task: asyncio.Task[Any]) -> None:
         """Ignores the result of the task: the pool drops connections that it cannot take back."""
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()
-
-    async def _release(self, connection: Any) -> None:
-        await self._pool.release(connection, timeout=self._timeout)
-
-
-def _is_reusable(connection: Connection) -> bool:
-    """Whether it is open and idle. A lost connection is already being replaced by the pool."""
-    try:
-        return not connection.is_closed() and not connection.is_in_transaction()
-    except asyncpg.InterfaceError:
-        return False
