@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import NonBlankStr, PageResponse, RequestBody, ResponseBody, Tag
 from reverie.domain.access.principals import KeyRole
-from reverie.domain.core.errors import Misconfigured, NotFound, PayloadTooLarge
+from reverie.domain.core.errors import InvalidInput, Misconfigured, NotFound, PayloadTooLarge
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.reverse_proxy import ProxyRoute
@@ -132,7 +132,11 @@ class Sample:
         return Notes(items=items, next=following)
 
     async def get(self, call: Call[None, None]) -> Noted:
-        raise NotFound("note", str(call.path_uuid("id")))
+        try:
+            note = UUID(call.path["id"])
+        except ValueError:
+            raise InvalidInput("id", "is not a UUID") from None
+        raise NotFound("note", str(note))
 
     async def optional(self, call: Call[Optional, None]) -> Noted:
         return self._noted(call, call.body.summary or "none")

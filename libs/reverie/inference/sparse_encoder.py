@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +18,6 @@ WordWeights = Mapping[int, float]
 
 MAX_TEXT_WORDS = 100
 MAX_QUERY_WORDS = 32
-
-
-class SparseEncoder(Protocol):
-    """Turns texts into weighted words. Texts close in meaning have a high inner product."""
-
-    @property
-    def name(self) -> str:
-        """The model's name: weights of two names must never be compared."""
-        ...
-
-    async def encode(self, texts: Sequence[str], limit: int = MAX_TEXT_WORDS) -> list[WordWeights]:
-        """Returns the `limit` heaviest words of each text, in the order of the texts.
-
-        Raises `Unavailable` if the model cannot process the texts now.
-        """
-        ...
 
 
 class OnnxSparseEncoder(OnnxModel):

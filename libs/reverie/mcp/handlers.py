@@ -23,7 +23,6 @@ from reverie.mcp.tools import select_tools
 
 NOT_FOUND = -32002
 """JSON-RPC code of a missing resource."""
-PROTOCOL_VERSION = types.LATEST_PROTOCOL_VERSION
 
 McpContext = ServerRequestContext[Any, Any]
 RestProvider = Callable[[McpContext], RestClient]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
-from uuid import UUID
 
 from pydantic import BaseModel
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import StoredReply
-from reverie.domain.core.errors import InvalidInput, Unauthenticated
+from reverie.domain.core.errors import Unauthenticated
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import AfterReplyJob
@@ -56,13 +55,6 @@ class Call(Generic[Body, Params]):
         if self.caller is None:
             raise Unauthenticated
         return self.caller
-
-    def path_uuid(self, name: str) -> UUID:
-        """A part of the path as a UUID; raises `InvalidInput` naming it."""
-        try:
-            return UUID(self.path[name])
-        except ValueError:
-            raise InvalidInput(name, "is not a UUID") from None
 
     def run_after_reply(self, job: AfterReplyJob) -> None:
         """Runs `job` once the reply has left; shutdown waits for it, its failure is logged."""
