@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from reverie.contracts import context as of_context
     from reverie.contracts import dreams as of_dreams
     from reverie.contracts import vault as of_vault
-    from reverie.contracts import webhooks as of_hooks
 else:
     of_admin = LazyModule("reverie.contracts.admin")
     of_context = LazyModule("reverie.contracts.context")
     of_dreams = LazyModule("reverie.contracts.dreams")
-    of_hooks = LazyModule("reverie.contracts.webhooks")
     of_vault = LazyModule("reverie.contracts.vault")
 
 Id = UUID | str
@@ -216,23 +214,23 @@ class AdministrationCalls(ClientBase):
             of_vault.RedactionBackfillStatus, "GET", "/v1/vault/redaction-status"
         )
 
-    def list_webhooks(self, *, project: str | None = None) -> AsyncIterator[of_hooks.WebhookBody]:
+    def list_webhooks(self, *, project: str | None = None) -> AsyncIterator[of_admin.WebhookBody]:
         """The push webhooks that are set up, without their secrets."""
         query = drop_none(project=project)
-        return self.paginate(of_hooks.WebhookPage, "/v1/git/webhooks", query)
+        return self.paginate(of_admin.WebhookPage, "/v1/git/webhooks", query)
 
     async def set_webhook(
         self, kind: Literal["github", "gitlab"], project: str, *, secret: str | None = None
-    ) -> of_hooks.CreatedWebhookBody:
+    ) -> of_admin.CreatedWebhookBody:
         """Sets up a push webhook; its secret is shown this once."""
         path = f"/v1/git/webhooks/{kind}/{quote_segment(project)}"
         return await self.request(
-            of_hooks.CreatedWebhookBody, "PUT", path, body=drop_none(secret=secret)
+            of_admin.CreatedWebhookBody, "PUT", path, body=drop_none(secret=secret)
         )
 
     async def delete_webhook(
         self, kind: Literal["github", "gitlab"], project: str
-    ) -> of_hooks.DeleteWebhookResponse:
+    ) -> of_admin.DeleteWebhookResponse:
         """Refuses the deliveries of a push webhook from now on."""
         path = f"/v1/git/webhooks/{kind}/{quote_segment(project)}"
-        return await self.request(of_hooks.DeleteWebhookResponse, "DELETE", path)
+        return await self.request(of_admin.DeleteWebhookResponse, "DELETE", path)

@@ -48,7 +48,7 @@ class StreamCalls(ClientBase):
         A broken connection is reopened and resumes. Raises `Unavailable` once as many attempts as
         the client allows have failed in a row.
         """
-        from reverie.contracts.event_stream import read_server_sent_events
+        from reverie.contracts.events import read_server_sent_events
 
         query, failures = drop_none(scope=scope, kind=kind, event=event), 0
         while True:

@@ -1,4 +1,4 @@
-"""Events on the message bus: streams, subjects and event bodies.
+"""Events: streams, subjects and bodies on the message bus, and as clients receive them.
 
 Events are hints and carry no content. Consumers compare versions with the stored state, so that
 a repeated or late event is harmless.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from reverie.contracts.base import ResponseBody
 from reverie.domain.core.ids import new_id
 
 MEMORY_STREAM = "MEMORY"
@@ -128,3 +130,53 @@ def build_outgoing_event(
     """An event in the form of the outbox. `id` is its row; the default is a new id."""
     payload = json.dumps({**body, "v": 1, "tenant": tenant}, separators=(",", ":"))
     return OutgoingEvent(id=id or new_id(), subject=subject, payload=payload, headers=dict(headers))
+
+
+class MemoryEventBody(ResponseBody):
+    """An event at a `cursor`.
+
+    `data` names the memory, its scope and its kind. It contains no content.
+    """
+
+    event: str
+    cursor: str
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class EventPage(ResponseBody):
+    """`GET /v1/events/page`: events in order. `next` is the `after` of the next request.
+
+    `gap` means that events after `after` are lost; read the state again. `has_more` means that
+    another page is available now.
+    """
+
+    items: list[MemoryEventBody]
+    next: str
+    gap: bool = False
+    has_more: bool = False
+
+
+@dataclass(frozen=True)
+class ServerSentEvent:
+    """A server-sent event. `id` is the cursor to resume from. A heartbeat has no `data`."""
+
+    id: str
+    event: str
+    data: str
+
+
+async def read_server_sent_events(lines: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEvent]:
+    """Yields the events of a stream. An incomplete last event is dropped."""
+    event_id, event_name, data = "", "", []
+    async for raw in lines:
+        field, _, value = raw.decode("utf-8", "replace").rstrip("\r\n").partition(":")
+        value = value.removeprefix(" ")
+        if field == "id":
+            event_id = value
+        elif field == "event":
+            event_name = value
+        elif field == "data":
+            data.append(value)
+        elif not field and not value and not raw.strip():
+            yield ServerSentEvent(event_id, event_name or "message", "\n".join(data))
+            event_name, data = "", []

@@ -16,8 +16,13 @@ from pydantic import Field
 
 from reverie.bus.interface import StoredMessage
 from reverie.contracts.base import Name, NonBlankStr
-from reverie.contracts.event_stream import EventPage, MemoryEventBody
-from reverie.contracts.events import MEMORY_EVENTS, MEMORY_STREAM, memory_subject
+from reverie.contracts.events import (
+    MEMORY_EVENTS,
+    MEMORY_STREAM,
+    EventPage,
+    MemoryEventBody,
+    memory_subject,
+)
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope
 from reverie.domain.core.errors import InvalidInput, Unavailable

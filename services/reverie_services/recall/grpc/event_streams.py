@@ -11,7 +11,7 @@ from typing import Any
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.base import Problem
-from reverie.contracts.event_stream import ServerSentEvent, read_server_sent_events
+from reverie.contracts.events import ServerSentEvent, read_server_sent_events
 from reverie.contracts.operations import FieldValues
 from reverie.contracts.problems import build_problem, problem_from_error
 from reverie.domain.core.errors import ReverieError, Unavailable

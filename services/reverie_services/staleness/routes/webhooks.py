@@ -10,9 +10,7 @@ from urllib.parse import parse_qs
 
 import structlog
 
-from reverie.contracts.base import Name
-from reverie.contracts.git import GitChange
-from reverie.contracts.webhooks import (
+from reverie.contracts.admin import (
     CreatedWebhookBody,
     DeleteWebhookResponse,
     SetWebhookRequest,
@@ -21,6 +19,8 @@ from reverie.contracts.webhooks import (
     WebhookPage,
     WebhookProvider,
 )
+from reverie.contracts.base import Name
+from reverie.contracts.git import GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.consistency import StoredReply
