@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.contracts.openapi_examples import REQUEST_EXAMPLES
+from tests.interfaces.openapi_examples import REQUEST_EXAMPLES
 from tests.support.fixtures import stack as stack
 from tests.support.stack import Stack
 

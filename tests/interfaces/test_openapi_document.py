@@ -19,14 +19,14 @@ from unittest.mock import MagicMock
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, TypeAdapter
 
-from reverie.contracts.openapi_examples import QUERY_EXAMPLES, REQUEST_EXAMPLES
 from reverie.runtime.http.health import health_routes
-from reverie.runtime.http.openapi import build_openapi
 from reverie.runtime.http.routes import Route, RouteTable
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.observability.metrics import PolledGauges
 from reverie_services.recall.routes import mcp as mcp_routes
 from reverie_services.recall.routes import openapi as openapi_routes
+from tests.interfaces.openapi_builder import build_openapi
+from tests.interfaces.openapi_examples import QUERY_EXAMPLES, REQUEST_EXAMPLES
 
 PATH = Path(str(files("reverie_services.recall.routes") / "openapi.json"))
 SERVICES = ("ingest", "recall", "dream", "staleness")

@@ -24,7 +24,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.service import Service, ServiceLaunch, serve, start_service
 from reverie.runtime.settings.loading import load_settings
 from reverie.runtime.settings.settings import Settings
-from reverie.testing.in_memory_runtime import (
+from tests.support.in_memory_runtime import (
     InMemoryCounts,
     InMemoryIdempotency,
     InMemoryKeys,

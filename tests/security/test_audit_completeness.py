@@ -22,9 +22,9 @@ from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.instrumentation import AfterReplyRunner, RequestInstrumentation
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.metrics import create_registry
-from reverie.testing.in_memory_runtime import build_principal
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.in_memory_runtime import build_principal
 from tests.support.raw_http import answer_to
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import rows, value

@@ -12,9 +12,9 @@ import pytest
 from yarl import URL
 
 from reverie.contracts.export_import import RECORD_TYPES
-from reverie.contracts.openapi_examples import REQUEST_EXAMPLES
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.ids import new_id
+from tests.interfaces.openapi_examples import REQUEST_EXAMPLES
 from tests.support.import_files import (
     AT,
     FAR,

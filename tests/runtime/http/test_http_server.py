@@ -11,7 +11,6 @@ import pytest
 from reverie.domain.core.errors import Unavailable
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
-from reverie.testing.in_memory_runtime import build_principal
 from tests.runtime.sample_service import (
     GOOD,
     KEY,
@@ -22,6 +21,7 @@ from tests.runtime.sample_service import (
     gateway,
     problem_of,
 )
+from tests.support.in_memory_runtime import build_principal
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from reverie.domain.core.consistency import IdempotencyClaim, StoredReply
 from reverie.runtime.http.idempotency import IdempotencyStore
 from reverie.store.db.database import open_database
 from reverie.store.db.idempotency import CLAIM_LEASE, IdempotencyTable
-from reverie.testing.in_memory_runtime import InMemoryIdempotency
 from reverie.testing.servers import DatabaseUrls
+from tests.support.in_memory_runtime import InMemoryIdempotency
 from tests.support.store_setup import add_tenants, admin_rows
 
 REPLY = StoredReply(201, b'{"id": 1}', {"content-type": "application/json"})

@@ -9,7 +9,7 @@ import pytest
 from reverie.domain.access.principals import NO_LIMITS, Principal, UsageLimits
 from reverie.domain.core.errors import QuotaExceeded
 from reverie.runtime.limits.rate_limiter import RateLimiter
-from reverie.testing.in_memory_runtime import InMemoryCounts, build_principal
+from tests.support.in_memory_runtime import InMemoryCounts, build_principal
 
 WHO = build_principal()
 NOON = 43_200.0

@@ -16,8 +16,8 @@ from reverie.runtime.http.pagination import CursorPosition, cut_page, decode_cur
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.metrics import PolledGauge, PolledGauges, render_metrics
 from reverie.runtime.process.lifecycle import run_in_background, supervise
-from reverie.testing.in_memory_runtime import InMemoryKeys, build_principal
 from tests.runtime.sample_service import Note
+from tests.support.in_memory_runtime import InMemoryKeys, build_principal
 
 
 async def test_a_crashed_task_is_restarted() -> None:

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from reverie.contracts.base import Problem
-from reverie.contracts.openapi_examples import QUERY_EXAMPLES, REQUEST_EXAMPLES, build_example
 from reverie.contracts.problems import HTTP_STATUS, PROBLEM_TITLES, build_problem
 from reverie.runtime.http.calls import JSON_MEDIA_TYPE
 from reverie.runtime.http.routes import Route
+from tests.interfaces.openapi_examples import QUERY_EXAMPLES, REQUEST_EXAMPLES, build_example
 
 Json = dict[str, Any]
 Schemas = Mapping[tuple[type[BaseModel], JsonSchemaMode], Json]
