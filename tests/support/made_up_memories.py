@@ -236,8 +236,8 @@ class MadeUpTenant:
         for memory in self.chance.sample(self.ids, len(self.ids) // 2):
             self.run(
                 "insert into memory_rank (tenant, memory, scope, rank)"
-                " values (%s, %s, 'global', %s)",
-                *(self.store.me.tenant, memory, self.chance.random()),
+                " select tenant, id, scope, %s from memory where tenant = %s and id = %s",
+                *(self.chance.random(), self.store.me.tenant, memory),
             )
 
     async def use(self) -> None:

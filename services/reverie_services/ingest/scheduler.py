@@ -15,7 +15,7 @@ from reverie.bus.streams import INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.contracts.events import MAINTENANCE_SUBJECT, build_outgoing_event
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS
-from reverie.domain.graph.pagerank import rank_nodes
+from reverie.domain.graph.pagerank import rank_scopes
 from reverie_services.ingest.dependencies import SchedulerDependencies
 from reverie_services.ingest.enrich.worker import enrich_memory
 
@@ -84,7 +84,7 @@ class Scheduler:
         await self.enrich_missed(missed)
         for tenant in unranked:
             graph = await self._deps.ranks.load_edges(tenant)
-            ranks = await asyncio.to_thread(rank_nodes, graph.edges)
+            ranks = await asyncio.to_thread(rank_scopes, graph.scopes)
             await self._deps.ranks.put(tenant, ranks, graph.changes)
             log.info("ranked", tenant=tenant, memories=len(ranks.nodes))
         return len(missed) == ROUND_SIZE or request_count == MAX_DUE_DREAMS

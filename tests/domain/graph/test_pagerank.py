@@ -11,7 +11,7 @@ import pytest
 
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.graph.clustering import count_component_sizes
-from reverie.domain.graph.pagerank import WeightedEdges, collect_votes, rank_nodes
+from reverie.domain.graph.pagerank import WeightedEdges, collect_votes, rank_nodes, rank_scopes
 from reverie.domain.staleness.propagation import AffectedMemory, DependencyEdge, spread_impact
 from tests.support.networkx_reference import networkx_ranks
 
@@ -42,6 +42,17 @@ def test_without_edges_there_are_no_ranks() -> None:
     for edges in ([], [(EdgeKind.DEPENDS_ON, _weighted([(1, 2, 0.0)]))]):
         found = rank_nodes(edges)
         assert (found.nodes.tolist(), found.ranks.tolist()) == ([], [])
+
+
+def test_each_scope_is_ranked_by_itself_as_shares_of_its_highest() -> None:
+    one = [(EdgeKind.DEPENDS_ON, _weighted([(5, 1, 1.0), (9, 1, 0.5)]))]
+    two = [(EdgeKind.DEPENDS_ON, _weighted([(3, 4, 1.0)]))]
+    both, alone = rank_scopes([one, [], two]), rank_scopes([one])
+    assert both.nodes.tolist() == [1, 3, 4, 5, 9]
+    ranks = dict(zip(both.nodes.tolist(), both.ranks.tolist(), strict=True))
+    assert (ranks[1], ranks[4]) == (1, 1)
+    assert ranks.items() >= set(zip(alone.nodes.tolist(), alone.ranks.tolist(), strict=True))
+    assert rank_scopes([]).nodes.tolist() == []
 
 
 def test_effects_vote_for_causes_old_memories_for_successors_and_files_get_none() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reverie.domain.core.errors import Conflict
 from reverie.domain.core.kinds import CAUSAL_EDGE_KINDS, EdgeKind, Kind
 from reverie.domain.core.memory import WriteResult
-from reverie.domain.graph.pagerank import rank_nodes
+from reverie.domain.graph.pagerank import rank_scopes
 from reverie.store.db.database import open_database
 from reverie.store.memories.edits import EditStore, MemoryChange
 from reverie.store.memories.graph import GraphStore, ImpactRecords, SubgraphRequest
@@ -43,7 +43,7 @@ async def _ranked(store: Store) -> dict[UUID, float]:
     ranks = RankStore(store.db)
     for tenant in await ranks.list_due_tenants(10):
         standing = await ranks.load_edges(tenant)
-        await ranks.put(tenant, rank_nodes(standing.edges), standing.changes)
+        await ranks.put(tenant, rank_scopes(standing.scopes), standing.changes)
     found = admin_rows(
         store.admin_url,
         "select memory, rank::float8 from memory_rank where tenant = %s",
@@ -63,7 +63,8 @@ async def test_ranks_equal_those_of_networkx_and_follow_each_change(store: Store
     assert await ranks.list_due_tenants(10) == [store.me.tenant]
     cast = [(one, ids[0], 1.0) for one in ids[1:]] + [(ids[3], ids[4], 0.5)]
     stored, theirs = await _ranked(store), networkx_ranks(cast)
-    assert stored == pytest.approx(theirs, abs=1e-6)
+    best = max(theirs.values())
+    assert stored == pytest.approx({one: rank / best for one, rank in theirs.items()}, abs=1e-5)
     assert await ranks.list_due_tenants(10) == []
     shown = (await ContextStore(store.db).load(store.me, ["global"])).memories
     assert len(shown) == CENTRAL_MEMORY_LIMIT
@@ -88,6 +89,28 @@ async def test_archived_and_forgotten_memories_lose_their_rank_and_restored_ones
     change = MemoryChange({"status": "deleted"}, "forgotten", "forgotten", 1)
     await EditStore(store.db).change(store.me, a, change, {})
     assert await _ranked(store) == {}
+
+
+async def test_ranks_tell_nothing_of_other_scopes_and_follow_a_memory_that_moves(
+    store: Store,
+) -> None:
+    a, b, hidden = await write(store, new("one"), new("two"), new("three", scope="project/h"))
+    links = LinkStore(store.db)
+    await links.put(store.me, LinkRequest(a, b, EdgeKind.DEPENDS_ON), {})
+    alone = await _ranked(store)
+    assert alone[b] == 1
+    others = await write(store, *(new(f"other {n}", scope="project/h") for n in range(9)))
+    for other in others:
+        for end in (hidden, a):
+            await links.put(store.me, LinkRequest(other, end, EdgeKind.DEPENDS_ON), {})
+    ranked = await _ranked(store)
+    assert {memory: ranked[memory] for memory in (a, b)} == alone
+    assert ranked[hidden] == 1
+    admin_rows(store.admin_url, "update memory set scope = 'project/h' where id = %s", a)
+    assert await RankStore(store.db).list_due_tenants(10) == [store.me.tenant]
+    moved = await _ranked(store)
+    assert b not in moved
+    assert 0.9 < moved[a] <= 1
 
 
 async def test_links_are_published_in_the_outbox_with_their_ends(store: Store) -> None:

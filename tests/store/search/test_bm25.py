@@ -118,6 +118,35 @@ async def test_turns_are_scored_by_the_same_formula(store: Store) -> None:
         assert {hit.id: hit.score for hit in found} == pytest.approx(expected, abs=1e-6)
 
 
+async def test_a_score_of_a_turn_tells_nothing_of_turns_that_the_reader_may_not_read(
+    store: Store,
+) -> None:
+    sessions, search = SessionStore(store.db), SearchStore(store.db)
+    readers = ((None, ["project/a"]), ("ann", ["*"]), ("ann", ["project/a"]))
+
+    async def say(agent: str, scope: str, texts: Sequence[str]) -> None:
+        session, _ = await sessions.start(store.me, new_id(), scope, {"agent": agent})
+        turns = [TurnToAppend(new_id(), "user", text, index_text(text)) for text in texts]
+        await sessions.append(store.me, session, turns)
+
+    async def found() -> list[list[tuple[UUID, float]]]:
+        return [
+            [(hit.id, hit.score) for hit in hits]
+            for agent, scopes in readers
+            for question in QUESTIONS
+            for hits in [
+                await search.search_turns(store.me, agent, query_text(question), scopes, 100)
+            ]
+        ]
+
+    await say("ann", "project/a", TEXTS)
+    alone = await found()
+    assert all(any(hits) for hits in alone)
+    assert (await found()) == alone
+    await say("bob", "project/b", TEXTS * 3)
+    assert (await found()) == alone
+
+
 async def test_a_short_text_is_only_slightly_preferred(store: Store) -> None:
     said = "the pool of the gateway holds eight connections, which the workers share by turns"
     long = said + ", as was decided after the outage of May: " + "eight rows of a table, " * 40

@@ -301,9 +301,9 @@ async def test_facts_are_those_of_readable_memories_and_say_what_the_filter_lets
         assert found.passes.tolist() == passes, fields
 
 
-async def test_ranks_are_shares_of_the_highest(store: Store) -> None:
-    ids = await write(store, *(new(f"ranked {n}") for n in range(3)))
-    for memory, rank in zip(ids, (0.2, 0.4, None), strict=True):
+async def test_ranks_count_in_the_scope_for_which_they_were_computed(store: Store) -> None:
+    ids = await write(store, *(new(f"ranked {n}") for n in range(4)))
+    for memory, rank in zip(ids, (0.5, 1, None, 0.7), strict=True):
         if rank:
             admin_rows(
                 store.admin_url,
@@ -311,8 +311,9 @@ async def test_ranks_are_shares_of_the_highest(store: Store) -> None:
                 " values (%s, %s, 'global', %s)",
                 *(store.me.tenant, memory, rank),
             )
+    admin_rows(store.admin_url, "update memory set scope = 'project/p' where id = %s", ids[3])
     found = await SearchStore(store.db).load_facts(store.me, np.array(docs_of(store, *ids)), ANY)
-    assert found.records["rank"].tolist() == pytest.approx([0.5, 1.0, 0.0])
+    assert found.records["rank"].tolist() == pytest.approx([0.5, 1.0, 0.0, 0.0])
 
 
 async def test_a_process_caches_the_models_of_recently_used_tenants(

@@ -6,7 +6,7 @@ among all nodes, and ranks add up to 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +54,20 @@ def rank_nodes(edges: EdgesByKind) -> NodeRanks:
     nodes = np.unique(np.concatenate(ends)).astype(np.int64) if ends else np.empty(0, np.int64)
     numbered = [(kind, _renumber_nodes(group, nodes)) for kind, group in voting]
     return NodeRanks(nodes, compute_pagerank(collect_votes(numbered), len(nodes)))
+
+
+def rank_scopes(scopes: Iterable[EdgesByKind]) -> NodeRanks:
+    """Ranks the nodes of each scope by its own edges, as shares of the highest rank there.
+
+    So a rank tells nothing of other scopes. No node is in two of them.
+    """
+    ranked = [found for edges in scopes if len((found := rank_nodes(edges)).nodes)]
+    if not ranked:
+        return rank_nodes(())
+    nodes = np.concatenate([found.nodes for found in ranked])
+    order = np.argsort(nodes)
+    shares = np.concatenate([found.ranks / found.ranks.max() for found in ranked])
+    return NodeRanks(nodes[order], shares[order])
 
 
 def _renumber_nodes(edges: WeightedEdges, nodes: NDArray[np.int64]) -> WeightedEdges:

@@ -126,7 +126,7 @@ class RecallIndex:
     """A tenant's index. `replaced`: rows of which the base no longer holds anything that is true.
 
     `scopes`, `statuses`, `kinds`, `lengths` (in words), `is_whole`: columns of the facts that are
-    read for all rows. `max_rank`: the highest rank of the tenant.
+    read for all rows.
     """
 
     records: FactRecords
@@ -137,7 +137,6 @@ class RecallIndex:
     replaced: BoolArray
     count: int
     base_docs: IntArray
-    max_rank: float = 0.0
     changed_count: int = 0
     statuses: NDArray[np.uint8] = field(init=False)
     kinds: NDArray[np.uint8] = field(init=False)
@@ -200,13 +199,8 @@ class RecallIndex:
         return covered
 
     def get_facts(self, rows: IntArray, wanted: BoolArray) -> FactTable:
-        """The facts of rows, of which the filter lets `wanted` through.
-
-        Ranks are shares of the highest.
-        """
-        records = self.records[rows]
-        records["rank"] /= self.max_rank or 1.0
-        return FactTable(records, wanted[rows], self.scopes[rows], self.scope_names)
+        """The facts of rows, of which the filter lets `wanted` through."""
+        return FactTable(self.records[rows], wanted[rows], self.scopes[rows], self.scope_names)
 
     def apply(self, entries: IndexEntries, removed: Iterable[UUID] = ()) -> None:
         """Replaces what is known of memories; at most `spare` of them may be new.
@@ -238,7 +232,6 @@ class RecallIndex:
         rows = self.find_rows(docs)
         self.records["rank"] = 0.0
         self.records["rank"][rows[rows >= 0]] = ranks[rows >= 0]
-        self.max_rank = float(ranks.max(initial=0.0))
 
     def set_uses(self, docs: IntArray, moments: IntArray, boosts: NDArray[np.float32]) -> None:
         """Replaces the last use and the boost of some memories."""
@@ -282,7 +275,7 @@ class RecallIndex:
         )
 
 
-def build_index(entries: IndexEntries, max_rank: float) -> RecallIndex:
+def build_index(entries: IndexEntries) -> RecallIndex:
     """Builds the index of all memories of a tenant, whose facts are in the order of numbers."""
     count = len(entries.facts)
     size = count + max(count // SPARE_SHARE, MIN_SPARE)
@@ -299,7 +292,6 @@ def build_index(entries: IndexEntries, max_rank: float) -> RecallIndex:
         np.zeros(size, np.bool_),
         count,
         entries.facts["doc"].astype(np.int64),
-        max_rank,
     )
     index.scopes[:count] = [index._number_scope(name) for name in entries.scopes]
     index.base = index._build_part(entries, np.ones(size, np.bool_))

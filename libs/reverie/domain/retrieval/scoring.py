@@ -50,7 +50,7 @@ NAME_FACTOR = 1.7
 """Models split a name into pieces with other meanings, so only words can find it."""
 PINNED_FACTOR = 1.05
 CENTRALITY_WEIGHT = 0.1
-"""The addition to the score of the best linked memory of a tenant."""
+"""The addition to the score of the best linked memory of a scope."""
 TIER_FACTORS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
 
 

@@ -26,7 +26,8 @@ create index edge_in_closed on edge (tenant, dst) where known_to is not null;
 call partition_by_tenant('edge');
 call protect_tenant_table('edge');
 
--- How central a memory is in the graph, and the scope for which that was computed.
+-- How central a memory is in the graph of its scope, as a share of the highest there, and the scope
+-- for which that was computed.
 create table memory_rank (
   tenant int not null,
   memory uuid not null,
@@ -35,7 +36,6 @@ create table memory_rank (
   at timestamptz not null default now(),
   primary key (tenant, memory)
 ) partition by hash (tenant);
-create index memory_rank_top on memory_rank (tenant, rank desc, memory);
 create index memory_rank_scope on memory_rank (tenant, scope, rank desc);
 call partition_by_tenant('memory_rank');
 call protect_tenant_table('memory_rank');
@@ -81,7 +81,8 @@ create trigger edges_changed after update on edge
   referencing old table as old_rows new table as new_rows
   for each statement execute function edges_changed();
 
--- Records a memory with open edges that leaves the ranked statuses or returns to them.
+-- Records a memory with open edges that leaves the ranked statuses or returns to them, or moves to
+-- another scope.
 create function rank_inputs_changed() returns trigger
 language plpgsql as $$
 begin
@@ -94,8 +95,9 @@ begin
       and e.kind not in ('touches', 'contradicts'));
   return null;
 end $$;
-create trigger rank_inputs_changed after update of status on memory for each row
-  when ((old.status in ('active', 'superseded')) <> (new.status in ('active', 'superseded')))
+create trigger rank_inputs_changed after update of status, scope on memory for each row
+  when ((old.status in ('active', 'superseded')) <> (new.status in ('active', 'superseded'))
+        or old.scope <> new.scope)
   execute function rank_inputs_changed();
 
 -- Tenants whose edges changed since their ranks were computed, the longest waiting first.

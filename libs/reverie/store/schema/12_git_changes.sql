@@ -286,7 +286,6 @@ begin
           'branch', p_branch, 'event', p_event, 'commit', p_commit, 'run', p_run)),
         enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
     where m.tenant = p_tenant and m.id = v_old.id;
-    update memory_rank r set scope = v_scope where r.tenant = p_tenant and r.memory = v_old.id;
     perform enqueue_memory_event(p_tenant, p_tenant_name, v_outcome, v_old.id, v_old.version + 1,
                                  p_headers);
     -- From now on, changes of the main branch concern it.

@@ -84,7 +84,7 @@ begin atomic
                      where k.tenant = p_tenant and k.memory = m.id and k.cleared is null
                      group by k.commit, k.path) k), 0)::real)
          || float4send(coalesce((select r.rank from memory_rank r
-                                 where r.tenant = p_tenant and r.memory = m.id), 0))
+                                 where r.tenant = p_tenant and r.memory = m.id and r.scope = m.scope), 0))
          || int4send(m.terms)
          || int2send((array_position(p_kinds, m.kind) - 1)::int2)
          || int2send((array_position('{hot,warm,cold}'::text[], m.tier) - 1)::int2)

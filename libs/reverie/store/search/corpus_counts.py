@@ -71,12 +71,14 @@ class CorpusCounts:
             lambda stats: stats.documents,
         )
 
-    async def count_turns(self, connection: TenantConnection) -> CorpusStats:
-        """The turns that have words."""
+    async def count_turns(
+        self, connection: TenantConnection, scopes: Sequence[str], agent: str | None
+    ) -> CorpusStats:
+        """The turns that have words, of these scopes and of one agent (None: any)."""
         return await self._get_cached(
             connection,
-            "turns",
-            lambda: _load_corpus_stats(connection, "turn_corpus"),
+            f"turns {' '.join(scopes)} of {agent}",
+            lambda: _load_corpus_stats(connection, "turn_corpus", list(scopes), agent),
             lambda stats: stats.documents,
         )
 

@@ -4,9 +4,10 @@ select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_le
 from memory where tenant = $1 and terms > 0 and scope_matches($2, scope);
 
 -- name: turn_corpus
--- The same for turns.
-select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_length
-from turn where tenant = $1 and terms > 0;
+-- The same for turns of sessions that the grants $2 cover, of agent $3 (null: any).
+select count(*)::float8 as documents, coalesce(avg(t.terms), 1)::float8 as mean_length
+from session x join turn t on t.tenant = $1 and t.session = x.id
+where x.tenant = $1 and t.terms > 0 and scope_matches($2, x.scope) and ($3::text is null or x.agent = $3);
 
 -- name: vector_count
 -- The number of a tenant's vectors, counted up to $2, and of those in its partition's index by the last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.graph.pagerank import EdgesByKind, NodeRanks, WeightedEdges
 from reverie.store.db.database import Database
 
-RANK_TOLERANCE = 1e-7
+RANK_TOLERANCE = 1e-5
 """Smaller changes of a rank are not written: else every edge would rewrite all ranks."""
 WRITE_BATCH_SIZE = 1000
 READ_BATCH_SIZE = 10_000
@@ -29,10 +30,10 @@ _RANK = np.dtype([("node", ">i8"), ("rank", ">f4")])
 
 @dataclass(frozen=True)
 class EdgeSnapshot:
-    """A tenant's edges, after the changes listed in `changes`."""
+    """The edges within each scope of a tenant, after the changes listed in `changes`."""
 
     changes: list[int]
-    edges: EdgesByKind
+    scopes: list[EdgesByKind]
 
 
 class RankStore:
@@ -53,8 +54,11 @@ class RankStore:
         async with self._db.tenant_transaction(tenant) as connection:
             changes = await connection.fetch_rows("rank_changes")
             edges = await connection.fetch_rows("rank_edges", READ_BATCH_SIZE)
-        parts = [(EdgeKind(row["kind"]), _decode_edges(row["edges"])) for row in edges]
-        return EdgeSnapshot([row["no"] for row in changes], parts)
+        scopes = [
+            [(EdgeKind(row["kind"]), _decode_edges(row["edges"])) for row in rows]
+            for _, rows in groupby(edges, lambda row: row["scope"])
+        ]
+        return EdgeSnapshot([row["no"] for row in changes], scopes)
 
     async def put(self, tenant: int, ranked: NodeRanks, changes: Sequence[int]) -> None:
         """Stores the ranks, and the changes that they include."""

@@ -3,22 +3,23 @@
 select no from edge_change where tenant = $1;
 
 -- name: rank_edges
--- The open edges between memories that were not deleted, in parts of one kind and at most $2. Each has the
--- numbers of its ends and its weight, 20 bytes, one after another; files, entities and topics are left out.
-select n.kind,
+-- The open edges between memories of one scope that were not deleted, in parts of one scope, one kind and at
+-- most $2. Each has the numbers of its ends and its weight, 20 bytes, one after another; files and entities
+-- are left out.
+select n.scope, n.kind,
        string_agg(int8send(n.src) || int8send(n.dst) || float4send(n.weight), ''::bytea) as edges
 from (
-  select e.kind, s.doc as src, d.doc as dst, e.weight,
-         (row_number() over (partition by e.kind order by s.doc, d.doc) - 1) / $2::int as part
+  select s.scope, e.kind, s.doc as src, d.doc as dst, e.weight,
+         (row_number() over (partition by s.scope, e.kind order by s.doc, d.doc) - 1) / $2::int as part
   from edge e
   join memory s on s.tenant = $1 and s.id = e.src
-  join memory d on d.tenant = $1 and d.id = e.dst
+  join memory d on d.tenant = $1 and d.id = e.dst and d.scope = s.scope
   where e.tenant = $1 and e.known_to is null and e.kind not in ('touches', 'contradicts')
     and s.status in ('active', 'superseded') and d.status in ('active', 'superseded')
     and s.kind not in ('file', 'entity') and d.kind not in ('file', 'entity')
 ) n
-group by n.kind, n.part
-order by n.kind, n.part;
+group by n.scope, n.kind, n.part
+order by n.scope, n.kind, n.part;
 
 -- name: ranks_stored
 -- The numbers of memories and their ranks, 12 bytes, one after another. The rank is NaN if the memory is now

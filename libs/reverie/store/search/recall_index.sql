@@ -114,4 +114,5 @@ where u.tenant = $1 and u.hour >= $2;
 -- name: index_ranks
 -- The ranks of all memories that have one: their numbers and ranks, 12 bytes each.
 select string_agg(int8send(m.doc) || float4send(r.rank), ''::bytea)
-from memory_rank r join memory m on m.tenant = $1 and m.id = r.memory where r.tenant = $1;
+from memory_rank r join memory m on m.tenant = $1 and m.id = r.memory and m.scope = r.scope
+where r.tenant = $1;

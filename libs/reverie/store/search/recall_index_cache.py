@@ -196,8 +196,7 @@ class RecallIndexCache:
 
 
 def _build(row: dict[str, Any], dims: int) -> RecallIndex:
-    entries = decode_entries(row, dims)
-    return build_index(entries, float(entries.facts["rank"].max(initial=0.0)))
+    return build_index(decode_entries(row, dims))
 
 
 async def _apply_changes(

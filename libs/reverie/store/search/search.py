@@ -97,7 +97,7 @@ class SearchStore:
     ) -> list[TurnHit]:
         """Searches turns by BM25, of one agent (None: any), up to `until`."""
         async with self._db.tenant_reader(principal.tenant) as connection:
-            corpus = await self._counts.count_turns(connection)
+            corpus = await self._counts.count_turns(connection, scopes, agent)
             found = await connection.fetch_rows(
                 "search_turn_words",
                 text,
@@ -180,7 +180,6 @@ class SearchStore:
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows("candidate_facts", *args)
         records = decode_facts(b"".join(row["packed"] for row in found))
-        records["rank"] /= (found[0]["top"] if found else 0.0) or 1.0
         passes = np.array([row["passes"] for row in found], np.bool_)
         return FactTable(records, passes, *number_scopes(row["scope"] for row in found))
 

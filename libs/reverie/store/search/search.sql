@@ -47,22 +47,28 @@ from scored s cross join lateral (
 order by s.score desc, s.doc limit $7;
 
 -- name: search_turn_words
--- BM25 over turns of sessions that the grants $3 cover, of agent $4 (null: any), up to $8 (null: now).
-with term as materialized (
-  select t.no, 2.2::float8
-    * ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
+-- BM25 over turns of sessions that the grants $3 cover, of agent $4 (null: any), up to $8 (null: now). Only
+-- turns that this reader may read count, so that a score says nothing of others.
+with found as materialized (
+  select p.term, p.doc, p.tf::float8 as tf, p.len::float8 as len
   from (select distinct term_hash(l) as no
         from unnest(tsvector_to_array(to_tsvector('english', $2))) l) t
-  cross join lateral (
-    select count(*)::float8 as df from turn_posting p where p.tenant = $1 and p.term = t.no) d
+  join turn_posting p on p.tenant = $1 and p.term = t.no
+  where ('*' = any($3) and $4::text is null) or exists (
+    select from turn t join session x on x.tenant = $1 and x.id = t.session
+    where t.tenant = $1 and t.doc = p.doc and scope_matches($3, x.scope) and ($4 is null or x.agent = $4))
+), term as (
+  select f.term, 2.2::float8
+    * ln(1 + (greatest($5::float8, count(*)) - count(*) + 0.5::float8) / (count(*) + 0.5::float8)) as idf
+  from found f group by f.term
 ), scored as (
-  select p.doc, sum(
+  select f.doc, sum(
       t.idf / (1::float8 + (0.3::float8
-          + greatest(p.len::float8, 18 + 0.1::float8 * p.len)
-            * (0.9::float8 / greatest($6::float8, 18 + 0.1::float8 * $6))) / p.tf::float8)
+          + greatest(f.len, 18 + 0.1::float8 * f.len)
+            * (0.9::float8 / greatest($6::float8, 18 + 0.1::float8 * $6))) / f.tf)
     ) as score
-  from term t join turn_posting p on p.tenant = $1 and p.term = t.no
-  group by p.doc order by score desc, p.doc
+  from found f join term t on t.term = f.term
+  group by f.doc order by score desc, f.doc
 )
 select t.id, t.session, t.ordinal, t.role, t.content, t.at, t.scope, t.agent, s.score
 from scored s cross join lateral (
@@ -185,12 +191,11 @@ cross join lateral (
 where s.session is not null;
 
 -- name: candidate_facts
--- The facts of readable memories (see recall_facts), whether each passes a filter, and the highest rank of the
--- tenant. Memories are looked up one by one: other plans depend on statistics.
+-- The facts of readable memories (see recall_facts), and whether each passes a filter. Memories are looked up
+-- one by one: other plans depend on statistics.
 select f.packed, f.scope,
        m.status = any($5::text[]) and ($6::text[] is null or m.kind = any($6))
-         and ($7::jsonb is null or matches_filter($1, f.id, f.tier, f.at, $7)) as passes,
-       coalesce((select t.rank from memory_rank t where t.tenant = $1 order by t.rank desc limit 1), 0) as top
+         and ($7::jsonb is null or matches_filter($1, f.id, f.tier, f.at, $7)) as passes
 from unnest($3::bigint[]) g (doc)
 cross join lateral (select * from recall_facts($1, $2) f where f.doc = g.doc limit 1) f
 cross join lateral (select m.status, m.kind from memory m where m.tenant = $1 and m.id = f.id limit 1) m

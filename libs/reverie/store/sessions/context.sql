@@ -3,8 +3,8 @@
 -- and the $5 that the graph leans on most; $4 of each at most, the newest. What a later one contradicts is left
 -- out, unless it is pinned.
 with leaned as materialized (
-  select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory
-  where r.tenant = $1 and scope_matches($2, r.scope) and scope_matches($2, t.scope) and t.status = 'active'
+  select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory and t.scope = r.scope
+  where r.tenant = $1 and scope_matches($2, r.scope) and t.status = 'active'
     and t.kind not in ('file', 'entity', 'session')
   order by r.rank desc, r.memory limit $5
 )

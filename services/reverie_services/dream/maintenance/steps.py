@@ -13,7 +13,7 @@ from reverie.domain.core.confidence import FLOOR, has_decayed
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
 from reverie.domain.graph.clustering import cluster_topics
-from reverie.domain.graph.pagerank import rank_nodes
+from reverie.domain.graph.pagerank import rank_scopes
 from reverie.domain.graph.promotion import build_convention
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.duplicates import deduplicate
@@ -141,7 +141,7 @@ async def update_ranks(
     """Recomputes the graph rank of memories whose edges changed."""
     graph = await deps.ranks.load_edges(progress.scope.tenant)
     if graph.changes:
-        ranks = await asyncio.to_thread(rank_nodes, graph.edges)
+        ranks = await asyncio.to_thread(rank_scopes, graph.scopes)
         await deps.ranks.put(progress.scope.tenant, ranks, graph.changes)
         # The ranks are of the whole tenant: their number is not for a key of some scopes.
         progress.counts["ranked"] = len(ranks.nodes) if progress.scope.is_whole_tenant else 0
