@@ -28,7 +28,12 @@ from reverie.domain.extraction.salience import (
     rate_agent_statement,
 )
 from reverie.domain.text.index_terms import content_words
-from reverie.domain.text.markdown import parse_blocks, split_sentences, to_plain_text
+from reverie.domain.text.markdown import (
+    parse_blocks,
+    split_sentences,
+    to_plain_text,
+    without_code,
+)
 from reverie.domain.text.turns import TurnText
 
 MIN_RECAP_CHARS = 60
@@ -179,6 +184,7 @@ def _select_parts(point: KeyStatement, exchange: Exchange, is_apart: bool) -> tu
 
 
 def _is_lasting_part(part: str, exchange: Exchange) -> bool:
+    part = without_code(part)
     return not (
         _is_open(part, exchange)
         or is_question(part)
@@ -242,6 +248,7 @@ def _find_recap(content: str) -> list[str]:
 
 
 def _is_mostly_code(text: str) -> bool:
+    text = without_code(text)
     if any(len(span) > MAX_CODE_SPAN for span in re.findall(r"`[^`]*`", text)):
         return True
     return len(re.sub(r"`[^`]*`", "", text)) * 4 < len(text)

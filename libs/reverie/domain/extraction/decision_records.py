@@ -8,6 +8,7 @@ conversations with a known decision: benchmarks/quality/decisions.py.
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_re
 from reverie.domain.extraction.salience import is_question
 from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.text.index_terms import content_words
-from reverie.domain.text.markdown import split_sentences
+from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
 
 MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
@@ -46,6 +47,8 @@ FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
 MAX_WEIGHED = 100
 RECAP_WEIGHT = 100.0
 """A summing-up comes before all else."""
+_ENDS_IN_NAME = re.compile(r"(?<!`)`$")
+_AFTER_CODE = re.compile(r"(?<=\n)``` ")
 MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
 
@@ -103,8 +106,9 @@ class DecisionRecord:
         return self._finding_label == "Answer" and all(s.is_found for s in self.statements)
 
     def _drop_told_sentences(self, text: str) -> str:
-        untold = [s for s in split_sentences(text) if s not in self.problem]
-        return " ".join(untold)
+        prose = without_code(text)
+        untold = [s for s in split_sentences(prose) if s not in self.problem]
+        return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
 
     @property
     def is_single(self) -> bool:
@@ -344,5 +348,5 @@ def _join_sentences(texts: Iterable[str]) -> str:
         else:
             joined.append(text)
         lead = match[0] if match else ""
-    texts = joined
-    return " ".join(t if t[-1] in ".!?:;。！？；" else f"{t}." for t in texts)
+    ended = (t if t[-1] in ".!?:;`。！？；" and not _ENDS_IN_NAME.search(t) else f"{t}." for t in joined)
+    return _AFTER_CODE.sub("```\n", " ".join(ended))

@@ -21,6 +21,8 @@ MAX_LEAD = 140
 MAX_CELL = 120
 MIN_REPORT = 40
 """A shorter sentence before code introduces the code."""
+MAX_CODE, MAX_CODE_LINES = 560, 16
+"""Characters and lines of code that is told with what announces it; longer code is left out."""
 
 _GENERIC_HEADING = re.compile(
     r"(?:(?:a |the |final |overall |quick |key |main |research |current |complete )*"
@@ -41,11 +43,15 @@ _ITEM_HEAD = re.compile(r"(?:`[^`]*`|[^`])+?(?=: | [-–—] |[.;](?:\s|$)|, whi
 
 @dataclass(frozen=True)
 class KeyStatement:
-    """One statement. `parts`: its sentences, or the items of a list; `lead`: the heading above."""
+    """One statement. `parts`: its sentences, or the items of a list; `lead`: the heading above.
+
+    `is_code`: a block of code that nothing announces, which belongs to the statement before it.
+    """
 
     lead: str
     parts: tuple[str, ...]
     is_item: bool = False
+    is_code: bool = False
 
     @property
     def text(self) -> str:
@@ -65,7 +71,12 @@ def extract_key_statements(content: str) -> list[KeyStatement]:
     points: list[KeyStatement] = []
     for is_item, group in groupby(_iter_key_statements(content), lambda p: p.is_item and p.lead):
         if is_item is False:
-            points += group
+            for point in group:
+                if not point.is_code:
+                    points.append(point)
+                elif points:
+                    *parts, last = points[-1].parts
+                    points[-1] = replace(points[-1], parts=(*parts, f"{last}\n{point.text}"))
         else:
             items = list(group)
             points.append(replace(items[0], parts=_fit_list([i.text for i in items])))
@@ -129,7 +140,7 @@ _OPENING = re.compile(
 
 def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
     heading, is_minor, intro, columns = "", False, "", list[str]()
-    parsed_blocks = _merge_nested_items(parse_blocks(content, include_commands=True))
+    parsed_blocks = _merge_nested_items(parse_blocks(content, include_code=True))
     for index, block in enumerate(parsed_blocks):
         next_type = parsed_blocks[index + 1].type if index + 1 < len(parsed_blocks) else ""
         if (
@@ -150,6 +161,9 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
             continue
         elif block.type == "item":
             yield from _iter_item_statements(_join_headings(heading, intro), block)
+        elif block.type == "code":
+            yield from _iter_code_statements(heading, intro, block)
+            intro = ""
         else:
             intro, own_sentences = _split_paragraph(block, next_type)
             yield from (KeyStatement(heading, part) for part in _split_long(own_sentences))
@@ -229,6 +243,21 @@ def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatem
     text = " ".join(extract_informative_sentences(block.text)).rstrip()
     if len(text) > 15 or (text and lead):
         yield KeyStatement(lead, (text,), is_item=True)
+
+
+def _iter_code_statements(heading: str, intro: str, block: MarkdownBlock) -> Iterator[KeyStatement]:
+    """Short code with what announces it; of long code, what announces it if that says something."""
+    lines = block.text.splitlines()
+    is_short = len(block.text) <= MAX_CODE and len(lines) <= MAX_CODE_LINES + 2
+    if not is_short:
+        if len(intro) >= MIN_REPORT:
+            yield KeyStatement(heading, (f"{intro}.",))
+    elif intro:
+        yield KeyStatement(heading, (f"{intro}:\n{block.text}",))
+    elif heading:
+        yield KeyStatement("", (f"{heading}:\n{block.text}",))
+    else:
+        yield KeyStatement("", (block.text,), is_code=True)
 
 
 def _iter_row_statements(

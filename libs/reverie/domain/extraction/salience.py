@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.text.markdown import without_code
 
 _CODE_SPAN = re.compile(r"`[^`]*`")
 _FIRST_PERSON = re.compile(r"\b(?:we|i|let'?s|our|us)\b|我们", re.I)
@@ -108,6 +109,7 @@ def is_question(text: str) -> bool:
 
 def rate_agent_statement(text: str, lead: str = "") -> SentenceRating:
     """Rates a point of an agent's report. `lead`: the heading above it."""
+    text = without_code(text)
     bare = _CODE_SPAN.sub("` `", text)
     full_text = _CODE_SPAN.sub("` `", f"{lead}: {text}" if lead else text)
     if sentence_patterns.LOCATION_POINTER.search(text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 # A longer line is a dump, not prose.
 MAX_LINE = 2_000
 
-BlockType = Literal["heading", "text", "item", "row"]
+BlockType = Literal["heading", "text", "item", "row", "code"]
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s++((?:[^\s#]++|#++(?!$)|\s++(?!#*+$))+)\s*+#*+")
@@ -37,28 +38,34 @@ _SHELL_FENCE = re.compile(
     r"^[ \t]*```[ \t]*+(bash|sh|shell|console|zsh)?[ \t]*+\n([^`]{1,800}?)\n[ \t]*```[ \t]*$",
     re.M | re.I,
 )
+_CODE_BLOCK = re.compile(r"\s*```.*?(?:```|\Z)", re.S)
 _ENV_ASSIGNMENT = re.compile(r"(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)=")
 
 
 @dataclass(frozen=True)
 class MarkdownBlock:
-    """A paragraph, list item, heading or table row, without its list marker."""
+    """A paragraph, list item, heading, table row or fenced code, without its marker."""
 
     type: BlockType
     text: str
     depth: int = 0
 
 
-def parse_blocks(text: str, include_commands: bool = False) -> list[MarkdownBlock]:
+def parse_blocks(text: str, include_code: bool = False) -> list[MarkdownBlock]:
     """Parses the blocks in order; code, quotes, drawings and rules are left out.
 
-    With `include_commands`, a few shell commands or names of settings in a fence are an item.
+    With `include_code`, a fence with its language is a block of code, and a few shell commands or
+    names of settings in a fence are an item.
     """
     parsed: list[MarkdownBlock] = []
     after_gap = True
-    if include_commands and "```" in text:
+    if include_code and "```" in text:
         text = _SHELL_FENCE.sub(_render_command_fence, text)
-    for line in _lines_outside_code(text):
+    for line in _iter_prose_lines(text):
+        if isinstance(line, MarkdownBlock):
+            parsed += [line] if include_code else []
+            after_gap = True
+            continue
         if not line.strip() or _HORIZONTAL_RULE.fullmatch(line):
             after_gap = True
             continue
@@ -90,6 +97,11 @@ def to_plain_text(text: str) -> str:
             pieces[index] = plain if last else re.sub(r"(?:(?<=[\s(])|^)\*$", "", plain)
     text = "".join(pieces)
     return _LIST_NUMBER.sub("", _CHECKBOX.sub("", " ".join(text.split()))).strip()
+
+
+def without_code(text: str) -> str:
+    """The text without its fenced code."""
+    return _CODE_BLOCK.sub("", text) if "```" in text else text
 
 
 def split_sentences(text: str) -> list[str]:
@@ -140,20 +152,30 @@ def _render_command_fence(fence: re.Match[str]) -> str:
     return "\n- " + "; ".join(items) + "\n"
 
 
-def _lines_outside_code(text: str) -> Iterator[str]:
+def _iter_prose_lines(text: str) -> Iterator[str | MarkdownBlock]:
+    """Yields the lines of prose, and each closed fence as a block of code."""
     fence = ""
+    code: list[str] = []
     for line in text.splitlines():
         match = _FENCE.match(line)
         if match and (not fence or match[1].startswith(fence)):
+            code.append(line)
+            if fence:
+                yield MarkdownBlock("code", _dedent(code))
+                code = []
             fence = "" if fence else match[1]
-            yield ""
+        elif fence:
+            code.append(line)
         elif (
-            not fence
-            and len(line) <= MAX_LINE
+            len(line) <= MAX_LINE
             and not _DRAWING.search(line)
             and not line.lstrip().startswith(">")
         ):
             yield line
+
+
+def _dedent(lines: list[str]) -> str:
+    return textwrap.dedent("\n".join(line.expandtabs(4).rstrip() for line in lines))
 
 
 def _parse_block(line: str) -> MarkdownBlock:
