@@ -51,19 +51,124 @@ MAX_CODE_SPAN = 70
 """A longer one is a line of code, not a name."""
 
 
-def iter_agent_statements(turn: TurnText, exchange: Exchange) -> Iterator[RecordStatement]:
-    """Yields the summing-up of a message, or its points that last."""
+def iter_agent_statements(
+    turn: TurnText, exchange: Exchange, is_work: bool
+) -> Iterator[RecordStatement]:
+    """Yields the summing-up of a message, or its points that last.
+
+    `is_work`: code that an agent reports of its work is in the files; in talk it is the answer.
+    """
     reply = _Reply(turn, exchange)
     if exchange.is_review or exchange.is_refused:
         return
     recap = _find_recap(turn.content) if reply.is_final else []
     yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in recap)
-    points = [] if recap else extract_key_statements(turn.content)
+    points = [] if recap else extract_key_statements(turn.content, not is_work)
     for number, point in enumerate(points):
         is_apart = number > 0 or exchange.previous_subject != ""
         parts = _select_parts(point, exchange, is_apart)
         if parts and (statement := reply.build(replace(point, parts=parts), number == 0)):
             yield statement
+
+
+def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
+    """The whole last reply of talk as statements, without its courtesies; [] if it is no answer.
+
+    Who only supposes, recalls or muses gives none: what was supposed at the beginning or the end
+    of a message is left out, in the middle of it the rest would not be whole.
+    """
+    turn = exchange.last_reply
+    if turn is None:
+        return []
+    points = [
+        replace(p, parts=tuple(part for part in p.parts if _is_answering(part)))
+        for p in extract_key_statements(turn.content, with_code=True)
+        if _is_lasting_point(p)
+    ]
+    points = [point for point in points if point.parts]
+    if points and not points[0].is_item and not points[0].lead:
+        points[0] = replace(points[0], parts=_drop_opener(points[0].parts, len(points) == 1))
+    definite = _drop_tentative([point for point in points if point.parts])
+    asks_whether = _POLAR_QUESTION.search(exchange.request) and " or " not in exchange.request
+    polarity = _find_polarity(turn.content) if asks_whether else ""
+    statements: list[RecordStatement] = []
+    for point in definite:
+        text = strip_line_places(strip_opening(point.full_text))
+        rating = _rate_best_part(point.parts, point.lead)
+        kind = Kind.CONTEXT if rating.kind is Kind.TASK else rating.kind
+        text = f"{polarity}{text}" if not statements else text
+        statements.append(RecordStatement(text, turn, rating.score, kind, False))
+    return statements
+
+
+_POLAR_QUESTION = re.compile(
+    r"(?:^|[.!?,:;–—-] |\b(?:so|and|but|or) )(?:is|are|was|were|do|does|did|can|could|should|would"
+    r"|will|has|have|any)(?:n'?t)? [^.!?]*\?",
+    re.I,
+)
+_YES = re.compile(
+    r"\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely|definitely)\b", re.I
+)
+_NO = re.compile(r"\W*(?:no|nope)\b", re.I)
+_FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
+MAX_OPENER_WORDS = 7
+"""Words of a sentence at the head of a reply that names nothing: a remark on the question."""
+MIN_DEFINITE_SHARE = 0.6
+
+
+def _find_polarity(content: str) -> str:
+    return "Yes. " if _YES.match(content) else "No. " if _NO.match(content) else ""
+
+
+def _is_answering(part: str) -> bool:
+    prose = without_code(part)
+    return not (
+        is_question(prose)
+        or sentence_patterns.TRANSIENT.search(prose)
+        or sentence_patterns.LINE_REFERENCE.search(strip_line_places(prose))
+    )
+
+
+def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
+    """Without the outcry or remark on the question that a reply begins with."""
+    first, *rest = parts
+    prose = without_code(first)
+    is_remark = prose.endswith("!") or len(prose.split()) <= MAX_OPENER_WORDS
+    names_something = re.search(r"[`\d/_]", prose) or not prose.isascii()
+    return tuple(rest) if is_remark and not names_something and (rest or not is_all) else parts
+
+
+def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
+    """Without what is supposed at either end; [] if something in the middle or most of it is."""
+    parts = [(n, part) for n, point in enumerate(points) for part in point.parts]
+    doubts = [not points[n].is_item and _is_tentative(part) for n, part in parts]
+    definite = [n for n, doubt in enumerate(doubts) if not doubt]
+    if not definite:
+        return []
+    first, last = definite[0], definite[-1]
+    kept = parts[first : last + 1]
+    size = sum(len(part) for _, part in kept)
+    is_leaning = first > 0 and discourse_markers.LEANING_START.match(strip_opening(kept[0][1]))
+    if (
+        any(doubts[first : last + 1])
+        or is_leaning
+        or size < MIN_DEFINITE_SHARE * sum(len(part) for _, part in parts)
+    ):
+        return []
+    return [
+        replace(point, parts=told)
+        for n, point in enumerate(points)
+        if (told := tuple(part for m, part in kept if m == n))
+    ]
+
+
+def _is_tentative(part: str) -> bool:
+    prose = without_code(part)
+    return bool(
+        discourse_markers.MUSING.search(prose)
+        or sentence_patterns.HEDGE.search(prose)
+        or _FIRST_PERSON.search(prose)
+    )
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.agent_statements import list_answer_statements
 from reverie.domain.extraction.decision_records import (
     MAX_PROBLEM_CHARS,
     DecisionRecord,
+    build_matter_record,
+    is_user_decision,
     select_statements,
 )
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import find_problem, list_informative_sentences
-from reverie.domain.extraction.record_statements import MIN_SCORE, POINTING, RecordStatement
+from reverie.domain.extraction.record_statements import POINTING, RecordStatement
 from reverie.domain.extraction.salience import extract_exact_terms, is_question
 from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.text.index_terms import content_words
@@ -22,13 +25,19 @@ from reverie.domain.text.markdown import split_sentences
 
 MAX_ANSWER_RECORDS = 2
 """Answers of one topic that are kept: those that say the most."""
-MAX_ANSWER_CHARS = 900
+MAX_ANSWER_CHARS = 1_400
 """A longer answer is told by its weightiest statements."""
 
+MIN_ANSWER_SCORE = 0.75
 MIN_SUBJECT_WORDS = 5
 """Words of a question that names nothing of code, but says what it is about."""
 _SUBJECT = re.compile(r"`[^`\s]{3,60}`|\b[\w/-]+\.(?:[a-z]{1,4})\b")
 """A name of code or a file."""
+_POINTING_QUESTION = re.compile(
+    r"\b(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|about|of|with|for|like|on"
+    r"|to|from) that\b(?=\s*(?:[,?.!—–-]|\w+\b(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
+    re.I,
+)
 _REQUEST = re.compile(
     r"^(?:(?:now|next|then|also|please),? )*(?:let'?s|(?:we|i) (?:need|want|should)|make sure)\b",
     re.I,
@@ -44,7 +53,14 @@ def build_answer_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionR
     subject = _SUBJECT.search(requests[0]) if requests else None
     records: list[DecisionRecord] = []
     for item in stated:
+        if records and not item.exchange.request and item.exchange.opening:
+            # Who says no more than yes has what was proposed done.
+            done = [s for s in list_answer_statements(item.exchange) if s.is_done]
+            records[-1] = records[-1].extend(done, item.exchange)
+            continue
         record = _build_answer_record(item, subject[0] if subject else "")
+        if record is None and any(map(is_user_decision, item.statements)):
+            record = build_matter_record([item], is_work=False)
         records += [record] if record else _iter_facts(item)
     answers = [record for record in records if _is_mere_answer(record)]
     best = heapq.nlargest(MAX_ANSWER_RECORDS, answers, key=lambda record: record.score)
@@ -78,8 +94,8 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
     question = find_self_contained_question(exchange)
     if question and exchange.previous_subject and subject not in question:
         question = f"About {subject}: {question}"
-    told = [s for s in item.statements if s.turn.role == "assistant" and not s.stands_alone]
-    if not question or exchange.is_refused or not any(map(_says_much, told)):
+    told = list_answer_statements(exchange)
+    if not question or exchange.is_refused or not _says_much(told):
         return None
     is_long = sum(len(s.text) for s in told) > MAX_ANSWER_CHARS
     chosen: Sequence[RecordStatement] = (
@@ -88,8 +104,12 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
     return DecisionRecord(question, tuple(chosen), (), (exchange,)) if chosen else None
 
 
-def _says_much(statement: RecordStatement) -> bool:
-    return statement.score + 0.25 * min(len(statement.exact_terms), 6) >= MIN_SCORE
+def _says_much(told: Sequence[RecordStatement]) -> bool:
+    """Whether an answer tells a cause or a change, or names things."""
+    if not told:
+        return False
+    names = frozenset().union(*(s.exact_terms for s in told))
+    return max(s.score for s in told) + 0.25 * min(len(names), 6) >= MIN_ANSWER_SCORE
 
 
 def find_self_contained_question(exchange: Exchange) -> str:
@@ -104,20 +124,23 @@ def find_self_contained_question(exchange: Exchange) -> str:
         problem = find_problem([exchange], MAX_PROBLEM_CHARS)
         is_request = is_first or (any(map(_orders, sentences)) and _stands_alone(problem))
         return problem if is_request else ""
-    start = 0 if is_first else stop
-    while start and not _stands_alone(" ".join(sentences[start : stop + 1])):
+    asked = [s for s in sentences[stop:] if is_question(s)]
+    start = stop
+    while is_first and start and not _stands_alone(" ".join(sentences[start:])):
         start -= 1
-    told = sentences[start : stop + 1]
     # Of a long message, the sentence that names the subject and the question are told.
-    texts = [" ".join(told), " ".join(dict.fromkeys((told[0], told[-1]))), told[-1]]
+    told = list(dict.fromkeys((*sentences[start:stop], *asked)))
+    texts = [" ".join(told), " ".join(dict.fromkeys((told[0], *asked))), " ".join(asked)]
     text = next((t for t in texts if len(t) <= MAX_PROBLEM_CHARS), "")
-    return text if text and (is_first or _stands_alone(text)) else ""
+    is_musing = any(map(discourse_markers.MUSING.search, sentences[start:stop]))
+    return text if text and not is_musing and (is_first or _stands_alone(text)) else ""
 
 
 def _stands_alone(text: str) -> bool:
     """Whether a text names something, and does not point to what was said before."""
     names = extract_exact_terms(text) or len(content_words(text)) >= MIN_SUBJECT_WORDS
-    return bool(names) and not POINTING.search(split_sentences(text)[0])
+    first = split_sentences(text)[0]
+    return bool(names) and not (POINTING.search(first) or _POINTING_QUESTION.search(first))
 
 
 def _orders(sentence: str) -> bool:

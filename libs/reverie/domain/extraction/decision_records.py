@@ -11,7 +11,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
@@ -40,14 +40,14 @@ from reverie.domain.text.turns import TurnText
 
 MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
 """Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
-MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 240, 220
+MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 400, 260
 MAX_REFUSED = 3
 FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
 """The part of a talk that may be told of it beside what was decided: its share, and characters."""
 MAX_WEIGHED = 100
 RECAP_WEIGHT = 100.0
 """A summing-up comes before all else."""
-_ENDS_IN_NAME = re.compile(r"(?<!`)`$")
+_ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _AFTER_CODE = re.compile(r"(?<=\n)``` ")
 MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
@@ -69,6 +69,14 @@ class DecisionRecord:
     files: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     produced_by: str = RULES
+
+    def extend(self, statements: Sequence[RecordStatement], exchange: Exchange) -> DecisionRecord:
+        """The record with what a later exchange tells of it."""
+        return replace(
+            self,
+            statements=(*self.statements, *statements),
+            exchanges=(*self.exchanges, exchange),
+        )
 
     @property
     def content(self) -> str:
@@ -131,22 +139,17 @@ class DecisionRecord:
 
     @property
     def headline(self) -> str:
-        """One line: the question and the start of its answer; or the problem and a statement.
+        """One line: the first sentence of the problem, and the weightiest statement that fits.
 
-        The statement is the weightiest whole one that fits.
+        "" where none fits: a problem alone tells nothing.
         """
-        whole = [s for s in self.statements if len(s.text) <= MAX_HEADLINE_CHARS]
-        sentences = split_sentences(self.problem) or [""]
-        if self.is_answer:
-            asked = self.problem if POINTING.search(sentences[-1]) else sentences[-1]
-            answer = split_sentences(self.statements[0].text)[:1]
-            return " ".join([asked, *(line for line in answer if len(line) <= MAX_HEADLINE_CHARS)])
-        problem = sentences[0]
-        if not whole:
+        told = [(s, without_code(s.text)) for s in self.statements if s.text not in self.problem]
+        whole = [(s.is_decided or s.is_done, s.score, text) for s, text in told]
+        whole = [one for one in whole if len(one[2]) <= MAX_HEADLINE_CHARS]
+        problem = next(iter(split_sentences(self.problem)), "")
+        if self.is_single or not told:
             return problem
-        best = max(whole, key=lambda s: s.score).text
-        is_told = self.is_single or best in problem
-        return best if is_told or not problem else f"{problem} {best}"
+        return " ".join(filter(None, (problem, max(whole)[2]))) if whole else ""
 
     @property
     def score(self) -> float:
@@ -173,7 +176,10 @@ class DecisionRecord:
 
 
 def settles(matter: Sequence[StatedExchange]) -> bool:
-    """Whether a matter of mere talk settles something, and does not only ask and answer."""
+    """Whether a matter of mere talk settles something, and does not only ask and answer.
+
+    What a first message wants is its request; what the agent repeats settles nothing by itself.
+    """
     return any(_is_settled(s, item.exchange) for item in matter for s in item.statements) or any(
         True for item in matter for _ in iter_refused(item.exchange)
     )
@@ -182,11 +188,21 @@ def settles(matter: Sequence[StatedExchange]) -> bool:
 def _is_settled(statement: RecordStatement, exchange: Exchange) -> bool:
     if statement.stands_alone:
         return False
-    if statement.turn.role == "user":
-        is_cause = sentence_patterns.CAUSE_LABEL.match(statement.text)
-        return bool(is_cause) or (statement.is_decided and statement.kind in DECIDED_KINDS)
-    is_done = statement.is_done and not exchange.asks
-    return statement.is_recap or statement.is_decided or is_done
+    if statement.turn.role != "user":
+        return statement.is_recap
+    if sentence_patterns.CAUSE_LABEL.match(statement.text):
+        return True
+    return is_user_decision(statement) and exchange.previous_subject != ""
+
+
+def is_user_decision(statement: RecordStatement) -> bool:
+    """Whether the user decides something in it."""
+    return (
+        statement.turn.role == "user"
+        and statement.is_decided
+        and not statement.stands_alone
+        and statement.kind in DECIDED_KINDS
+    )
 
 
 def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> DecisionRecord | None:
@@ -348,5 +364,5 @@ def _join_sentences(texts: Iterable[str]) -> str:
         else:
             joined.append(text)
         lead = match[0] if match else ""
-    ended = (t if t[-1] in ".!?:;`。！？；" and not _ENDS_IN_NAME.search(t) else f"{t}." for t in joined)
+    ended = (t if _ENDED.search(t) else f"{t}." for t in joined)
     return _AFTER_CODE.sub("```\n", " ".join(ended))

@@ -20,7 +20,7 @@ from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText
 
-MAX_REQUEST = 500
+MAX_REQUEST = 800
 MAX_STATEMENT = 240
 MAX_STATEMENTS = 30
 
@@ -187,6 +187,10 @@ def _split_message(content: str) -> list[str]:
                 sentences = extract_informative_sentences(block.text)[:8]
             message_sentences += sentences
     error = next((to_plain_text(line) for line in output_lines if _ERROR_LINE.search(line)), "")
+    if error:
+        # What announces a list there was output too.
+        message_sentences[1:] = [s for s in message_sentences[1:] if s[-1] not in ":："]
+        error = "" if any(map(_ERROR_LINE.search, message_sentences)) else error
     unique = dict.fromkeys([*message_sentences, shorten(error, 200)])
     return [
         sentence if sentence[-1] in ".!?:;,…。！？：，；" else f"{sentence}."

@@ -23,6 +23,7 @@ MIN_REPORT = 40
 """A shorter sentence before code introduces the code."""
 MAX_CODE, MAX_CODE_LINES = 560, 16
 """Characters and lines of code that is told with what announces it; longer code is left out."""
+MAX_NAMES = 3
 
 _GENERIC_HEADING = re.compile(
     r"(?:(?:a |the |final |overall |quick |key |main |research |current |complete )*"
@@ -33,6 +34,12 @@ _GENERIC_HEADING = re.compile(
     r"|updates?|done|table|my (?:opinion|assessment|take|recommendation)"
     r"|here'?s my assessment)(?: (?:of|table|report|made).*)?)[:.]?",
     re.I,
+)
+# A name that code defines at its outermost level.
+_DEFINITION = re.compile(
+    r"^(?:export |async |public |static )*(?:func|def|class|type|function|interface|const|var|let)"
+    r" (?:\([^()\n]*\) ?)?(\w{3,})",
+    re.M,
 )
 _CODE_LINE = re.compile(r"[{}<>]{2}|;\s*$|^\s*[\w.]+\([^)]*\)\s*[{;]|:=|=>|\bfunc \w+\(|^\s*//")
 
@@ -66,15 +73,19 @@ class KeyStatement:
         return f"{self.lead}: {self.text}"
 
 
-def extract_key_statements(content: str) -> list[KeyStatement]:
-    """Extracts the points of a message in order; the items under one lead are one point."""
+def extract_key_statements(content: str, with_code: bool = False) -> list[KeyStatement]:
+    """Extracts the points of a message in order; the items under one lead are one point.
+
+    `with_code`: short code is told; else what announces it is, with the names that it defines.
+    """
     points: list[KeyStatement] = []
-    for is_item, group in groupby(_iter_key_statements(content), lambda p: p.is_item and p.lead):
+    found = _iter_key_statements(content, with_code)
+    for is_item, group in groupby(found, lambda p: p.is_item and p.lead):
         if is_item is False:
             for point in group:
-                if not point.is_code:
+                if not point.is_code or not points:
                     points.append(point)
-                elif points:
+                else:
                     *parts, last = points[-1].parts
                     points[-1] = replace(points[-1], parts=(*parts, f"{last}\n{point.text}"))
         else:
@@ -98,7 +109,7 @@ def is_code_line(line: str) -> bool:
 
 
 def _is_informative(sentence: str) -> bool:
-    if len(sentence) < 12 or is_code_line(sentence):
+    if len(sentence.encode()) < 12 or is_code_line(sentence):
         return False
     return not (
         discourse_markers.PLEASANTRY.match(sentence)
@@ -138,7 +149,7 @@ _OPENING = re.compile(
 )
 
 
-def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
+def _iter_key_statements(content: str, with_code: bool) -> Iterator[KeyStatement]:
     heading, is_minor, intro, columns = "", False, "", list[str]()
     parsed_blocks = _merge_nested_items(parse_blocks(content, include_code=True))
     for index, block in enumerate(parsed_blocks):
@@ -162,7 +173,7 @@ def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
         elif block.type == "item":
             yield from _iter_item_statements(_join_headings(heading, intro), block)
         elif block.type == "code":
-            yield from _iter_code_statements(heading, intro, block)
+            yield from _iter_code_statements(heading, intro, block.text, with_code)
             intro = ""
         else:
             intro, own_sentences = _split_paragraph(block, next_type)
@@ -245,19 +256,20 @@ def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatem
         yield KeyStatement(lead, (text,), is_item=True)
 
 
-def _iter_code_statements(heading: str, intro: str, block: MarkdownBlock) -> Iterator[KeyStatement]:
-    """Short code with what announces it; of long code, what announces it if that says something."""
-    lines = block.text.splitlines()
-    is_short = len(block.text) <= MAX_CODE and len(lines) <= MAX_CODE_LINES + 2
-    if not is_short:
-        if len(intro) >= MIN_REPORT:
-            yield KeyStatement(heading, (f"{intro}.",))
-    elif intro:
-        yield KeyStatement(heading, (f"{intro}:\n{block.text}",))
-    elif heading:
-        yield KeyStatement("", (f"{heading}:\n{block.text}",))
-    else:
-        yield KeyStatement("", (block.text,), is_code=True)
+def _iter_code_statements(
+    heading: str, intro: str, code: str, with_code: bool
+) -> Iterator[KeyStatement]:
+    """Short code with what announces it; of other code what announces it, and what it defines."""
+    announced = intro or heading
+    if with_code and len(code) <= MAX_CODE and code.count("\n") <= MAX_CODE_LINES:
+        text = f"{announced}:\n{code}" if announced else code
+        yield KeyStatement(heading if intro else "", (text,), is_code=not announced)
+    elif announced:
+        names = list(dict.fromkeys(_DEFINITION.findall(code)))[:MAX_NAMES]
+        told = [f"`{name}`" for name in names if name not in announced]
+        if told or len(intro) >= MIN_REPORT:
+            text = ": ".join(filter(None, (announced, ", ".join(told))))
+            yield KeyStatement(heading if intro else "", (f"{text}.",))
 
 
 def _iter_row_statements(

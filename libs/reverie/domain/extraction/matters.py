@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import REMARK, Exchange, is_slash_command
 from reverie.domain.extraction.record_statements import strip_line_places, strip_opening
-from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.salience import extract_exact_terms, is_question
 from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.markdown import shorten, split_sentences
@@ -37,6 +37,17 @@ _EMPTY_REQUEST = re.compile(
     r"|^(?:this|that|it) (?:isn'?t|is not|is|looks?) \w+[.!]*$"
     r"|^(?:changes (?:not staged|to be committed)|untracked files|modified:|no changes added)\b"
     r"|^this is the output\b|^(?:ah+|oh|hm+|wow|whoops)\b[^?]*!$|^on branch \S+\.?$|^\[request",
+    re.I,
+)
+
+_NAME_ALONE = re.compile(r"[A-Za-z]{2,} \d[\d.]*\W?$")
+"""A short sentence that names a version, such as "Python 3.12."."""
+# What was cut off, or leaves a choice open.
+_OPEN_END = re.compile(r"…$|^(?:either|options?|alternatives?|consider)\b", re.I)
+_BARE_ORDER = re.compile(
+    r"(?:(?:please|can you|could you|let'?s|go ahead and|so|and|also|just|you can)[, ]+)*"
+    r"(?:take a look|look|dig in|investigate|check|find|fix|show|tell|explain|ask|see|read|review"
+    r"|draft|summari[sz]e|propose|address|do|go|help|figure)\b|what do you (?:think|say)",
     re.I,
 )
 
@@ -100,7 +111,7 @@ def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange)
 
 
 def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
-    """The first two sentences of the first request that names a matter; "" if none does.
+    """The first whole sentences of the first request that names a matter; "" if none does.
 
     Assents, remarks on a result, and states of a branch name none. A guess of the user does not
     stand where something else was told. Of a slash command its title is taken.
@@ -116,10 +127,30 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
         if sentences:
             reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
             reported = [s for s in reported if s[-1] not in ":："] or reported[:1]
-            reported = [_drop_open_advice(s) for s in reported]
-            both = " ".join(reported[:2])
-            return both if len(both) <= limit else shorten(reported[0], limit)
+            return _take_sentences([_drop_open_advice(s) for s in reported], limit)
     return shorten(command, limit)
+
+
+def _take_sentences(sentences: Sequence[str], limit: int) -> str:
+    """The first sentences that fit; bare orders to the agent are left out after the first."""
+    taken = sentences[0]
+    if len(taken) > limit:
+        return cut_clause(taken, limit)
+    for sentence in sentences[1:]:
+        if len(taken) + len(sentence) >= limit or _OPEN_END.search(sentence):
+            break
+        if not _BARE_ORDER.match(sentence) or extract_exact_terms(sentence):
+            taken = f"{taken} {sentence}"
+    return taken
+
+
+def cut_clause(text: str, limit: int) -> str:
+    """The text cut after the last clause that fits, without a mark of what is left out."""
+    if len(text) <= limit:
+        return text
+    head = text[:limit]
+    stop = max(head.rfind(mark) for mark in ("; ", " — ", " - ", ": ", ", and ", ", "))
+    return f"{head[:stop]}." if stop > limit // 3 else shorten(text, limit)
 
 
 def _drop_open_advice(sentence: str) -> str:
@@ -138,7 +169,7 @@ def list_informative_sentences(request: str) -> list[str]:
     return [
         s[:1].upper() + s[1:] if re.match(r"[a-z]+\b(?![._-]\w)", s) else s
         for s in sentences
-        if (len(s) > 12 or not s.isascii())
+        if (len(s) > 12 or not s.isascii() or _NAME_ALONE.match(s))
         and not discourse_markers.PLEASANTRY.match(s)
         and not discourse_markers.ASSENT.match(s)
         and not REMARK.match(s)

@@ -27,6 +27,7 @@ _CONCERN = re.compile(
     r"|缺少|错误|未使用",
     re.I,
 )
+_ALTERNATIVE = re.compile(r"\beither\b", re.I)
 _VERDICT = re.compile(r"^(?:recommendation|verdict|conclusion|overall assessment)\s*[:：]", re.I)
 _URGENT = re.compile(
     r"\b(?:critical|must[- ]fix|blockers?|should not be committed|compil(?:e|ation|er) errors?"
@@ -63,8 +64,7 @@ def summarize_review(exchange: Exchange) -> ReviewSummary | None:
     covered: frozenset[str] = frozenset()
     leads = set[str]()
     for _, point in ranked:
-        # One finding for each heading; a list may have more.
-        if not point.is_item and point.lead and point.lead in leads:
+        if point.lead and point.lead in leads:
             continue
         leads.add(point.lead)
         text = _render_finding(point)
@@ -85,6 +85,8 @@ def _weigh_finding(point: KeyStatement) -> float:
     is_verdict = bool(_VERDICT.match(point.text))
     if (
         is_question(point.text)
+        or discourse_markers.LEANING_START.match(point.text)
+        or _ALTERNATIVE.search(point.full_text)
         or sentence_patterns.TEST_NAME.search(text)
         or (sentence_patterns.LINE_REFERENCE.search(point.lead) and not is_urgent)
         or (discourse_markers.SUGGESTION.search(text) and not is_urgent and not is_verdict)

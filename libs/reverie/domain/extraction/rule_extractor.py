@@ -44,11 +44,14 @@ from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 
-MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_200, 200
+MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_600, 300
+MIN_SESSION_LINES = 2
 MAX_MEMORIES = 40
 MIN_CONTENT_BYTES = 24
 """Least size in bytes: eight Chinese characters contain as much as a few English words."""
 MAX_TAGS = 12
+MAX_COPY_WORDS = 6
+"""Words in which a record and a statement that say the same differ at most."""
 
 _STOP_WORDS = word_set(
     """that this with from have when which what then than they asked
@@ -101,9 +104,10 @@ def read_topic(segment: TopicSegment) -> TopicReading:
             records += [record] if record else []
         else:
             records += build_answer_records(matter)
+    alone = (s for item in stated for s in item.statements if s.stands_alone)
+    told = "\n".join(record.content for record in records)
     return TopicReading(
-        records,
-        [s for item in stated for s in item.statements if s.stands_alone],
+        records, [s for s in alone if s.kind is not Kind.SKILL or s.text not in told]
     )
 
 
@@ -164,7 +168,13 @@ def deduplicate_memories(memories: Iterable[ExtractedMemory]) -> list[ExtractedM
     unique: list[tuple[set[str], ExtractedMemory]] = []
     for memory in memories:
         words = set(index_text(memory.content).split())
-        copies = (i for i, (other, _) in enumerate(unique) if is_near_duplicate(other, words))
+        # A rule that a longer record contains stays beside it.
+        copies = (
+            i
+            for i, (other, m) in enumerate(unique)
+            if is_near_duplicate(other, words)
+            and (bool(m.record) is bool(memory.record) or len(other ^ words) <= MAX_COPY_WORDS)
+        )
         index = next(copies, None)
         if index is None:
             unique.append((words, memory))
@@ -184,38 +194,34 @@ def build_session_memory(
     roots: Sequence[str] = (),
     memories: Sequence[ExtractedMemory] | None = None,
 ) -> ExtractedMemory | None:
-    """Builds a memory of a session: its first request, and a line for each review and each matter.
+    """Builds a memory of a session of work: its first request, and what came of each matter.
 
-    The record of a single matter says all of it: there the title is enough. None if the session was
-    mere talk that taught nothing. Of more lines than fit, the last ones stay: they say where the
-    work stands. `memories`: those extracted from the segments, if that is done.
+    None for mere talk, whose answers are memories, and for a single matter, whose record says all.
+    Of more lines than fit, the last ones stay: they say where the work stands. `memories`: those
+    extracted from the segments, if that is done.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]
     requests = [e for e in exchanges if e.request and e.opening]
-    if not requests:
+    all_turns = [turn for segment in segments for turn in segment.turns]
+    if not requests or not any(turn.role == "tool" for turn in all_turns):
         return None
     opening = requests[0].opening
     assert opening is not None
-    all_turns = [turn for segment in segments for turn in segment.turns]
     if memories is None:
         memories = extract_memories(segments, roots)
     reviews = [review for review in map(summarize_review, exchanges) if review]
-    is_work = any(turn.role == "tool" for turn in all_turns)
-    if not memories and not reviews and not is_work:
+    dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
+    dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
+    if not reviews and len(dated_lines) < MIN_SESSION_LINES:
         return None
+    title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
+    first = next(iter(split_sentences(title.partition(" ")[2])), "")
+    lines = [line.replace(f"- {first} ", "- ", 1) for _, line in sorted(dated_lines)]
+    while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
+        lines.pop(0)
     cited_ids = {turn for memory in memories if memory.record for turn in memory.turns}
     cited = [opening, *(review.turn for review in reviews)]
     cited += [turn for turn in all_turns if turn.id in cited_ids]
-    dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
-    dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
-    # What one record says needs no second telling.
-    lines = [line for _, line in sorted(dated_lines)] if reviews or len(dated_lines) > 1 else []
-    opening_words = find_problem(requests, MAX_TITLE_CHARS)
-    title = f"Session: {opening_words}"
-    first = next(iter(split_sentences(opening_words)), "")
-    lines = [line.replace(f"- {first} ", "- ", 1) for line in lines] if first else lines
-    while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
-        lines.pop(0)
     work_log = collect_work_log(all_turns, roots)
     memory = _build_memory(
         "\n".join([title, *lines]),

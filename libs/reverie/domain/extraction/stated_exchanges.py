@@ -26,12 +26,13 @@ class StatedExchange:
 
 def read_exchanges(segment: TopicSegment) -> list[StatedExchange]:
     """Reads the statements of each exchange of a topic."""
-    return [_read_exchange(exchange) for exchange in split_exchanges(segment)]
+    is_work = any(turn.role == "tool" for turn in segment.turns)
+    return [_read_exchange(exchange, is_work) for exchange in split_exchanges(segment)]
 
 
-def _read_exchange(exchange: Exchange) -> StatedExchange:
+def _read_exchange(exchange: Exchange, is_work: bool) -> StatedExchange:
     """Reads an exchange; the best point of the report on a request worked on has weight."""
-    statements = list(_iter_statements(exchange))
+    statements = list(_iter_statements(exchange, is_work))
     outcome = [n for n, s in enumerate(statements) if s.turn is exchange.last_reply]
     is_worked_on = any(turn.role == "tool" for turn in exchange.replies)
     if exchange.request and is_worked_on and outcome:
@@ -41,11 +42,11 @@ def _read_exchange(exchange: Exchange) -> StatedExchange:
     return StatedExchange(exchange, tuple(statements))
 
 
-def _iter_statements(exchange: Exchange) -> Iterator[RecordStatement]:
+def _iter_statements(exchange: Exchange, is_work: bool) -> Iterator[RecordStatement]:
     if exchange.opening and not is_slash_command(exchange.request):
         yield from iter_user_statements(exchange)
     for turn in exchange.replies:
         if turn.role == "assistant":
-            yield from iter_agent_statements(turn, exchange)
+            yield from iter_agent_statements(turn, exchange, is_work)
         elif turn.role == "tool":
             yield from iter_user_answers(turn)
