@@ -106,13 +106,17 @@ _POLAR_QUESTION = re.compile(
     r"|will|has|have|any)(?:n'?t)? [^.!?]*\?",
     re.I,
 )
+_IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _YES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely|definitely)\b", re.I
 )
 _NO = re.compile(r"\W*(?:no|nope)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
-MAX_OPENER_WORDS = 7
+MIN_SENTENCE_WORDS = 2
+"""Words beside code: a name alone repeats the question."""
+MAX_OPENER_WORDS = 9
 """Words of a sentence at the head of a reply that names nothing: a remark on the question."""
+_REMARKING = re.compile(r"!$|\b(?:that|it|this|you|we|i)\b", re.I)
 MIN_DEFINITE_SHARE = 0.6
 
 
@@ -133,7 +137,10 @@ def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
     """Without the outcry or remark on the question that a reply begins with."""
     first, *rest = parts
     prose = without_code(first)
-    is_remark = prose.endswith("!") or len(prose.split()) <= MAX_OPENER_WORDS
+    words = re.sub(r"`[^`]*`", "", first).split()
+    if rest and first.isascii() and len(words) < MIN_SENTENCE_WORDS:
+        return tuple(rest)
+    is_remark = len(prose.split()) <= MAX_OPENER_WORDS and _REMARKING.search(prose)
     names_something = re.search(r"[`\d/_]", prose) or not prose.isascii()
     return tuple(rest) if is_remark and not names_something and (rest or not is_all) else parts
 
@@ -348,7 +355,9 @@ def _find_recap(content: str) -> list[str]:
             if DECISION_LABEL.match(sentence) or (
                 sums_up and discourse_markers.RECAP.search(sentence)
             ):
-                return [s for s in sentences[n:] if not is_question(s)]
+                told = [s for s in sentences[n:] if not is_question(s)]
+                kept = [s for s in told if not sentence_patterns.TRANSIENT.search(s)]
+                return [strip_opening(s) for s in kept if not _IN_PLACE.search(s)]
     return []
 
 

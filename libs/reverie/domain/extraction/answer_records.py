@@ -33,6 +33,22 @@ MIN_SUBJECT_WORDS = 5
 """Words of a question that names nothing of code, but says what it is about."""
 _SUBJECT = re.compile(r"`[^`\s]{3,60}`|\b[\w/-]+\.(?:[a-z]{1,4})\b")
 """A name of code or a file."""
+_WONDERING = re.compile(
+    r"^(?:(?:so|and|but|also|then)[, ]+)?i(?:'m| am| was)(?: just)? (?:wondering|curious),? "
+    r"(?:if |whether |about )?",
+    re.I,
+)
+_SUPPOSING = re.compile(r"(?:i (?:assume|guess|thought|think|take it|remember)|or\b)", re.I)
+_JUST_DOING = re.compile(
+    r"(?:(?:i|we)(?: was|'m| were)?|was|just|been|got) (?:just |me )?\w+ing\b", re.I
+)
+# Who asks so is told what somebody thinks.
+_OPINION = re.compile(
+    r"\b(?:do you (?:think|remember|recall)|(?:your|any|the) (?:thoughts|thinking|discussion)"
+    r"|philosoph\w+|did you ever|what'?s next|(?:how'?s|how is|how has)\b.*\b(?:work|go)ing"
+    r"|are we (?:confident|sure|happy)|anticipate|be worth)\b",
+    re.I,
+)
 _POINTING_QUESTION = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|about|of|with|for|like|on"
     r"|to|from) that\b(?=\s*(?:[,?.!—–-]|\w+\b(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
@@ -122,25 +138,44 @@ def find_self_contained_question(exchange: Exchange) -> str:
     stop = next((n for n, s in enumerate(sentences) if is_question(s)), None)
     if stop is None:
         problem = find_problem([exchange], MAX_PROBLEM_CHARS)
-        is_request = is_first or (any(map(_orders, sentences)) and _stands_alone(problem))
-        return problem if is_request else ""
-    asked = [s for s in sentences[stop:] if is_question(s)]
+        is_request = problem and not _is_chat(problem)
+        is_order = any(map(_orders, sentences)) and _stands_alone(problem)
+        return problem if is_request and (is_first or is_order) else ""
+    asked = [_WONDERING.sub("", s) for s in sentences[stop:] if is_question(s)]
+    asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
+    if not asked or any(map(_OPINION.search, asked)):
+        return ""
     start = stop
-    while is_first and start and not _stands_alone(" ".join(sentences[start:])):
+    while is_first and start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):
         start -= 1
     # Of a long message, the sentence that names the subject and the question are told.
-    told = list(dict.fromkeys((*sentences[start:stop], *asked)))
+    told = [*sentences[start:stop], *asked]
     texts = [" ".join(told), " ".join(dict.fromkeys((told[0], *asked))), " ".join(asked)]
     text = next((t for t in texts if len(t) <= MAX_PROBLEM_CHARS), "")
     is_musing = any(map(discourse_markers.MUSING.search, sentences[start:stop]))
-    return text if text and not is_musing and (is_first or _stands_alone(text)) else ""
+    stands_alone = text and (_stands_alone(text) or (is_first and not _points_back(text)))
+    return text if stands_alone and not is_musing else ""
+
+
+def _is_chat(problem: str) -> bool:
+    """Whether somebody only tells what they saw, supposed or were doing."""
+    first = split_sentences(problem)[0]
+    points = POINTING.search(first) and not sentence_patterns.USER_PROBLEM.search(first)
+    is_observation = discourse_markers.OBSERVATION.match(first) or _JUST_DOING.match(first)
+    return bool(points or is_observation or discourse_markers.MUSING.search(problem))
+
+
+def _points_back(text: str) -> bool:
+    return _POINTING_QUESTION.search(split_sentences(text)[0]) is not None
 
 
 def _stands_alone(text: str) -> bool:
     """Whether a text names something, and does not point to what was said before."""
-    names = extract_exact_terms(text) or len(content_words(text)) >= MIN_SUBJECT_WORDS
     first = split_sentences(text)[0]
-    return bool(names) and not (POINTING.search(first) or _POINTING_QUESTION.search(first))
+    names = extract_exact_terms(first)
+    told = first if names else text
+    is_named = names or extract_exact_terms(text) or len(content_words(text)) >= MIN_SUBJECT_WORDS
+    return bool(is_named) and not (POINTING.search(told) or _POINTING_QUESTION.search(told))
 
 
 def _orders(sentence: str) -> bool:

@@ -149,6 +149,8 @@ class DecisionRecord:
         problem = next(iter(split_sentences(self.problem)), "")
         if self.is_single or not told:
             return problem
+        if self.is_answer and self.kind is not Kind.BUG:
+            return ""
         return " ".join(filter(None, (problem, max(whole)[2]))) if whole else ""
 
     @property
@@ -189,7 +191,9 @@ def _is_settled(statement: RecordStatement, exchange: Exchange) -> bool:
     if statement.stands_alone:
         return False
     if statement.turn.role != "user":
-        return statement.is_recap
+        opening = exchange.opening.content if exchange.opening else ""
+        is_answered = not discourse_markers.MUSING.search(f"{opening} {statement.text}")
+        return statement.is_recap or (statement.is_decided and exchange.is_reply and is_answered)
     if sentence_patterns.CAUSE_LABEL.match(statement.text):
         return True
     return is_user_decision(statement) and exchange.previous_subject != ""
@@ -225,6 +229,9 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
         exchanges, MAX_PROBLEM_CHARS
     )
+    if any(s.is_recap for s in statements):
+        # What an agent supposed on the way is settled by its summing-up.
+        statements = [s for s in statements if not _is_supposed(s)]
     max_findings = MAX_RECORD_CHARS if is_work else _limit_findings(statements)
     chosen = select_statements(statements, problem, refused, max_findings) or select_statements(
         statements, "", refused, max_findings
@@ -242,6 +249,11 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
         tuple(exchanges),
         tuple(_find_repetitions(chosen, statements, exchanges)),
     )
+
+
+def _is_supposed(statement: RecordStatement) -> bool:
+    is_told = statement.turn.role == "assistant" and statement.is_found
+    return is_told and not sentence_patterns.CAUSE_LABEL.match(statement.text)
 
 
 def _find_repetitions(

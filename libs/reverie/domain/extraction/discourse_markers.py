@@ -119,8 +119,8 @@ PLEASANTRY = re.compile(
     r"|great|excellent|good(?: catch| point| question| call| news)?|nice|awesome|done"
     r"|all done|fixed|sure|ok(?:ay)?|yes|yup|yep|got it|understood|thanks?(?: you)?"
     r"|you'?re (?:absolutely )?"
-    r"right|my mistake|sorry|apologies|i apologize|no problem|absolutely|certainly|of course"
-    r"|found it"
+    r"right|my mistake|sorry|(?:my )?apologies|i apologize|no problem|absolutely|certainly"
+    r"|of course|found it"
     r"|makes sense|the user is right|all set|happy to help|i may have misunderstood(?: earlier)?"
     r"|sounds good"
     r"|both pass|everything (?:works|passes)|well done|hello|hi|hey|bye|goodbye|see ya"
@@ -138,6 +138,12 @@ CHATTER = re.compile(
     r" (?:idea|plan|point|call|question|catch|one))\b[^.!?:]{0,30}[.!]*$"
     r"|^(?:and )?i (?:also |vaguely |definitely )*(?:remember|recall) (?:that|seeing|the|those)\b"
     r"[^.!?:,]{0,60}[.!]*$"
+    r"|^(?:my )?apologies\b.*"
+    r"|^(?:this|that) is (?:excellent|great|perfect|helpful)\b[^.!?]{0,40}[.!]*$"
+    r"|^[^.!?:;]*\b(?:is|are|makes?) (?:a |an )?(?:really |very |pretty )?"
+    r"(?:solid|good|great|excellent|nice|clean|sensible)"
+    r" (?:\w+ ){0,2}(?:stack|choice|approach|setup|combination|fit|option|start(?:ing point)?)\b"
+    r"(?![^.!?]*\b(?:because|since|as)\b)[^.!?]{0,60}[.!]*$"
     r"|^(?:spot on|you(?:'re| are) (?:totally |absolutely )?right)\b[^.!?]{0,50}[.!]*$"
     r"|^(?:we|i) definitely did\.$",
     re.I,
@@ -231,7 +237,8 @@ OBJECTION = re.compile(
 )
 PROPOSAL = re.compile(
     r"\b(?:i['’]?ll|i will|i['’]d|i would|we (?:could|can|should)|i could|i propose"
-    r"|my (?:instinct|suggestion|plan|proposal|inclination)|let'?s|how about|what about|why not"
+    r"|my (?:instinct|suggestion|plan|proposal|inclination|default)|let'?s|how about|what about"
+    r"|why not"
     r"|(?:simplest|easiest|simpler|natural|obvious|straightforward) (?:\w+ ){0,2}(?:fix|idea"
     r"|semantics|cleanup|improvement|approach|change|solution|thing)|should i|shall i|want me to"
     r"|do you want|would you like)\b",

@@ -103,9 +103,14 @@ def extract_informative_sentences(text: str) -> list[str]:
     ]
 
 
+def is_generic_heading(text: str) -> bool:
+    """Whether a heading does not say what it is about."""
+    return _GENERIC_HEADING.fullmatch(text) is not None
+
+
 def is_code_line(line: str) -> bool:
     """Whether a line is of a program; code in backticks belongs to its sentence."""
-    return bool(_CODE_LINE.search(re.sub(r"`[^`]*`", "", line)))
+    return bool(_CODE_LINE.search(re.sub(r"`[^`]*`", "x", line)))
 
 
 def _is_informative(sentence: str) -> bool:
@@ -237,7 +242,7 @@ def _clean_heading(text: str) -> str:
     lead = _strip_opening(to_plain_text(text)).strip(" :：.-—")
     lead = re.sub(r"^(?:file|function|lines?):\s*|,? (?:so|and|which means)$", "", lead, flags=re.I)
     is_generic = (
-        _GENERIC_HEADING.fullmatch(lead)
+        is_generic_heading(lead)
         or discourse_markers.NARRATION.match(lead)
         or discourse_markers.PLEASANTRY.match(lead)
     )
@@ -261,7 +266,8 @@ def _iter_code_statements(
 ) -> Iterator[KeyStatement]:
     """Short code with what announces it; of other code what announces it, and what it defines."""
     announced = intro or heading
-    if with_code and len(code) <= MAX_CODE and code.count("\n") <= MAX_CODE_LINES:
+    is_told = with_code and not code.startswith("```diff")
+    if is_told and len(code) <= MAX_CODE and code.count("\n") <= MAX_CODE_LINES:
         text = f"{announced}:\n{code}" if announced else code
         yield KeyStatement(heading if intro else "", (text,), is_code=not announced)
     elif announced:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import REMARK, Exchange, is_slash_command
+from reverie.domain.extraction.key_statements import is_generic_heading
 from reverie.domain.extraction.record_statements import strip_line_places, strip_opening
 from reverie.domain.extraction.salience import extract_exact_terms, is_question
 from reverie.domain.extraction.stated_exchanges import StatedExchange
@@ -42,6 +43,9 @@ _EMPTY_REQUEST = re.compile(
 
 _NAME_ALONE = re.compile(r"[A-Za-z]{2,} \d[\d.]*\W?$")
 """A short sentence that names a version, such as "Python 3.12."."""
+_FINE = re.compile(
+    r"[^.!?]{0,40}\b(?:is|are|looks?|sounds?) (?:fine|good|great|ok(?:ay)?|perfect)\W*", re.I
+)
 # What was cut off, or leaves a choice open.
 _OPEN_END = re.compile(r"…$|^(?:either|options?|alternatives?|consider)\b", re.I)
 _BARE_ORDER = re.compile(
@@ -178,4 +182,7 @@ def list_informative_sentences(request: str) -> list[str]:
         and not discourse_markers.SUGGESTION.match(s)
         and not discourse_markers.ASIDE_OPENING.match(s)
         and not _EMPTY_REQUEST.match(s)
+        and not _FINE.fullmatch(s)
+        and not is_generic_heading(s)
+        and not sentence_patterns.LOCATION_POINTER.search(s)
     ]

@@ -16,7 +16,7 @@ from reverie.domain.text.turns import TurnText
 
 MAX_ANSWER_CHARS = 1_200
 """A longer message brings a plan of its own; it does not answer point by point."""
-MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 140, 160
+MAX_PROPOSAL_CHARS, MAX_REASON_CHARS = 300, 200
 _WHY_NOT = re.compile(r"\bwhy (?:not|don'?t we|aren'?t we)(?: just| simply)? ([^?]{3,120})\?", re.I)
 _BUT = re.compile(r"\b(?:but|however|because)\b", re.I)
 _OPTION_NUMBER = re.compile(r"(?:^|(?<=[\s:]))(?:\(\d\)|\d[.)]|\([a-d]\)|[a-d]\))\s+", re.M | re.I)
@@ -68,6 +68,7 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
         for sentence in _list_sentences(reply)
         if discourse_markers.PROPOSAL.search(sentence)
         and not discourse_markers.INSPECTION.search(sentence)
+        and not (is_question(sentence) and re.search(r"\bor\b", sentence, re.I))
     ]
     best = max(proposals, key=lambda s: len(content_words(s) & answer_words), default=None)
     if best and content_words(best) & answer_words:

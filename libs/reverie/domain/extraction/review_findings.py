@@ -27,6 +27,7 @@ _CONCERN = re.compile(
     r"|缺少|错误|未使用",
     re.I,
 )
+_LEANING = re.compile(r"(?:^|: )(?:this|that|these|those|it|they)\b", re.I)
 _ALTERNATIVE = re.compile(r"\beither\b", re.I)
 _VERDICT = re.compile(r"^(?:recommendation|verdict|conclusion|overall assessment)\s*[:：]", re.I)
 _URGENT = re.compile(
@@ -85,7 +86,7 @@ def _weigh_finding(point: KeyStatement) -> float:
     is_verdict = bool(_VERDICT.match(point.text))
     if (
         is_question(point.text)
-        or discourse_markers.LEANING_START.match(point.text)
+        or _LEANING.search(text)
         or _ALTERNATIVE.search(point.full_text)
         or sentence_patterns.TEST_NAME.search(text)
         or (sentence_patterns.LINE_REFERENCE.search(point.lead) and not is_urgent)

@@ -296,6 +296,7 @@ TRANSIENT = re.compile(
     r"|\b(?:created|wrote|updated|revised) the (?:\w+ )?plan\b"
     r"|\b(?:not related to|unrelated to|before) my changes?\b|\bpre-existing (?:\w+ )?(?:warnings?"
     r"|fail(?:ures?|ing)|errors?|issues?)\b|\bprocess completed with\b"
+    r"|\b(?:not|n'?t) (?:yet )?(?:installed|running)\b"
     r"|\btautolog|\btest verification\b"
     r"|^(?:you can (?:now )?)?(?:push|re-?run|retry|restart)\b|\bshould work now\b"
     r"|^ready when you\b"
