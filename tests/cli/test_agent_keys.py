@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pytest
 
 from reverie.agent.gateway.agent_keys import find_agent_key
@@ -196,14 +197,25 @@ async def test_a_configured_key_is_left_to_its_owner(machine: Machine, stack: St
 
 
 async def test_setups_at_once_wait_for_each_other_and_create_one_key(
-    machine: Machine, stack: Stack
+    machine: Machine, stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    waiting: list[str] = []
+
+    class NotedLock(filelock.FileLock):
+        def acquire(self, *args: Any, **options: Any) -> Any:
+            waiting.append(self.lock_file)
+            return super().acquire(*args, **options)
+
+    monkeypatch.setattr(filelock, "FileLock", NotedLock)
+    # Set for all of them: each would restore the environment that it found while others run.
+    for name, value in machine.env.items():
+        monkeypatch.setenv(name, value)
     with (machine.home / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # What they print goes to one place, so only their exit codes are read.
         words = ("setup", "claude-code", "-C", str(machine.project), "--yes")
-        setups = [asyncio.create_task(command(machine.env, *words)) for _ in range(3)]
-        await asyncio.sleep(3)
+        setups = [asyncio.create_task(command({}, *words)) for _ in range(3)]
+        await eventually(lambda: asyncio.sleep(0, len(waiting) == len(setups)))
         assert not any(setup.done() for setup in setups)
         assert not machine.key()
     assert [code for code, _, _ in await asyncio.gather(*setups)] == [0, 0, 0]

@@ -125,7 +125,7 @@ async def test_a_bad_answer_leaves_the_record_of_the_rules(
     provider: LanguageProvider, play: Callable[[StubModel], None], reason: str
 ) -> None:
     expected = await RuleExtractor().extract(build_segment(*TALK), CONTEXT)
-    extraction, asked = await _extract(play, provider, seconds=0.4 if reason == LATE else 5.0)
+    extraction, asked = await _extract(play, provider, seconds=1.0 if reason == LATE else 20.0)
     assert extraction.memories == expected.memories
     assert extraction.prompt is None
     assert 1 <= extraction.llm_calls == len(asked) <= 3

@@ -198,7 +198,7 @@ def gateway(sample: Sample, upstream: str, *prefixes: str, **more: Any) -> Servi
 @asynccontextmanager
 async def sample_client(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
     """A client of the running sample, with the writer's key and tight limits."""
-    settings = Settings(body_limit=BODY_LIMIT, request_timeout=0.5, key_cache_ttl=60)
+    settings = Settings(body_limit=BODY_LIMIT, request_timeout=2.0, key_cache_ttl=60)
     async with (
         start_service(sample.service(), settings) as url,
         aiohttp.ClientSession(url, headers={"Authorization": f"Bearer {KEY}"}) as session,

@@ -15,7 +15,7 @@ from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from tests.runtime.sample_service import KEY, Sample, gateway
 
-SETTINGS = Settings(body_limit=4096, request_timeout=2)
+SETTINGS = Settings(body_limit=4096)
 GOOD = {"text": "hello"}
 
 
