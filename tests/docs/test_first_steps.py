@@ -25,7 +25,8 @@ from tests.docs.shell_blocks import (
 )
 from tests.support.reverie_up import ANY_PORT
 
-START_SECONDS = 90
+pytestmark = pytest.mark.timeout(300)
+START_SECONDS = 150
 
 
 @dataclass(frozen=True)

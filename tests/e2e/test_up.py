@@ -27,6 +27,7 @@ NOWHERE = [
 ]
 """Ports at which nothing answers, whoever else runs Reverie on this machine."""
 
+pytestmark = pytest.mark.timeout(300)
 KILLED = ("all", "derive", "postgres", "nats")
 
 Start = Callable[..., Up]

@@ -31,7 +31,7 @@ NO_MODELS = ["--set", "model_download=false", "--set", "recall_sparse=off"]
 COMMAND = [sys.executable, "-P", "-m", "reverie.cli.app.main"]
 
 
-def until(true: Callable[[], bool], seconds: float = 40) -> None:
+def until(true: Callable[[], bool], seconds: float = 90) -> None:
     """Wait until it is true; a failing test otherwise."""
     again = Retrying(
         retry=retry_if_result(lambda held: not held),
