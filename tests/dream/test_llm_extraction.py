@@ -83,7 +83,7 @@ async def known_redactor(_: int) -> Redactor:
     return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-7fQ2x-kV9rTz4")]))
 
 
-def build_endpoint(url: str, provider: LanguageProvider, timeout: float = 5.0) -> LanguageEndpoint:
+def build_endpoint(url: str, provider: LanguageProvider, timeout: float = 30.0) -> LanguageEndpoint:
     address = f"{url}/v1" if provider == "openai" else url
     return LanguageEndpoint(provider, "stub", address, "key", timeout=timeout, retry_delay=0.0)
 

@@ -31,7 +31,7 @@ SEEN = "Retries without a deadline exhaust the pool, in orders and in billing"
 
 @asynccontextmanager
 async def _reflecting(store: Store, url: str) -> AsyncIterator[MaintenanceDependencies]:
-    endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=5.0, retry_delay=0.0)
+    endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=30.0, retry_delay=0.0)
     async with open_language_model(
         endpoint, LlmUsageStore(store.db, 50, 100_000), CollectorRegistry()
     ) as model:

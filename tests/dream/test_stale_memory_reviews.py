@@ -29,7 +29,7 @@ LINES = "-import jsonwebtoken\n+import jose"
 async def _reviewing(
     store: Store, url: str, mode: Literal["propose", "apply"]
 ) -> AsyncIterator[MaintenanceDependencies]:
-    endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=5.0, retry_delay=0.0)
+    endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", timeout=30.0, retry_delay=0.0)
     ledger = LlmUsageStore(store.db, 50, 100_000)
     async with open_language_model(endpoint, ledger, CollectorRegistry()) as model:
         parts = maintenance_parts(store)

@@ -75,7 +75,7 @@ async def _asking(
 ) -> AsyncIterator[LanguageModel]:
     address = f"{url}/v1" if provider == "openai" else url
     endpoint = LanguageEndpoint(
-        provider, "stub", address, "key-1", **{"timeout": 5.0, "retry_delay": 0.0, **more}
+        provider, "stub", address, "key-1", **{"timeout": 30.0, "retry_delay": 0.0, **more}
     )
     model = LanguageModel(endpoint, LlmUsageStore(store.db, calls, 10_000), breaker)
     try:
@@ -126,7 +126,7 @@ async def test_an_unusable_answer_is_rejected_with_a_reason(database: DatabaseUr
         stub.answer = lambda _: {"total": 7}
         for provider in ("openai", "anthropic"):
             for faults, reason, calls, failed in cases:
-                seconds = 0.5 if "slow" in faults else 5.0
+                seconds = 1.0 if "slow" in faults else 30.0
                 async with _asking(store, url, provider, attempts=2, timeout=seconds) as model:
                     stub.faults = list(faults)
                     tally = UsageTally()

@@ -75,7 +75,7 @@ async def test_one_failed_write_asks_no_model_again_for_the_others(
     async with open_store(database) as store, stub_llm() as (stub, url):
         stub.answer = lambda _: {"pairs": []}
         endpoint = LanguageEndpoint(
-            "openai", "stub", f"{url}/v1", "key-1", timeout=5.0, retry_delay=0.0
+            "openai", "stub", f"{url}/v1", "key-1", timeout=30.0, retry_delay=0.0
         )
         model = LanguageModel(endpoint, LlmUsageStore(store.db, 100, 100_000))
         parts = _parts(store, model)

@@ -39,7 +39,7 @@ async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
         return extract_entities(text)
 
     monkeypatch.setattr(enrichment, "extract_entities", extract_slowly)
-    monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 0.3)
+    monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 2.0)
 
     async def remember(content: str) -> str:
         body = {"content": content, "scope": "project/shop"}

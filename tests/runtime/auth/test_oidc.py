@@ -91,7 +91,7 @@ async def test_while_the_provider_hangs_cached_keys_serve_and_only_one_request_w
 ) -> None:
     monkeypatch.setattr(oidc, "_REFRESH_SECONDS", 1e-9)
     monkeypatch.setattr(oidc, "_RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(oidc, "_FETCH_SECONDS", 1)
+    monkeypatch.setattr(oidc, "_FETCH_SECONDS", 3)
     provider = Hanging()
     async with _serving(provider.keys) as url:
         tokens = OidcTokenVerifier(OidcProvider(ISSUER, AUDIENCE, url), _tenant_of)
