@@ -130,13 +130,21 @@ async def test_under_overload_every_request_is_answered_or_rejected_in_time() ->
 
 async def test_a_wait_that_is_too_long_ends_with_503() -> None:
     settings = Settings(max_concurrent_requests=1, request_queue=5, request_queue_timeout=0.05)
-    async with _slow_server(0.5, settings) as http:
+    sample = Sample()
+    async with (
+        start_service(sample.service(), settings) as url,
+        aiohttp.ClientSession(url, headers=HEADERS) as http,
+    ):
 
-        async def get() -> int:
-            async with http.get("/v1/slow") as response:
+        async def post() -> int:
+            async with http.post("/v1/held", json=GOOD) as response:
                 return response.status
 
-        assert sorted(await asyncio.gather(*(get() for _ in range(6)))) == [204] + 5 * [503]
+        held = asyncio.create_task(post())
+        await sample.entered.wait()
+        assert await asyncio.gather(*(post() for _ in range(5))) == 5 * [503]
+        sample.go.set()
+        assert await held == 200
 
 
 async def test_a_gateway_limits_each_service_separately_from_its_own_routes() -> None:
