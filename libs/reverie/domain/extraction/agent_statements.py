@@ -27,6 +27,7 @@ from reverie.domain.extraction.salience import (
     is_question,
     rate_agent_statement,
 )
+from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import (
     parse_blocks,
@@ -58,7 +59,7 @@ def iter_agent_statements(
 
     `is_work`: code that an agent reports of its work is in the files; in talk it is the answer.
     """
-    reply = _Reply(turn, exchange)
+    reply = _Reply(turn, exchange, is_work)
     if exchange.is_review or exchange.is_refused:
         return
     recap = _find_recap(turn.content) if reply.is_final else []
@@ -106,6 +107,7 @@ _POLAR_QUESTION = re.compile(
     r"|will|has|have|any)(?:n'?t)? [^.!?]*\?",
     re.I,
 )
+_LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _YES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely|definitely)\b", re.I
@@ -174,6 +176,7 @@ def _is_tentative(part: str) -> bool:
     return bool(
         discourse_markers.MUSING.search(prose)
         or sentence_patterns.HEDGE.search(prose)
+        or discourse_markers.COLLOQUIAL.search(prose)
         or _FIRST_PERSON.search(prose)
     )
 
@@ -184,6 +187,13 @@ class _Reply:
 
     turn: TurnText
     exchange: Exchange
+    is_work: bool
+
+    @cached_property
+    def is_research(self) -> bool:
+        """Whether it reports what an agent looked up for work that it was told to do."""
+        replies = self.exchange.replies
+        return self.used_tools and not self.is_answer and not select_write_turns(replies)
 
     @cached_property
     def is_final(self) -> bool:
@@ -230,6 +240,8 @@ class _Reply:
         )
         score = self._score(text, rating, is_done)
         is_decided = self._is_decided(text)
+        if not (is_decided or is_done) and self._is_passing(point, rating.kind):
+            return None
         kind = rating.kind
         if kind is Kind.DECISION and self.is_answer and not (is_decided or is_done):
             kind = Kind.CONTEXT
@@ -248,6 +260,13 @@ class _Reply:
         if kind is Kind.TASK and not stands_alone:
             kind = Kind.CONTEXT
         return RecordStatement(text, self.turn, score, kind, is_decided, stands_alone=stands_alone)
+
+    def _is_passing(self, point: KeyStatement, kind: Kind) -> bool:
+        """Whether it is a supposition of talk, or a list of what an agent looked up."""
+        if not self.is_work:
+            has_cause = sentence_patterns.CAUSE_LABEL.match(point.full_text)
+            return not has_cause and not point.is_item and any(map(_is_tentative, point.parts))
+        return self.is_research and point.is_item and kind in _LOOKED_UP_KINDS
 
     def _score(self, text: str, rating: SentenceRating, is_done: bool) -> float:
         is_chosen = _is_chosen(text, self.exchange)

@@ -49,6 +49,17 @@ _OPINION = re.compile(
     r"|are we (?:confident|sure|happy)|anticipate|be worth)\b",
     re.I,
 )
+_ASKING = re.compile(
+    r"(?:^|, |[:;–—-] )(?:(?:and|or|but|so|quick status check|please|also),? )*"
+    r"(?:what|why|how|which|who|where|when|is|are|was|were|do|does|did|can|could|should|would|will"
+    r"|has|have|any|tell|explain|show|remind)(?:'s|n'?t|'re)?\b|^[^\x00-\x7f]",
+    re.I,
+)
+_MUSED_QUESTION = re.compile(
+    r"\b(?:i(?:'d| would)|if i were|have we considered|maybe|perhaps|i (?:assume|guess|mean)"
+    r"|worth(?:while)?|any plans?|just (?:part|me))\b",
+    re.I,
+)
 _POINTING_QUESTION = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|about|of|with|for|like|on"
     r"|to|from) that\b(?=\s*(?:[,?.!—–-]|\w+\b(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
@@ -143,7 +154,7 @@ def find_self_contained_question(exchange: Exchange) -> str:
         return problem if is_request and (is_first or is_order) else ""
     asked = [_WONDERING.sub("", s) for s in sentences[stop:] if is_question(s)]
     asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
-    if not asked or any(map(_OPINION.search, asked)):
+    if not asked or not _ASKING.search(asked[0]) or any(map(_is_chatty, asked)):
         return ""
     start = stop
     while is_first and start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):
@@ -155,6 +166,12 @@ def find_self_contained_question(exchange: Exchange) -> str:
     is_musing = any(map(discourse_markers.MUSING.search, sentences[start:stop]))
     stands_alone = text and (_stands_alone(text) or (is_first and not _points_back(text)))
     return text if stands_alone and not is_musing else ""
+
+
+def _is_chatty(question: str) -> bool:
+    """Whether a question asks for an opinion, or only muses."""
+    cues = (_OPINION, discourse_markers.COLLOQUIAL, _MUSED_QUESTION)
+    return any(cue.search(question) for cue in cues)
 
 
 def _is_chat(problem: str) -> bool:

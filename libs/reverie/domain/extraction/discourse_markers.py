@@ -148,6 +148,14 @@ CHATTER = re.compile(
     r"|^(?:we|i) definitely did\.$",
     re.I,
 )
+# Words of talk among colleagues; a sentence with one is rarely worth keeping.
+COLLOQUIAL = re.compile(
+    r"\b(?:pretty|super|a bit|kind of|sort of|yeah|yep|nope|honestly|thank goodness|promising|fun"
+    r"|nightmare|headache|chestnut|annoying|hairy|neat|tricky|nasty|subtle|classic|huge win"
+    r"|biggest win|good reminder|good info|good example|extra vigilant|nothing like that|ugh|wow"
+    r"|surprisingly|a lot of effort|keep an eye|be mindful)\b",
+    re.I,
+)
 NARRATION = re.compile(
     r"^(?:(?:ok(?:ay)?|now|first|next|then|also|finally|so|but|and|great|perfect|good|alright"
     r"|here)[,!.]?\s++)*"
