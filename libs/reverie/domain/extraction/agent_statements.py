@@ -108,6 +108,7 @@ _POLAR_QUESTION = re.compile(
     re.I,
 )
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
+_LEANING = re.compile(rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _YES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely|definitely)\b", re.I
@@ -157,7 +158,7 @@ def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
     first, last = definite[0], definite[-1]
     kept = parts[first : last + 1]
     size = sum(len(part) for _, part in kept)
-    is_leaning = first > 0 and discourse_markers.LEANING_START.match(strip_opening(kept[0][1]))
+    is_leaning = first > 0 and _LEANING.match(strip_opening(kept[0][1]))
     if (
         any(doubts[first : last + 1])
         or is_leaning
@@ -263,6 +264,8 @@ class _Reply:
 
     def _is_passing(self, point: KeyStatement, kind: Kind) -> bool:
         """Whether it is a supposition of talk, or a list of what an agent looked up."""
+        if self.restates:
+            return False
         if not self.is_work:
             has_cause = sentence_patterns.CAUSE_LABEL.match(point.full_text)
             return not has_cause and not point.is_item and any(map(_is_tentative, point.parts))

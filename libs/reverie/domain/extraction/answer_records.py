@@ -46,13 +46,13 @@ _JUST_DOING = re.compile(
 _OPINION = re.compile(
     r"\b(?:do you (?:think|remember|recall)|(?:your|any|the) (?:thoughts|thinking|discussion)"
     r"|philosoph\w+|did you ever|what'?s next|(?:how'?s|how is|how has)\b.*\b(?:work|go)ing"
-    r"|are we (?:confident|sure|happy)|anticipate|be worth)\b",
+    r"|are we (?:confident|sure|happy)|anticipate|be worth|(?:we|you) ever consider)\b",
     re.I,
 )
 _ASKING = re.compile(
     r"(?:^|, |[:;–—-] )(?:(?:and|or|but|so|quick status check|please|also),? )*"
     r"(?:what|why|how|which|who|where|when|is|are|was|were|do|does|did|can|could|should|would|will"
-    r"|has|have|any|tell|explain|show|remind)(?:'s|n'?t|'re)?\b|^[^\x00-\x7f]",
+    r"|has|have|tell|explain|show|remind)(?:'s|n'?t|'re)?\b|^[^\x00-\x7f]",
     re.I,
 )
 _MUSED_QUESTION = re.compile(
@@ -62,7 +62,8 @@ _MUSED_QUESTION = re.compile(
 )
 _POINTING_QUESTION = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|about|of|with|for|like|on"
-    r"|to|from) that\b(?=\s*(?:[,?.!—–-]|\w+\b(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
+    r"|to|from|in|into|at|under|by|given) that\b(?=\s*(?:[,?.!—–-]|\w+\b"
+    r"(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
     re.I,
 )
 _REQUEST = re.compile(
@@ -108,6 +109,7 @@ def _iter_facts(item: StatedExchange) -> Iterator[DecisionRecord]:
         if (
             statement.turn is opening
             and not statement.stands_alone
+            and not item.exchange.previous_subject
             and "?" not in statement.turn.content
             and sentence_patterns.PROJECT_STATE.search(statement.text)
             and not POINTING.search(statement.text)
@@ -191,7 +193,8 @@ def _stands_alone(text: str) -> bool:
     first = split_sentences(text)[0]
     names = extract_exact_terms(first)
     told = first if names else text
-    is_named = names or extract_exact_terms(text) or len(content_words(text)) >= MIN_SUBJECT_WORDS
+    least = MIN_SUBJECT_WORDS + 2 * text.endswith("?")
+    is_named = names or extract_exact_terms(text) or len(content_words(text)) >= least
     return bool(is_named) and not (POINTING.search(told) or _POINTING_QUESTION.search(told))
 
 

@@ -117,7 +117,7 @@ def _is_informative(sentence: str) -> bool:
     if len(sentence.encode()) < 12 or is_code_line(sentence):
         return False
     return not (
-        discourse_markers.PLEASANTRY.match(sentence)
+        discourse_markers.PLEASANTRY.match(_INTERJECTION.sub("", sentence))
         or discourse_markers.CHATTER.match(sentence)
         or discourse_markers.NARRATION.match(sentence)
         or discourse_markers.OFFER.search(sentence)
@@ -143,6 +143,7 @@ _WORK_OPENING = re.compile(
     r"|simplified|switched|wired|reverted|converted)\b)",
     re.I,
 )
+_INTERJECTION = re.compile(r"^(?:(?:ah+|oh|hm+|well|ha|wow|yeah|yep|yes|right)\b[,!.]? +)+", re.I)
 _OPENING = re.compile(
     r"^(?:good (?:catch|point|question)|great|perfect|yes|yup|sure|ok(?:ay)?|right|done"
     r"|you'?re right"

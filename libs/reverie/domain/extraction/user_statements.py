@@ -34,6 +34,7 @@ _POINTING_ORDER = re.compile(
     re.I,
 )
 """An order about what was named in the sentence before."""
+_RECALLING = re.compile(r"\b(?:why|whether|forg[eo]t|remember) [^.]*\bdecided\b", re.I)
 _NOTE_OPENING = re.compile(r"(?:fyi|for the record|note|remember|for context)\b[:,]?", re.I)
 _OWN_WORD_KINDS = frozenset({Kind.PREFERENCE, Kind.DECISION})
 """Kinds that a user states in the first person."""
@@ -83,7 +84,8 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         if rating and (stands_alone or sentence_patterns.CAUSE_LABEL.match(text)):
             score = rating.score
         is_decided = stands_alone or _settles(text, kind, exchange, is_refusal)
-        if is_decided or kind is Kind.BUG or not sentence_patterns.HEDGE.search(text):
+        is_vague = sentence_patterns.HEDGE.search(text) or discourse_markers.MUSING.search(text)
+        if is_decided or kind is Kind.BUG or not is_vague:
             yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
 
 
@@ -101,7 +103,7 @@ def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> boo
     if kind is Kind.BUG or discourse_markers.MUSING.search(text):
         return False
     if kind is Kind.DECISION:
-        return bool(sentence_patterns.CHOOSING.search(text))
+        return not _RECALLING.search(text) and bool(sentence_patterns.CHOOSING.search(text))
     if kind in DECIDED_KINDS:
         return True
     if kind is Kind.SPEC and sentence_patterns.REQUIREMENT.search(text):
