@@ -270,10 +270,17 @@ async def measure(run: servers.TestRun, parts: Sequence[str]) -> None:
                 await measure_silence(stack, tasks, decoys)
 
 
+def _check_part(name: str) -> str:
+    if name not in PARTS:
+        raise ValueError(name)
+    return name
+
+
 def main() -> int:
     """0; 2 where the set is not there."""
     arguments = parser(__doc__)
-    arguments.add_argument("parts", nargs="*", choices=PARTS)
+    # argparse refuses an empty list where there are choices.
+    arguments.add_argument("parts", nargs="*", type=_check_part, metavar="|".join(PARTS))
     parts = arguments.parse_args().parts or PARTS
     if not FOLDER.exists():
         print(f"decisions are left out: {FOLDER} is not there")

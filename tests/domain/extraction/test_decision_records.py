@@ -309,3 +309,19 @@ def test_a_rule_for_every_time_is_kept_whatever_else_it_names() -> None:
     turns = [TurnText(UUID(int=1), 0, "user", rule, START)]
     [memory] = extract_memories(segment_turns(turns))
     assert (memory.content, memory.kind) == (rule, Kind.CONVENTION)
+
+
+@pytest.mark.parametrize("label", ["Decision:", "**Decision:**", "Decided:"])
+@pytest.mark.parametrize("gap", [" ", "\n\n"])
+def test_a_root_cause_stays_beside_a_decision_whose_label_is_told_once(
+    label: str, gap: str
+) -> None:
+    cause = "Root cause: the worker acknowledges a job before it has written the result."
+    decision = f"{label} acknowledge after the commit, and retry at most three times."
+    (record,) = records(
+        ("user", "Jobs get lost when a worker of `queue.py` restarts."),
+        ("assistant", f"{cause}{gap}{decision}"),
+    )
+    assert cause in record.content
+    assert "Decided: Acknowledge after the commit" in record.content
+    assert record.content.count("Deci") == 1

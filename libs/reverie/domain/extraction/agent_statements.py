@@ -63,13 +63,30 @@ def iter_agent_statements(
     if exchange.is_review or exchange.is_refused:
         return
     recap = _find_recap(turn.content) if reply.is_final else []
-    yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in recap)
-    points = [] if recap else extract_key_statements(turn.content, not is_work)
+    decided = [_LABEL.sub("", strip_opening(s)) for s in recap]
+    decided = [s[:1].upper() + s[1:] for s in decided]
+    yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in decided)
+    points = extract_key_statements(turn.content, not is_work)
+    if recap:
+        # Beside what was decided, its cause lasts.
+        points = [
+            replace(p, parts=tuple(part for part in p.parts if _names_cause(part, p.lead)))
+            for p in points
+            if not p.lead or p.lead not in " ".join(recap)
+        ]
+        points = [replace(p, parts=tuple(x for x in p.parts if x not in recap)) for p in points]
     for number, point in enumerate(points):
         is_apart = number > 0 or exchange.previous_subject != ""
         parts = _select_parts(point, exchange, is_apart)
         if parts and (statement := reply.build(replace(point, parts=parts), number == 0)):
             yield statement
+
+
+def _names_cause(part: str, lead: str) -> bool:
+    text = f"{lead}: {part}" if lead else part
+    return bool(
+        sentence_patterns.ROOT_CAUSE.search(text) or sentence_patterns.CAUSE_LABEL.match(text)
+    )
 
 
 def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
@@ -109,6 +126,8 @@ _POLAR_QUESTION = re.compile(
 )
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
 _LEANING = re.compile(rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b", re.I)
+_TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
+_LABEL = re.compile(r"\W*(?:decision|decided|recap|决定)\W{0,2}[:：]\W*", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _YES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely|definitely)\b", re.I
@@ -269,7 +288,9 @@ class _Reply:
         if not self.is_work:
             has_cause = sentence_patterns.CAUSE_LABEL.match(point.full_text)
             return not has_cause and not point.is_item and any(map(_is_tentative, point.parts))
-        return self.is_research and point.is_item and kind in _LOOKED_UP_KINDS
+        is_test_list = point.is_item and _TEST_LIST.search(point.lead)
+        is_looked_up = self.is_research and point.is_item and kind in _LOOKED_UP_KINDS
+        return bool(is_test_list) or is_looked_up
 
     def _score(self, text: str, rating: SentenceRating, is_done: bool) -> float:
         is_chosen = _is_chosen(text, self.exchange)
@@ -379,7 +400,7 @@ def _find_recap(content: str) -> list[str]:
             ):
                 told = [s for s in sentences[n:] if not is_question(s)]
                 kept = [s for s in told if not sentence_patterns.TRANSIENT.search(s)]
-                return [strip_opening(s) for s in kept if not _IN_PLACE.search(s)]
+                return [s for s in kept if not _IN_PLACE.search(s)]
     return []
 
 

@@ -129,6 +129,8 @@ class DecisionRecord:
         """The kind of its weightiest part."""
         if self.is_single:
             return self.statements[0].kind
+        if any(s.is_recap for s in self.statements):
+            return Kind.DECISION
         weights: Counter[Kind] = Counter()
         for statement in self.statements:
             kind = Kind.DECISION if statement.is_decided else statement.kind

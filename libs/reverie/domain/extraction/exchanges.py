@@ -181,6 +181,8 @@ def _split_message(content: str) -> list[str]:
         ):
             # "I want" and questions count, unlike an agent's.
             text = to_plain_text(block.text)
+            # A single backtick would hide the ends of the sentences after it.
+            text = text.replace("`", "") if text.count("`") % 2 else text
             formal = _INFORMAL_START.sub(lambda m: m[0] if m[0][0] == "`" else m[0].upper(), text)
             sentences = [sentence for sentence in split_sentences(formal) if len(sentence) > 3]
             if len(sentences) >= 8:
