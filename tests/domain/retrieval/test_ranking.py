@@ -25,13 +25,13 @@ TEXTS = ["pool size is ten", "pool size is ten now", "deploys run at night"]
 
 
 def test_a_repetition_is_ranked_after_different_content() -> None:
-    order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS], 3)
+    order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS].__getitem__, 3)
     assert [place for place, _ in order] == [0, 2, 1]
     assert order[2][1] == jaccard_similarity(tokenize(TEXTS[0]), tokenize(TEXTS[1]))
 
 
 def test_with_all_weight_on_the_score_the_order_stays() -> None:
-    order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS], 3, weight=1.0)
+    order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS].__getitem__, 3, weight=1.0)
     assert [place for place, _ in order] == [0, 1, 2]
 
 
@@ -40,7 +40,7 @@ def test_each_hit_is_selected_once_and_the_best_first(
     items: list[tuple[float, str]], limit: int
 ) -> None:
     scores, texts = [one[0] for one in items], [tokenize(one[1]) for one in items]
-    places = [place for place, _ in diversify(scores, texts, limit)]
+    places = [place for place, _ in diversify(scores, texts.__getitem__, limit)]
     assert len(places) == len(set(places)) == min(limit, len(items))
     if places:
         assert scores[places[0]] == max(scores)
@@ -52,7 +52,7 @@ def test_each_step_selects_the_best_remaining_hit(items: list[tuple[int, str]]) 
     items.sort(reverse=True)
     scores, texts = [float(one[0]) for one in items], [tokenize(one[1]) for one in items]
     best, before = max(scores, default=0.0) or 1.0, list[int]()
-    for place, near in diversify(scores, texts, len(items)):
+    for place, near in diversify(scores, texts.__getitem__, len(items)):
         alike = [
             max((jaccard_similarity(one, texts[b]) for b in before), default=0.0) for one in texts
         ]

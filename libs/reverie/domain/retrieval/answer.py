@@ -247,24 +247,27 @@ def fit_budget(
         is_outdated = not misfit_ids.isdisjoint(iterate_successors(hit.item.id, successors))
         room = inf if budget is None else budget - used
         is_last = hit is hits[-1] or len(selected) == limit - 1
-        fitting = None if is_outdated else _fit_hit(hit, room, is_last, count, question)
+        fitting, cost = (None, 0) if is_outdated else _fit_hit(hit, room, is_last, count, question)
         if fitting is None:
             misfit_ids.add(hit.item.id)
             continue
         selected.append(fitting)
-        used += count(fitting.content)
+        used += cost
     return selected, used
 
 
 def _fit_hit(
     hit: RankedHit, room: float, is_last: bool, count: Callable[[str], int], question: str
-) -> RankedHit | None:
-    """A hit that has at most `room` tokens: the whole, or a part of a record; None if neither."""
+) -> tuple[RankedHit | None, int]:
+    """A hit that has at most `room` tokens: the whole, or a part of a record; None if neither.
+
+    And the tokens that it takes.
+    """
     cost = count(hit.content)
     if not (isinstance(hit.item, Memory) and "record" in hit.item.metadata):
-        return hit if cost <= room else None
+        return (hit, cost) if cost <= room else (None, 0)
     share = room if is_last else max(MAX_RECORD_SHARE * room, MIN_EXCERPT_TOKENS)
     if cost <= min(share, room):
-        return hit
+        return hit, cost
     excerpt = excerpt_record(hit.content, question, lambda text: count(text) <= min(share, room))
-    return replace(hit, excerpt=excerpt) if excerpt else None
+    return (replace(hit, excerpt=excerpt), count(excerpt)) if excerpt else (None, 0)

@@ -158,7 +158,7 @@ class ScoredMemory(NamedTuple):
 
     `raw_scores`: each arm's own score. `fused_score`: the score of all arms together. `factors`:
     the factors that multiplied the score. `base_score`: the score before them. `text_hash`: equal
-    for equal texts.
+    for equal texts. `doc`: the number of the memory.
     """
 
     id: UUID
@@ -170,6 +170,7 @@ class ScoredMemory(NamedTuple):
     factors: Mapping[str, float] = EMPTY_MAPPING
     base_score: float = 0.0
     text_hash: int = 0
+    doc: int = 0
 
 
 class Rejection(NamedTuple):

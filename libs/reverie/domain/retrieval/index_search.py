@@ -26,7 +26,13 @@ from reverie.domain.retrieval.facts import (
     IntArray,
 )
 from reverie.domain.retrieval.graph_expansion import SESSION_KIND
-from reverie.domain.retrieval.recall_index import Passages, Postings, RecallIndex, Rows
+from reverie.domain.retrieval.recall_index import (
+    Adjacency,
+    Passages,
+    Postings,
+    RecallIndex,
+    Rows,
+)
 
 K1, B = 1.2, 0.75
 SHORT_TEXT_WORDS = 18
@@ -189,20 +195,7 @@ def find_edges_around(
     status = index.statuses
     visible = rows.readable & ((status == ACTIVE) | (status == SUPERSEDED))
     seeds = index.find_rows(docs)
-    near, far, kinds, weights = (
-        np.concatenate(columns)
-        for columns in zip(
-            *(
-                [column[places] for column in edges]
-                for edges, of_part in (
-                    (index.base.edges, seeds[~index.replaced[seeds]]),
-                    (index.overlay.edges, seeds[index.replaced[seeds]]),
-                )
-                for places in [_edge_places(edges.near, of_part)]
-            ),
-            strict=True,
-        )
-    )
+    near, far, kinds, weights = _edges_of(index, seeds)
     kept = np.flatnonzero(visible[far])
     numbers = index.records["doc"]
     order = kept[np.lexsort((kinds[kept], numbers[far[kept]], -weights[kept], near[kept]))]
@@ -216,6 +209,25 @@ def find_edges_around(
         np.concatenate([kinds[order], sessions.kinds]),
         np.concatenate([weights[order].astype(np.float64), sessions.weights]),
     )
+
+
+def has_edges_among(index: RecallIndex, docs: IntArray) -> bool:
+    """Whether any two memories of a list have an edge."""
+    rows = index.find_rows(docs)
+    return bool(np.isin(_edges_of(index, rows[rows >= 0]).far, rows).any())
+
+
+def _edges_of(index: RecallIndex, rows: IntArray) -> Adjacency:
+    """All edges of these rows."""
+    parts = [
+        [column[places] for column in edges]
+        for edges, of_part in (
+            (index.base.edges, rows[~index.replaced[rows]]),
+            (index.overlay.edges, rows[index.replaced[rows]]),
+        )
+        for places in [_edge_places(edges.near, of_part)]
+    ]
+    return Adjacency(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _edge_places(near: Rows, seeds: IntArray) -> IntArray:

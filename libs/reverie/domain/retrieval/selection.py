@@ -6,8 +6,9 @@ Diversity is maximal marginal relevance (MMR) over the words of texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heapify, heappop, heapreplace
 from uuid import UUID
 
@@ -35,7 +36,7 @@ def jaccard_similarity(first: frozenset[str], second: frozenset[str]) -> float:
 
 def diversify(
     scores: Sequence[float],
-    token_sets: Sequence[frozenset[str]],
+    token_set: Callable[[int], frozenset[str]],
     limit: int,
     weight: float = MMR_LAMBDA,
 ) -> list[tuple[int, float]]:
@@ -43,7 +44,8 @@ def diversify(
 
     Maximal marginal relevance (Carbonell & Goldstein 1998): each step selects the greatest
     `weight * score - (1 - weight) * similarity`. Scores are shares of the best score; the
-    similarity is that to the most similar selected text. Ties go to the lower index.
+    similarity is that to the most similar selected text. Ties go to the lower index. `token_set`:
+    the words of a text, asked for only where texts are compared.
     """
     if not scores:
         return []
@@ -61,7 +63,7 @@ def diversify(
         # A value only falls, so a text is compared only once it is the best of the queue.
         for other, _ in selected[compared_count[index] :]:
             max_similarity[index] = max(
-                max_similarity[index], jaccard_similarity(token_sets[index], token_sets[other])
+                max_similarity[index], jaccard_similarity(token_set(index), token_set(other))
             )
         compared_count[index] = len(selected)
         current_score = weight * scores[index] / best - (1 - weight) * max_similarity[index]
@@ -107,9 +109,9 @@ def select_memories(
         if first is not memory:
             rejections[memory.id] = Rejection("double", first.id)
     pool = list(first_by_hash.values())[: limit * POOL_FACTOR]
-    token_sets = [tokenize(contents[memory.id]) for memory in pool]
+    token_set = cache(lambda index: tokenize(contents[pool[index].id]))
     count = len(pool) if named_ids or with_spares else limit
-    order = diversify([memory.score for memory in pool], token_sets, count, mmr_lambda)
+    order = diversify([memory.score for memory in pool], token_set, count, mmr_lambda)
     similarities = {pool[index].id: similarity for index, similarity in order}
     diverse = [pool[index] for index, _ in order]
     selected = list_successors_first(diverse, pool, successors)[:count]
@@ -120,7 +122,7 @@ def select_memories(
         rejections[memory.id] = _explain_rejection(memory, selected[-1])
         if rejections[memory.id].reason == "diversity" and memory.id not in similarities:
             similarities[memory.id] = max(
-                jaccard_similarity(token_sets[index], token_sets[other]) for other, _ in order
+                jaccard_similarity(token_set(index), token_set(other)) for other, _ in order
             )
     selected.sort(key=lambda memory: memory.id not in named_ids)
     if not with_spares:

@@ -16,6 +16,7 @@ from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
 from reverie_services.recall.dependencies import RecallPipelineDependencies
 from reverie_services.recall.pipeline.retrievers import load_model, open_retriever
+from reverie_services.recall.pipeline.stage_runner import resolve
 from reverie_services.recall.pipeline.state import RecallQuestion
 
 ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC)
@@ -78,9 +79,10 @@ async def find_about_command(
     question = RecallQuestion(query, search_filter, MAX_LOADED, None, 0, include_turns=False)
     seconds = deps.settings.arm_timeout
     model = (await load_model(deps, principal.tenant, seconds)).value
-    retriever = await open_retriever(deps, principal, question, query, model, seconds)
-    found = await retriever.search_words(query)
-    facts = await retriever.load_facts(found.docs[:MAX_LOADED])
+    opened = await open_retriever(deps, principal, question, query, model, seconds)
+    retriever = opened.value
+    found = await resolve(retriever.search_words(query))
+    facts = await resolve(retriever.load_facts(found.docs[:MAX_LOADED]))
     loaded = await retriever.load_memories(list_ids(facts.records))
     is_outdated = facts.records["successor"] != NO_SUCCESSOR
     outdated = set(list_ids(facts.records[is_outdated]))

@@ -200,26 +200,32 @@ async def _load_inputs(
         include_turns=False,
         agent=session.agent,
     )
-    recalling = measure_recall(deps.pipeline, principal, question, session.id) if text else None
-    file_search = (
-        deps.contexts.find_file_memories(principal, scopes, session.project, turn.files)
-        if turn.files
-        else None
+    recalling = partial(measure_recall, deps.pipeline, principal, question, session.id)
+    find_files = partial(
+        deps.contexts.find_file_memories, principal, scopes, session.project, turn.files
     )
     no_record: RecallRecord | None = None
     no_memories: list[FileRelatedMemory] = []
     active_set, briefing, recalled, file_memories = await asyncio.gather(
         run_stage(
-            "set", timeout, deps.active_memory_sets.get(principal, session.id), ActiveMemorySet()
+            "set",
+            timeout,
+            partial(deps.active_memory_sets.get, principal, session.id),
+            ActiveMemorySet(),
         ),
         run_stage(
             "briefing",
             timeout,
-            deps.contexts.load(principal, scopes, per_kind=MAX_PER_KIND),
+            partial(deps.contexts.load, principal, scopes, per_kind=MAX_PER_KIND),
             ContextInput(),
         ),
-        run_stage("recall", settings.timeout + RECALL_GRACE_SECONDS, recalling, no_record),
-        run_stage("files", timeout, file_search, no_memories),
+        run_stage(
+            "recall",
+            settings.timeout + RECALL_GRACE_SECONDS,
+            recalling if text else None,
+            no_record,
+        ),
+        run_stage("files", timeout, find_files if turn.files else None, no_memories),
     )
     outcomes: tuple[StageOutcome[Any], ...] = (active_set, briefing, recalled, file_memories)
     failed = {outcome.name for outcome in outcomes if outcome.failed}
@@ -241,15 +247,17 @@ async def _load_action_inputs(
     """Reads what bears on the file that is to be edited, or on the command that is to be run."""
     timeout = min(deps.pipeline.settings.arm_timeout, ACTION_TIMEOUT_SECONDS)
     if turn.before == "edit":
-        search = find_about_file(deps.contexts, principal, scopes, turn.session.project, turn.query)
+        search = partial(
+            find_about_file, deps.contexts, principal, scopes, turn.session.project, turn.query
+        )
     else:
-        search = find_about_command(deps.pipeline, principal, scopes, text)
+        search = partial(find_about_command, deps.pipeline, principal, scopes, text)
     no_hits: list[OnDemandHit] = []
     active_set, hits = await asyncio.gather(
         run_stage(
             "set",
             timeout,
-            deps.active_memory_sets.get(principal, turn.session.id),
+            partial(deps.active_memory_sets.get, principal, turn.session.id),
             ActiveMemorySet(),
         ),
         run_stage("files" if turn.before == "edit" else "words", timeout, search, no_hits),
@@ -377,13 +385,13 @@ async def _store_selection(
             return _StoredSelection(new_entries, active_set.turn + begins_turn, degraded)
         updated = base.with_entries([*selection.entries, *seen], begins_turn=begins_turn)
         stored = await run_stage(
-            "set", timeout, deps.active_memory_sets.put(principal, session, updated), True
+            "set", timeout, partial(deps.active_memory_sets.put, principal, session, updated), True
         )
         if stored.value:
             failed = degraded | {"set"} if stored.failed else degraded
             return _StoredSelection(new_entries, updated.turn, failed)
         newer = await run_stage(
-            "set", timeout, deps.active_memory_sets.get(principal, session), active_set
+            "set", timeout, partial(deps.active_memory_sets.get, principal, session), active_set
         )
         active_set = newer.value
         degraded = degraded | {"set"} if newer.failed else degraded

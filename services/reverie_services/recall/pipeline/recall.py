@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -17,6 +20,7 @@ from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answ
 from reverie.domain.retrieval.candidates import (
     NO_EDGES,
     NO_HITS,
+    ArmHits,
     Rejection,
     TurnHit,
     sort_memories,
@@ -40,8 +44,18 @@ from reverie_services.recall.pipeline.retrievers import (
     load_model,
     open_retriever,
 )
-from reverie_services.recall.pipeline.scoring import LOADING_SHARE, load_texts, score
-from reverie_services.recall.pipeline.stage_runner import Deadline, run_stage
+from reverie_services.recall.pipeline.scoring import (
+    LOADING_SHARE,
+    MAX_RERANKED,
+    load_texts,
+    score,
+)
+from reverie_services.recall.pipeline.stage_runner import (
+    Deadline,
+    Eventual,
+    StageOutcome,
+    run_stage,
+)
 from reverie_services.recall.pipeline.state import (
     ArmWeights,
     RecallQuestion,
@@ -51,7 +65,7 @@ from reverie_services.recall.pipeline.state import (
 )
 from reverie_services.recall.query_expansion import NO_EXPANSION
 
-MAX_RERANKED = 20
+T = TypeVar("T")
 MIN_VOCABULARY_SHARE = 0.05
 """The smallest weight of vectors: a guess is better than nothing if words find nothing."""
 
@@ -108,7 +122,7 @@ async def expand_query(
     outcome = await run_stage(
         "rephrase",
         min(max_seconds, state.deadline.remaining(EXPANSION_SHARE)),
-        deps.query_expander.expand(principal, state.question.text),
+        partial(deps.query_expander.expand, principal, state.question.text),
         NO_EXPANSION,
     )
     parsed = state.parsed_question
@@ -125,40 +139,43 @@ async def retrieve(
     state: RecallState, deps: RecallPipelineDependencies, principal: Principal
 ) -> tuple[RecallState, Retriever]:
     """Encodes the question while its retriever opens, runs the arms, and fuses what they find."""
-    words = expand_query_text(" ".join(state.texts))
+    question, words = state.question, expand_query_text(" ".join(state.texts))
+    is_current = question.as_of is None
     timeout = state.deadline.remaining(EMBEDDING_SHARE)
-    no_vectors: Vectors = ()
-    no_weights: WordWeights | None = None
-    is_current = state.question.as_of is None
     uses_sparse = is_current and deps.settings.sparse_weight and deps.model_manager.uses_sparse
     model = await load_model(deps, principal.tenant, timeout)
     can_embed = is_current and not model.failed
-    retriever, vectors, word_weights = await asyncio.gather(
-        open_retriever(deps, principal, state.question, words, model.value, timeout),
-        run_stage(
-            "meaning",
-            timeout,
-            _embed_question(deps, model.value, state.texts) if can_embed else None,
-            no_vectors,
-        ),
-        run_stage(
-            "sparse",
-            timeout,
-            _encode_question(deps, state.texts[0]) if uses_sparse else None,
-            no_weights,
-        ),
-    )
-    timeout = state.deadline.remaining(RETRIEVAL_SHARE)
+    no_vectors: Vectors = ()
+    no_weights: WordWeights | None = None
     no_turns: list[TurnHit] = []
-    turn_search = retriever.search_turns(words) if state.question.include_turns else None
-    vector_search = retriever.search_vectors(vectors.value) if len(vectors.value) else None
-    by_words, by_vectors, turns = await asyncio.gather(
-        run_stage("words", timeout, retriever.search_words(words), NO_HITS),
-        run_stage("meaning", timeout, vector_search, NO_HITS),
-        run_stage("turns", timeout, turn_search, no_turns),
+    opening = asyncio.ensure_future(
+        open_retriever(deps, principal, question, words, model.value, timeout)
     )
+
+    async def search(
+        arm: str, work: Callable[[Retriever], Eventual[T]] | None, fallback: T
+    ) -> StageOutcome[T]:
+        retriever, timeout = (await opening).value, state.deadline.remaining(RETRIEVAL_SHARE)
+        return await run_stage(arm, timeout, work and partial(work, retriever), fallback)
+
+    async def search_meaning() -> tuple[StageOutcome[Vectors], StageOutcome[ArmHits]]:
+        embed = partial(_embed_question, deps, model.value, state.texts)
+        vectors = await run_stage("meaning", timeout, embed if can_embed else None, no_vectors)
+        found = vectors.value
+        work = (lambda retriever: retriever.search_vectors(found)) if len(found) else None
+        return vectors, await search("meaning", work, NO_HITS)
+
+    encode = partial(_encode_question, deps, state.texts[0]) if uses_sparse else None
+    turns_of = (lambda retriever: retriever.search_turns(words)) if question.include_turns else None
+    by_words, (vectors, by_vectors), turns, word_weights = await asyncio.gather(
+        search("words", lambda retriever: retriever.search_words(words), NO_HITS),
+        search_meaning(),
+        search("turns", turns_of, no_turns),
+        run_stage("sparse", timeout, encode, no_weights),
+    )
+    opened = await opening
     hits_by_arm = {"words": by_words.value, "meaning": by_vectors.value}
-    weights = compute_arm_weights(deps, principal.tenant, state.question.text)
+    weights = compute_arm_weights(deps, principal.tenant, question.text)
     state = replace(
         state,
         weights=weights,
@@ -167,10 +184,10 @@ async def retrieve(
         turns=turns.value,
         candidates=fuse_arms(hits_by_arm, weights.arms, deps.settings.fusion),
         report=state.report.with_outcomes(
-            model, vectors, word_weights, by_words, by_vectors, turns
+            model, opened, vectors, word_weights, by_words, by_vectors, turns
         ),
     )
-    return state, retriever
+    return state, opened.value
 
 
 async def _embed_question(
@@ -207,7 +224,8 @@ async def expand(state: RecallState, retriever: Retriever) -> RecallState:
         if not len(seeds):
             break
         timeout = state.deadline.remaining(GRAPH_SHARE)
-        edges = await run_stage("graph", timeout, retriever.load_edges_around(seeds), NO_EDGES)
+        load = partial(retriever.load_edges_around, seeds)
+        edges = await run_stage("graph", timeout, load, NO_EDGES)
         intent = state.parsed_question.intent
         found = expand_neighbours(state.candidates, edges.value, intent, only_new=hop > 0)
         state = replace(state, candidates=found, report=state.report.with_outcomes(edges))
@@ -224,7 +242,7 @@ async def _rescore(state: RecallState, retriever: Retriever) -> RecallState:
     if not state.word_weights or not len(state.candidates):
         return state
     timeout = state.deadline.remaining(RESCORING_SHARE)
-    search = retriever.search_sparse(state.word_weights, state.candidates.docs)
+    search = partial(retriever.search_sparse, state.word_weights, state.candidates.docs)
     rescored = await run_stage("sparse", timeout, search, NO_HITS)
     return replace(
         state,
@@ -252,7 +270,7 @@ async def rerank(state: RecallState, deps: RecallPipelineDependencies) -> Recall
     outcome = await run_stage(
         "rerank",
         min(deps.settings.rerank_timeout, state.deadline.remaining(LOADING_SHARE)),
-        deps.reranker.order(state.question.text, texts),
+        partial(deps.reranker.order, state.question.text, texts),
         list(range(len(first))),
     )
     reordered = [
@@ -291,11 +309,11 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
     no_memories: dict[UUID, Memory] = {}
     no_edges: list[AnswerEdge] = []
     wants_edges = len(ids) > 1 and question.depth > 0
+    load = partial(retriever.load_memories, ids) if ids else None
+    find_edges = partial(retriever.load_edges_among, ids, [memory.doc for memory in state.selected])
     loaded, edges = await asyncio.gather(
-        run_stage("load", timeout, retriever.load_memories(ids) if ids else None, no_memories),
-        run_stage(
-            "edges", timeout, retriever.load_edges_among(ids) if wants_edges else None, no_edges
-        ),
+        run_stage("load", timeout, load, no_memories),
+        run_stage("edges", timeout, find_edges if wants_edges else None, no_edges),
     )
     missing = Rejection("not read in time" if loaded.failed else "gone meanwhile")
     relevance = rate_relevance(state, retriever.model.name)

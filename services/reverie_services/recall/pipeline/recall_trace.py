@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -178,14 +178,16 @@ def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
 
 def _describe_result(result: RecallResult) -> dict[str, Any]:
     state = result.state
-    positions = {memory.id: position for position, memory in enumerate(state.ranked, start=1)}
+    rest = state.loaded[len(state.ranked) : MAX_LISTED_CANDIDATES]
+    ranked = [*state.ranked, *state.describe(rest)]
+    positions = {memory.id: position for position, memory in enumerate(ranked, start=1)}
     listed = [
         (
             *_encode_scores(memory),
             *_encode_outcome(state, memory.id, rank),
             positions.get(memory.id),
         )
-        for memory, rank in islice(_iterate_loaded(result), MAX_LISTED_CANDIDATES)
+        for memory, rank in islice(_iterate_loaded(result, ranked), MAX_LISTED_CANDIDATES)
     ]
     others = _list_unloaded(state)[: MAX_LISTED_CANDIDATES - len(listed)]
     for position, memory in zip(others.tolist(), state.describe(others), strict=True):
@@ -200,12 +202,13 @@ def _describe_result(result: RecallResult) -> dict[str, Any]:
     }
 
 
-def _iterate_loaded(result: RecallResult) -> Iterator[tuple[ScoredMemory, int | None]]:
+def _iterate_loaded(
+    result: RecallResult, ranked: Iterable[ScoredMemory]
+) -> Iterator[tuple[ScoredMemory, int | None]]:
     """Each loaded candidate once: those of the answer, other ranked ones, and turns."""
     seen_ids = set[UUID]()
-    state = result.state
     returned = ((hit.scored, rank) for rank, hit in enumerate(result.hits, start=1))
-    others = ((memory, None) for memory in chain(state.ranked, state.scored_turns))
+    others = ((memory, None) for memory in chain(ranked, result.state.scored_turns))
     for memory, rank in chain(returned, others):
         if memory.id not in seen_ids:
             seen_ids.add(memory.id)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -28,7 +29,7 @@ from reverie.store.search.embedding_models import TenantModel
 from reverie.store.search.recall_index_cache import OpenIndex
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallPipelineDependencies
-from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
+from reverie_services.recall.pipeline.stage_runner import Eventual, StageOutcome, run_stage
 from reverie_services.recall.pipeline.state import RecallQuestion
 
 Vectors = Sequence[NDArray[np.float32]]
@@ -53,14 +54,16 @@ class Retriever:
     agent: str | None
     model: TenantModel
 
-    async def search_words(self, query: str) -> ArmHits:
+    def search_words(self, query: str) -> Eventual[ArmHits]:
         """Memories by BM25 of the prepared question."""
         limit = self.deps.settings.candidates_per_arm
-        return await self.deps.search.search_words(self.principal, query, self.search_filter, limit)
+        return self.deps.search.search_words(self.principal, query, self.search_filter, limit)
 
-    async def search_vectors(self, vectors: Vectors) -> ArmHits:
+    def search_vectors(self, vectors: Vectors) -> Eventual[ArmHits]:
         """Memories by the similarity of their vectors to the most similar of these."""
-        limit = self.deps.settings.candidates_per_arm
+        return self._search_each(vectors, self.deps.settings.candidates_per_arm)
+
+    async def _search_each(self, vectors: Vectors, limit: int) -> ArmHits:
         hit_lists = [
             await self.deps.search.search_vectors(
                 self.principal, vector, self.search_filter, limit, self.model.vector_table
@@ -69,38 +72,40 @@ class Retriever:
         ]
         return merge_by_best_score(hit_lists, limit)
 
-    async def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> ArmHits:
+    def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> Eventual[ArmHits]:
         """Returns those that have sparse vectors, by the words they share with the question."""
         scopes = self.search_filter.scopes
-        return await self.deps.search.search_sparse(self.principal, word_weights, docs, scopes)
+        return self.deps.search.search_sparse(self.principal, word_weights, docs, scopes)
 
-    async def search_turns(self, query: str, until: datetime | None = None) -> list[TurnHit]:
+    def search_turns(self, query: str, until: datetime | None = None) -> Awaitable[list[TurnHit]]:
         """Raw turns by BM25, up to a moment."""
         limit, scopes = self.deps.settings.candidates_per_arm, self.search_filter.scopes
-        return await self.deps.search.search_turns(
+        return self.deps.search.search_turns(
             self.principal, self.agent, query, scopes, limit, until
         )
 
-    async def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
+    def load_edges_around(self, docs: IntArray) -> Eventual[NeighbourEdges]:
         """The edges of memories to readable neighbours."""
         scopes, fan_out = self.search_filter.scopes, self.deps.settings.hop_fan_out
-        return await self.deps.search.load_edges_around(self.principal, docs, scopes, fan_out)
+        return self.deps.search.load_edges_around(self.principal, docs, scopes, fan_out)
 
-    async def load_facts(self, docs: IntArray) -> FactTable:
+    def load_facts(self, docs: IntArray) -> Eventual[FactTable]:
         """The facts of those memories that may be read, and which may be answered."""
-        return await self.deps.search.load_facts(self.principal, docs, self.search_filter)
+        return self.deps.search.load_facts(self.principal, docs, self.search_filter)
 
-    async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+    def load_contents(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, str]]:
         """The contents of memories."""
-        return await self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
+        return self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
 
-    async def load_memories(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
+    def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The whole memories."""
-        return await self.deps.search.load_memories(self.principal, ids, self.search_filter.scopes)
+        return self.deps.search.load_memories(self.principal, ids, self.search_filter.scopes)
 
-    async def load_edges_among(self, ids: Sequence[UUID]) -> list[AnswerEdge]:
-        """The edges between memories of a list."""
-        return await self.deps.search.load_edges_among(self.principal, ids)
+    def load_edges_among(
+        self, ids: Sequence[UUID], docs: Sequence[int]
+    ) -> Eventual[list[AnswerEdge]]:
+        """The edges between memories of a list, given by id and by number."""
+        return self.deps.search.load_edges_among(self.principal, ids)
 
 
 @dataclass(frozen=True)
@@ -110,30 +115,42 @@ class IndexRetriever(Retriever):
     opened: OpenIndex
     rows: index_search.IndexFilter
 
-    async def search_words(self, query: str) -> ArmHits:
+    def search_words(self, query: str) -> ArmHits:
         """Memories by BM25; the terms of the question came with the index."""
         limit = self.deps.settings.candidates_per_arm
         return index_search.search_words(self.opened.index, self.opened.terms, self.rows, limit)
 
-    async def search_vectors(self, vectors: Vectors) -> ArmHits:
+    def search_vectors(self, vectors: Vectors) -> ArmHits:
         """Memories by the similarity of their vectors to the most similar of these."""
         limit = self.deps.settings.candidates_per_arm
         return index_search.search_vectors(self.opened.index, vectors, self.rows, limit)
 
-    async def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> ArmHits:
+    def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> ArmHits:
         """Returns those that have sparse vectors, by the words they share with the question."""
         return index_search.search_sparse(self.opened.index, word_weights, docs)
 
-    async def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
+    def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
         """The edges of memories to readable neighbours."""
         fan_out = self.deps.settings.hop_fan_out
         return index_search.find_edges_around(self.opened.index, docs, self.rows, fan_out)
 
-    async def load_facts(self, docs: IntArray) -> FactTable:
+    def load_facts(self, docs: IntArray) -> FactTable:
         """The facts of those memories that may be read, and which may be answered."""
         rows = self.opened.index.find_rows(docs)
         rows = rows[rows >= 0]
         return self.opened.index.get_facts(rows[self.rows.readable[rows]], self.rows.wanted)
+
+    def load_edges_among(
+        self, ids: Sequence[UUID], docs: Sequence[int]
+    ) -> Eventual[list[AnswerEdge]]:
+        """The edges between memories of a list; the index knows whether there are any.
+
+        It has no edges to files, which only a question for kinds finds.
+        """
+        has_edges = index_search.has_edges_among(self.opened.index, np.array(docs, np.int64))
+        if has_edges or self.search_filter.kinds is not None:
+            return super().load_edges_among(ids, docs)
+        return []
 
 
 @dataclass(frozen=True)
@@ -146,46 +163,45 @@ class AsOfRetriever(Retriever):
     def _history(self) -> HistoryStore:
         return self.deps.history
 
-    async def search_words(self, query: str) -> ArmHits:
+    def search_words(self, query: str) -> Awaitable[ArmHits]:
         """Memories by BM25 over their texts of then."""
         limit = self.deps.settings.candidates_per_arm
-        return await self._history.search_words(
+        return self._history.search_words(
             self.principal, query, self.moment, self.search_filter, limit
         )
 
-    async def search_vectors(self, vectors: Vectors) -> ArmHits:
+    def search_vectors(self, vectors: Vectors) -> ArmHits:
         """Nothing: no vectors of the past are stored."""
         return NO_HITS
 
-    async def search_turns(self, query: str, until: datetime | None = None) -> list[TurnHit]:
+    def search_turns(self, query: str, until: datetime | None = None) -> Awaitable[list[TurnHit]]:
         """Raw turns until then, by BM25."""
-        return await super().search_turns(query, until or self.moment)
+        return super().search_turns(query, until or self.moment)
 
-    async def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
+    def load_edges_around(self, docs: IntArray) -> Awaitable[NeighbourEdges]:
         """The edges that the memories had then."""
         scopes, fan_out = self.search_filter.scopes, self.deps.settings.hop_fan_out
-        return await self._history.load_edges_around(
-            self.principal, docs, scopes, fan_out, self.moment
-        )
+        return self._history.load_edges_around(self.principal, docs, scopes, fan_out, self.moment)
 
-    async def load_facts(self, docs: IntArray) -> FactTable:
+    def load_facts(self, docs: IntArray) -> Awaitable[FactTable]:
         """The facts of then."""
-        return await self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
+        return self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
 
     async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """The contents of then."""
         memories = await self.load_memories(ids)
         return {memory_id: memory.content for memory_id, memory in memories.items()}
 
-    async def load_memories(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
+    def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The whole memories as they were known then."""
-        return await self._history.load_memories(
-            self.principal, ids, self.search_filter.scopes, self.moment
-        )
+        scopes = self.search_filter.scopes
+        return self._history.load_memories(self.principal, ids, scopes, self.moment)
 
-    async def load_edges_among(self, ids: Sequence[UUID]) -> list[AnswerEdge]:
+    def load_edges_among(
+        self, ids: Sequence[UUID], docs: Sequence[int]
+    ) -> Awaitable[list[AnswerEdge]]:
         """The edges that were open then."""
-        return await self._history.load_edges_among(self.principal, ids, self.moment)
+        return self._history.load_edges_among(self.principal, ids, self.moment)
 
 
 async def open_retriever(
@@ -195,7 +211,7 @@ async def open_retriever(
     query: str,
     model: TenantModel,
     seconds: float,
-) -> Retriever:
+) -> StageOutcome[Retriever]:
     """Opens the recall index if there is one that can answer in time, or else reads from Postgres.
 
     The index has no tags and files, and nothing of the past. `query`: the prepared question.
@@ -203,16 +219,19 @@ async def open_retriever(
     search_filter = question.search_filter
     args = (deps, principal, search_filter, question.agent, model)
     if question.as_of:
-        return AsOfRetriever(*args, question.as_of)
+        return StageOutcome("index", AsOfRetriever(*args, question.as_of))
+    plain = Retriever(*args)
     if search_filter.extra_conditions is not None:
-        return Retriever(*args)
-    none: OpenIndex | None = None
-    work = deps.recall_indexes.open(principal.tenant, model, query)
-    opened = (await run_stage("index", seconds, work, none)).value
-    if opened is None:
-        return Retriever(*args)
-    filters = search_filter.scopes, search_filter.status, search_filter.kinds
-    return IndexRetriever(*args, opened, index_search.build_filter(opened.index, *filters))
+        return StageOutcome("index", plain)
+
+    async def open_index() -> Retriever:
+        opened = await deps.recall_indexes.open(principal.tenant, model, query)
+        if opened is None:
+            return plain
+        filters = search_filter.scopes, search_filter.status, search_filter.kinds
+        return IndexRetriever(*args, opened, index_search.build_filter(opened.index, *filters))
+
+    return await run_stage("index", seconds, open_index, plain)
 
 
 async def load_model(
@@ -220,4 +239,4 @@ async def load_model(
 ) -> StageOutcome[TenantModel]:
     """The model of the tenant's vectors; the last one that was known if Postgres does not say."""
     known = deps.embedding_models.get_cached(tenant)
-    return await run_stage("meaning", seconds, deps.embedding_models.get(tenant), known)
+    return await run_stage("meaning", seconds, partial(deps.embedding_models.get, tenant), known)

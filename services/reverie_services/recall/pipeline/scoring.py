@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -12,7 +13,6 @@ from reverie.domain.core.kinds import ANCHOR_KINDS
 from reverie.domain.retrieval.candidates import (
     find_positions,
     sort_by_score,
-    sort_memories,
 )
 from reverie.domain.retrieval.facts import (
     KINDS,
@@ -33,13 +33,14 @@ from reverie.domain.retrieval.scoring import (
 )
 from reverie.domain.retrieval.selection import POOL_FACTOR
 from reverie.domain.retrieval.speakers import find_speakers
-from reverie.domain.retrieval.succession import rank_successors_first
+from reverie.domain.retrieval.succession import map_successors, rank_successors_first
 from reverie_services.recall.pipeline.retrievers import Retriever
 from reverie_services.recall.pipeline.stage_runner import run_stage
 from reverie_services.recall.pipeline.state import NO_FACTS, RecallState
 
 LOADING_SHARE = 0.8
 """The share of a recall's timeout by which all texts must be loaded."""
+MAX_RERANKED = 20
 MAX_SUCCESSION = 4
 """So many successors of a memory are looked for beyond those that were found."""
 PEOPLE_FACTOR = 4
@@ -52,7 +53,7 @@ async def score(state: RecallState, retriever: Retriever) -> RecallState:
     candidates, sought, facts = state.candidates, state.candidates.docs, NO_FACTS
     for _ in range(1 + MAX_SUCCESSION):
         timeout = state.deadline.remaining(LOADING_SHARE)
-        work = retriever.load_facts(sought) if len(sought) else None
+        work = partial(retriever.load_facts, sought) if len(sought) else None
         loaded = await run_stage("store", timeout, work, NO_FACTS)
         state = replace(state, report=state.report.with_outcomes(loaded))
         facts = facts.join(loaded.value)
@@ -100,17 +101,28 @@ def _find_successors(state: RecallState) -> IntArray:
 
 async def load_texts(state: RecallState, retriever: Retriever) -> RecallState:
     """Loads the texts that can reach the pool of the answer, and applies their factors."""
-    pool_size = state.question.limit * POOL_FACTOR
-    order = _sort_eligible(state)
-    hashes = state.facts.records["hash"]
-    first_size = PEOPLE_FACTOR * pool_size if state.parsed_question.people else pool_size
-    state = await _load(state, retriever, choose_distinct(order, hashes, first_size))
-    speakers = find_speakers(state.contents.values(), state.parsed_question.people)
+    pool_size, people = state.question.limit * POOL_FACTOR, state.parsed_question.people
+    order, hashes = _sort_eligible(state), state.facts.records["hash"]
+    first = choose_distinct(order, hashes, PEOPLE_FACTOR * pool_size if people else pool_size)
+    # The factor of a speaker can lower the threshold, so nothing is chosen before it is known.
+    rest = first[:0] if people else _choose_rest(state, first, pool_size)
+    state = await _load(state, retriever, np.concatenate([first, rest]))
+    speakers = find_speakers(state.contents.values(), people)
     state = _apply_texts(state, speakers)
-    rest = _choose_rest(state, pool_size)
+    rest = _choose_rest(state, state.loaded, pool_size)
     if len(rest):
         state = _apply_texts(await _load(state, retriever, rest), speakers)
-    return replace(state, ranked=sort_memories(state.describe(state.loaded)))
+    return _rank_loaded(state, max(pool_size, MAX_RERANKED))
+
+
+def _rank_loaded(state: RecallState, pool_size: int) -> RecallState:
+    """Sorts what was loaded, and describes what can be selected: exact names look at all texts."""
+    records, totals = state.facts.records[state.loaded], state.totals[state.loaded]
+    loaded = state.loaded[np.lexsort((records["id_low"], records["id_high"], -totals))]
+    pool = choose_distinct(loaded, state.facts.records["hash"], pool_size)
+    described = loaded if state.parsed_question.only_names else pool
+    successors = map_successors(state.facts.records[state.is_eligible])
+    return replace(state, loaded=loaded, ranked=state.describe(described), successors=successors)
 
 
 def _sort_eligible(state: RecallState) -> IntArray:
@@ -134,7 +146,7 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
     ids = list_ids(state.facts.records[positions])
     timeout = state.deadline.remaining(LOADING_SHARE)
     no_contents: dict[UUID, str] = {}
-    work = retriever.load_contents(ids) if ids else None
+    work = partial(retriever.load_contents, ids) if ids else None
     loaded = await run_stage("texts", timeout, work, no_contents)
     is_loaded = np.array([memory_id in loaded.value for memory_id in ids], np.bool_)
     is_eligible = state.is_eligible.copy()
@@ -164,17 +176,17 @@ def _apply_texts(state: RecallState, speakers: frozenset[str]) -> RecallState:
     return _compute_totals(state, factors)
 
 
-def _choose_rest(state: RecallState, pool_size: int) -> IntArray:
-    """Chooses those others that the factors of their texts could lift into the pool.
+def _choose_rest(state: RecallState, known: IntArray, pool_size: int) -> IntArray:
+    """Chooses those besides `known` that the factors of their texts could lift into the pool.
 
     Only memories that the word arm found can contain a name. If a question consists of names only,
     their holders and the memories that replaced them rank first.
     """
     question, candidates = state.parsed_question, state.candidates
     is_other = state.is_eligible.copy()
-    is_other[state.loaded] = False
+    is_other[known] = False
     pool = choose_distinct(
-        state.loaded[np.argsort(-state.totals[state.loaded], kind="stable")],
+        known[np.argsort(-state.totals[known], kind="stable")],
         state.facts.records["hash"],
         pool_size,
     )

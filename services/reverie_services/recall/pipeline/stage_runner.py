@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from inspect import isawaitable
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import structlog
 
@@ -16,6 +17,8 @@ from reverie.runtime.process.asyncio_helpers import run_with_timeout
 log = structlog.get_logger("reverie.recall")
 
 T = TypeVar("T")
+Eventual: TypeAlias = Awaitable[T] | T
+"""A value, or what becomes one once it is awaited."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,15 @@ class StageReport:
         return StageReport(tuple(degraded), milliseconds)
 
 
+async def resolve(value: Eventual[T], seconds: float | None = None) -> T:
+    """The value itself, or what it becomes. Raises `TimeoutError` after `seconds`."""
+    if not isawaitable(value):
+        return value
+    return cast("T", await (value if seconds is None else run_with_timeout(value, seconds)))
+
+
 async def run_stage(
-    name: str, seconds: float, work: Awaitable[T] | None, fallback: T
+    name: str, seconds: float, work: Callable[[], Eventual[T]] | None, fallback: T
 ) -> StageOutcome[T]:
     """Runs a stage; the fallback replaces it if it fails, is late, or is off (None)."""
     if work is None:
@@ -69,7 +79,7 @@ async def run_stage(
     value, failed = fallback, True
     try:
         with span(f"recall {name}"):
-            value, failed = await run_with_timeout(work, seconds), False
+            value, failed = await resolve(work(), seconds), False
     except (ReverieError, TimeoutError) as error:
         log.warning("arm_failed", arm=name, error=type(error).__name__)
     except Exception as error:

@@ -40,7 +40,7 @@ from reverie.domain.retrieval.relevance import (
     compute_relevance,
     compute_word_share,
 )
-from reverie.domain.retrieval.succession import iterate_successors, map_successors
+from reverie.domain.retrieval.succession import Successors, iterate_successors
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.pipeline.stage_runner import Deadline, StageReport
@@ -81,9 +81,10 @@ class RecallState:
     `texts`: the question without project names, then its rephrasings. `candidates`: the memories
     before their factors apply. `facts`, `factors`, `totals` and `is_eligible` have a row for each
     of them: `totals` are the scores with all factors, `is_eligible` says which may be answered.
-    `contents`: the texts that were loaded, and `loaded` the positions of their memories. `ranked`:
-    the loaded memories in the order of their totals. `similarities`: how similar a memory is to
-    those selected before.
+    `contents`: the texts that were loaded, and `loaded` the positions of their memories, in the end
+    in the order of their totals. `ranked`: the first of them, which may be selected. `successors`:
+    what replaced or contradicts each candidate, if it may be answered itself. `similarities`: how
+    similar a memory is to those selected before.
     """
 
     question: RecallQuestion
@@ -103,16 +104,12 @@ class RecallState:
     contents: Mapping[UUID, str] = field(default_factory=dict)
     loaded: IntArray = field(default_factory=lambda: NO_CANDIDATES.docs)
     ranked: Sequence[ScoredMemory] = ()
+    successors: Successors = field(default_factory=dict)
     selected: Sequence[ScoredMemory] = ()
     scored_turns: Sequence[ScoredMemory] = ()
     similarities: Mapping[UUID, float] = field(default_factory=dict)
     rejections: Mapping[UUID, Rejection] = field(default_factory=dict)
     report: StageReport = field(default_factory=StageReport)
-
-    @property
-    def successors(self) -> dict[UUID, UUID]:
-        """What replaced or contradicts each candidate, if it may be answered itself."""
-        return map_successors(self.facts.records[self.is_eligible])
 
     def describe(self, positions: IntArray) -> list[ScoredMemory]:
         """The candidates at these positions with what makes up their scores."""
@@ -147,6 +144,7 @@ class RecallState:
                 },
                 scores[2][row],
                 hashes[row],
+                doc,
             )
             for row, (memory_id, doc) in enumerate(
                 zip(list_ids(records), candidates.docs[positions].tolist(), strict=True)
@@ -212,7 +210,11 @@ def rate_relevance(state: RecallState, model: str) -> dict[UUID, float]:
     words = list_distinctive_words(state.texts[0])
     ratings = {memory.id: _rate_memory(state, memory, words, model) for memory in state.selected}
     successors = state.successors
-    for memory in state.ranked if successors else ():
+    if not successors:
+        return ratings
+    ids = list_ids(state.facts.records[state.loaded])
+    is_replaced = np.array([id in successors for id in ids], np.bool_)
+    for memory in state.describe(state.loaded[is_replaced]):
         newer_ids = [id for id in iterate_successors(memory.id, successors) if id in ratings]
         if newer_ids:
             rating = ratings.get(memory.id) or _rate_memory(state, memory, words, model)
