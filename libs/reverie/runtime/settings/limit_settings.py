@@ -1,16 +1,13 @@
-"""Settings of limits and quotas, of OpenID Connect, TLS and concurrency."""
+"""Settings of limits: sizes, rates, quotas, time and concurrency."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from reverie.runtime.settings.field_types import Count, Quota, Seconds, WebUrl
-
-ClaimName = Literal["tenant", "role", "reads", "writes"]
+from reverie.runtime.settings.field_types import Count, Quota, Seconds
 
 
 class LimitSettings(BaseSettings):
@@ -50,46 +47,6 @@ class LimitSettings(BaseSettings):
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_timeout: Seconds = Field(
         6.0, description="seconds that running requests have to finish at shutdown"
-    )
-    oidc_issuer: str | None = Field(
-        None,
-        description="OpenID Connect issuer whose tokens (JWT) are accepted beside keys; unset: "
-        "none",
-    )
-    oidc_audience: str | None = Field(None, description="audience that tokens must name")
-    oidc_jwks_url: WebUrl | None = Field(None, description="URL of the issuer's public keys (JWKS)")
-    oidc_claims: dict[ClaimName, str] = Field(
-        {},
-        description='claims of a token by what they hold, as {"tenant": "realm_access.tenant"}: '
-        "tenant (its name), role (admin, writer, reader, ci), reads and writes (scopes); unset: "
-        "claims of these names, and a token without a role is a reader",
-    )
-    oidc_default_scopes: str = Field(
-        "",
-        description="scopes of tokens that name none, separated by commas; * is all; unset: none",
-    )
-    tls_source: Literal["files", "self-signed"] = Field(
-        "files",
-        description="where certificates come from: files (tls_cert; without it there is no TLS), "
-        "or self-signed (for trial: `reverie up` makes and renews them in the home "
-        "folder)",
-    )
-    tls_cert: Path | None = Field(
-        None,
-        description="PEM file with the certificate for HTTP and its chain; it is read again when "
-        "it changes; under `reverie up` it is the gateway's",
-    )
-    tls_key: Path | None = Field(None, description="PEM file with the private key of tls_cert")
-    ca_file: Path | None = Field(
-        None,
-        description="PEM file with authorities that clients and services trust beside the "
-        "system's; unset: that of the home folder, if it has one",
-    )
-    allowed_hosts: str = Field(
-        "",
-        description="host names that requests may name, separated by commas; * is any; unset: "
-        "addresses, names without a dot and private ones (.svc, .local, .internal), or only "
-        "localhost where the services listen on localhost",
     )
     max_concurrent_requests: Count = Field(
         32,

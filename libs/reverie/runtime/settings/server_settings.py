@@ -1,4 +1,4 @@
-"""Settings of addresses, ports, databases, the bus and the other services."""
+"""Settings of addresses, ports, tokens, TLS, databases, the bus and the other services."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pydantic_settings import BaseSettings
 
 from reverie.runtime.settings.field_types import Port, Seconds, WebUrl, check_scheme
 
+ClaimName = Literal["tenant", "role", "reads", "writes"]
+
 
 class ServerSettings(BaseSettings):
-    """The data folder, addresses and ports, the servers, the other services."""
+    """The data folder, addresses and ports, who may call, the servers, the other services."""
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".reverie",
@@ -35,6 +37,46 @@ class ServerSettings(BaseSettings):
     staleness_port: Port = Field(3460, description="port of staleness")
     postgres_port: Port = Field(3461, description="port of the embedded Postgres")
     nats_port: Port = Field(3462, description="port of the embedded NATS")
+    oidc_issuer: str | None = Field(
+        None,
+        description="OpenID Connect issuer whose tokens (JWT) are accepted beside keys; unset: "
+        "none",
+    )
+    oidc_audience: str | None = Field(None, description="audience that tokens must name")
+    oidc_jwks_url: WebUrl | None = Field(None, description="URL of the issuer's public keys (JWKS)")
+    oidc_claims: dict[ClaimName, str] = Field(
+        {},
+        description='claims of a token by what they hold, as {"tenant": "realm_access.tenant"}: '
+        "tenant (its name), role (admin, writer, reader, ci), reads and writes (scopes); unset: "
+        "claims of these names, and a token without a role is a reader",
+    )
+    oidc_default_scopes: str = Field(
+        "",
+        description="scopes of tokens that name none, separated by commas; * is all; unset: none",
+    )
+    tls_source: Literal["files", "self-signed"] = Field(
+        "files",
+        description="where certificates come from: files (tls_cert; without it there is no TLS), "
+        "or self-signed (for trial: `reverie up` makes and renews them in the home "
+        "folder)",
+    )
+    tls_cert: Path | None = Field(
+        None,
+        description="PEM file with the certificate for HTTP and its chain; it is read again when "
+        "it changes; under `reverie up` it is the gateway's",
+    )
+    tls_key: Path | None = Field(None, description="PEM file with the private key of tls_cert")
+    ca_file: Path | None = Field(
+        None,
+        description="PEM file with authorities that clients and services trust beside the "
+        "system's; unset: that of the home folder, if it has one",
+    )
+    allowed_hosts: str = Field(
+        "",
+        description="host names that requests may name, separated by commas; * is any; unset: "
+        "addresses, names without a dot and private ones (.svc, .local, .internal), or only "
+        "localhost where the services listen on localhost",
+    )
 
     database_url: SecretStr | None = Field(
         None,
