@@ -49,17 +49,41 @@ def test_a_question_that_points_back_is_left_out_where_its_subject_is_not_told()
     assert not any("same there" in record.content for record in records(*turns))
 
 
-def test_the_memory_of_a_session_of_answers_lists_questions_with_answers() -> None:
-    session = build_session_memory(segment_turns(build_turns(*TALK)))
-    assert session is not None
-    assert session.content.splitlines() == [
-        "Session: I was looking at `ring.py`, where `Ring.push` copies the buffer. Why does it do "
-        "that?",
-        "- Why does it do that? `Ring.push` copies the buffer because readers hold a view of it, "
-        "and a view must not change.",
-        "- About `ring.py`: What about `Ring.pop`? `Ring.pop` returns a view of the buffer, so "
-        "that it allocates nothing.",
-    ]
+def test_a_session_of_answers_has_no_memory_beside_them() -> None:
+    assert build_session_memory(segment_turns(build_turns(*TALK))) is None
+
+
+def test_an_answer_keeps_its_code_and_its_yes() -> None:
+    code = "```python\nring = Ring(64)\n```"
+    (record,) = records(
+        ("user", "Can `Ring` be bounded in `ring.py`?"),
+        ("assistant", f"Great question! Yes, by its first argument:\n\n{code}\n\nAnything else?"),
+    )
+    assert record.content == (
+        f"Can `Ring` be bounded in `ring.py`?\nAnswer: Yes. By its first argument:\n{code}"
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I think `Ring.push` might copy the buffer, but my memory is fuzzy.",
+        "`Ring.push` copies the buffer. I guess that is for the readers. It costs 3 ms for 1 MB.",
+        "That whole area was a bit of a nightmare. `Ring.push` was pretty brittle.",
+    ],
+)
+def test_who_only_supposes_gives_no_answer(reply: str) -> None:
+    assert records(("user", "Why does `Ring.push` copy the buffer?"), ("assistant", reply)) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Does that affect the others too?", "Do you think we have a philosophy for `Ring`?"],
+)
+def test_a_question_that_points_back_or_asks_for_an_opinion_leaves_nothing(question: str) -> None:
+    reply = "`Ring.pop` returns a view of the buffer, so that it allocates nothing."
+    made = records(*TALK[:2], ("user", question), ("assistant", reply))
+    assert not any("allocates nothing" in record.content for record in made)
 
 
 TOOL = ("tool", "Edit: `src/rates.py` [ok]")

@@ -151,9 +151,17 @@ def test_passed_commands_are_extracted() -> None:
     assert containing("`go test ./...`").kind is Kind.SKILL
 
 
-def test_the_session_is_summarized_in_one_memory() -> None:
-    (whole,) = [memory for memory in memories() if memory.kind is Kind.SESSION]
+def test_a_session_of_several_matters_is_summarized_in_one_memory() -> None:
+    more = (
+        ("user", "The nightly export writes rows twice, look at `export/writer.py` please."),
+        ("tool", "Edit: `export/writer.py` [ok]"),
+        ("assistant", "Fixed `export/writer.py`: the retry no longer repeats what was written."),
+    )
+    said = [(turn.role, turn.content) for turn in SESSION[:-2]]
+    found = memories(turns(*said, *more))
+    (whole,) = [memory for memory in found if memory.kind is Kind.SESSION]
     assert "go.sum is not found" in whole.content
+    assert "the retry no longer repeats what was written" in whole.content
     assert len(whole.content) <= MAX_SESSION_CHARS
     assert whole.at == START
 

@@ -62,7 +62,7 @@ _MUSED_QUESTION = re.compile(
 )
 _POINTING_QUESTION = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|about|of|with|for|like|on"
-    r"|to|from|in|into|at|under|by|given) that\b(?=\s*(?:[,?.!—–-]|\w+\b"
+    r"|to|from|in|into|at|under|by|given) that\b(?=\s*(?:[,?.!`—–-]|\w+\b"
     r"(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
     re.I,
 )
@@ -193,8 +193,9 @@ def _stands_alone(text: str) -> bool:
     first = split_sentences(text)[0]
     names = extract_exact_terms(first)
     told = first if names else text
-    least = MIN_SUBJECT_WORDS + 2 * text.endswith("?")
-    is_named = names or extract_exact_terms(text) or len(content_words(text)) >= least
+    long_words = [word for word in content_words(text) if len(word) > 3 or not word.isascii()]
+    least = MIN_SUBJECT_WORDS + text.endswith("?")
+    is_named = names or extract_exact_terms(text) or len(long_words) >= least
     return bool(is_named) and not (POINTING.search(told) or _POINTING_QUESTION.search(told))
 
 

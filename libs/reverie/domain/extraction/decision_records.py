@@ -48,9 +48,10 @@ MAX_WEIGHED = 100
 RECAP_WEIGHT = 100.0
 """A summing-up comes before all else."""
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
+_LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
 _AFTER_CODE = re.compile(r"(?<=\n)``` ")
-MIN_NOVEL_SHARE = 0.4
-"""Share of a statement's words that no chosen statement has."""
+MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_AFTER_RECAP = 0.4, 0.6
+"""Share of a statement's words that no chosen statement has; a summing-up leaves little to say."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class DecisionRecord:
         lines += [
             f"Refused: {' — '.join(filter(None, (r.proposal, r.reason)))}" for r in self.refused
         ]
-        return "\n".join(filter(None, lines))
+        return _LABELLED_CODE.sub(r"\1\n```", "\n".join(filter(None, lines)))
 
     @property
     def _finding_label(self) -> str:
@@ -312,6 +313,7 @@ def select_statements(
     limit = max(int(RECORD_SHARE * _count_spoken(statements)), least)
     remaining = min(limit, MAX_RECORD_CHARS) - len(problem) - reserved - 20
     recap_turn = next((s.turn for s in reversed(statements) if s.is_recap), None)
+    least_novel = MIN_NOVEL_SHARE_AFTER_RECAP if recap_turn else MIN_NOVEL_SHARE
     chosen: list[RecordStatement] = []
     told = content_words(problem)
     covered: frozenset[str] = frozenset()
@@ -340,7 +342,7 @@ def select_statements(
         pool.remove(best)
         if weigh(best) < MIN_SCORE:
             break
-        is_novel = best.is_recap or measure_novelty(best) >= MIN_NOVEL_SHARE
+        is_novel = best.is_recap or measure_novelty(best) >= least_novel
         is_told = best.is_found and best.turn.role == "assistant"
         is_allowed = not is_told or not chosen or len(best.text) < max_findings
         if is_novel and is_allowed and len(best.text) < remaining:

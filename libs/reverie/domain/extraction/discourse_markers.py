@@ -153,7 +153,7 @@ COLLOQUIAL = re.compile(
     r"\b(?:pretty|super|a bit|kind of|sort of|yeah|yep|nope|honestly|thank goodness|promising|fun"
     r"|nightmare|headache|chestnut|annoying|hairy|neat|tricky|nasty|subtle|classic|huge win"
     r"|biggest win|good reminder|good info|good example|extra vigilant|nothing like that|ugh|wow"
-    r"|surprisingly|a lot of effort|keep an eye|be mindful)\b",
+    r"|surprisingly|essentially|you know|a lot of effort|keep an eye|be mindful)\b",
     re.I,
 )
 NARRATION = re.compile(

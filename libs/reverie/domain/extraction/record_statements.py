@@ -27,7 +27,9 @@ _OPENING_WORDS = re.compile(
     r"|excellent|great|yes|yup|no|nope|careful|hold on|wait|exactly|correct|well|so|and|but|also"
     r"|hmm|heads up|ah|oh|i see|that makes sense|good (?:point|to know)"
     r"|(?:hey|hi|hello)(?: [@\[`]?\w+[`\]]?){0,2}|yeah|yep|oh man|ha|gotcha|absolutely|totally"
-    r"|definitely|honestly|actually|interesting)\s*[,.:;!—–-]+\s*)+|^(?:so|and|but|also)\s+|^\(?\d[.)]\s+",
+    r"|definitely|honestly|actually|interesting"
+    r"|(?:one|two|three|a few|some) corrections?)\s*[,.:;!—–-]+\s*)+"
+    r"|^(?:so|and|but|also)\s+|^\(?\d[.)]\s+",
     re.I,
 )
 POINTING = re.compile(
