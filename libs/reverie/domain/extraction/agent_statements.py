@@ -121,7 +121,7 @@ def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
 
 _POLAR_QUESTION = re.compile(
     r"(?:^|[.!?,:;–—-] |\b(?:so|and|but|or) )(?:is|are|was|were|do|does|did|can|could|should|would"
-    r"|will|has|have|any)(?:n'?t)? [^.!?]*\?",
+    r"|will|has|have|any)(?:n'?t)? [^!?]*\?",
     re.I,
 )
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
@@ -130,9 +130,11 @@ _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b
 _LABEL = re.compile(r"\W*(?:decision|decided|recap|决定)\W{0,2}[:：]\W*", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _YES = re.compile(
-    r"\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely|definitely)\b", re.I
+    r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely"
+    r"|definitely)\b",
+    re.I,
 )
-_NO = re.compile(r"\W*(?:no|nope)\b", re.I)
+_NO = re.compile(r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:no|nope)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
 MIN_SENTENCE_WORDS = 2
 """Words beside code: a name alone repeats the question."""
@@ -242,6 +244,9 @@ class _Reply:
             # Before its last reply, an agent at work tells what it does; what it learns lasts.
             parts = point.parts if point.is_item else (point.text,)
             point = replace(point, parts=tuple(filter(_is_learned, parts)))
+        if point.is_item and _TEST_LIST.search(point.lead):
+            # The cases stand in the file of the tests.
+            point = replace(point, lead="", parts=(f"{point.lead}.",), is_item=False)
         text = strip_line_places(strip_opening(point.full_text))
         if (
             not point.parts
@@ -288,9 +293,7 @@ class _Reply:
         if not self.is_work:
             has_cause = sentence_patterns.CAUSE_LABEL.match(point.full_text)
             return not has_cause and not point.is_item and any(map(_is_tentative, point.parts))
-        is_test_list = point.is_item and _TEST_LIST.search(point.lead)
-        is_looked_up = self.is_research and point.is_item and kind in _LOOKED_UP_KINDS
-        return bool(is_test_list) or is_looked_up
+        return self.is_research and point.is_item and kind in _LOOKED_UP_KINDS
 
     def _score(self, text: str, rating: SentenceRating, is_done: bool) -> float:
         is_chosen = _is_chosen(text, self.exchange)

@@ -130,13 +130,15 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
     chosen: Sequence[RecordStatement] = (
         select_statements(told, question, (), MAX_ANSWER_CHARS) if is_long else told
     )
-    return DecisionRecord(question, tuple(chosen), (), (exchange,)) if chosen else None
+    if not chosen:
+        return None
+    return DecisionRecord(question, tuple(chosen), (), (exchange,), is_whole=not is_long)
 
 
 def _says_much(told: Sequence[RecordStatement]) -> bool:
     """Whether an answer tells a cause or a change, or names things."""
-    if not told:
-        return False
+    if not told or any("```" in s.text for s in told):
+        return bool(told)
     names = frozenset().union(*(s.exact_terms for s in told))
     return max(s.score for s in told) + 0.25 * min(len(names), 6) >= MIN_ANSWER_SCORE
 

@@ -59,7 +59,8 @@ class DecisionRecord:
     """What one matter of a conversation settled; `exchanges` are those it was made of.
 
     `also_cited`: turns that it cites beside those of its parts, as they say the same. `files`,
-    `names`: what else it is about. `produced_by`: as in `ExtractedMemory`.
+    `names`: what else it is about. `produced_by`: as in `ExtractedMemory`. `is_whole`: the
+    statements are one reply, and are told in its order.
     """
 
     problem: str
@@ -70,6 +71,7 @@ class DecisionRecord:
     files: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     produced_by: str = RULES
+    is_whole: bool = False
 
     def extend(self, statements: Sequence[RecordStatement], exchange: Exchange) -> DecisionRecord:
         """The record with what a later exchange tells of it."""
@@ -86,6 +88,10 @@ class DecisionRecord:
             text = self.statements[0].text
             is_leaning = text in self.problem and POINTING.search(text)
             return self.problem if is_leaning else text
+        if self.is_whole:
+            label = "Done" if self.statements[0].is_done else self._finding_label
+            told = _join_sentences(s.text for s in self.statements)
+            return _render([self.problem, f"{label}: {told}"])
         decided = _join_sentences(
             self._drop_told_sentences(s.text) for s in self.statements if s.is_decided
         )
@@ -102,7 +108,7 @@ class DecisionRecord:
         lines += [
             f"Refused: {' — '.join(filter(None, (r.proposal, r.reason)))}" for r in self.refused
         ]
-        return _LABELLED_CODE.sub(r"\1\n```", "\n".join(filter(None, lines)))
+        return _render(lines)
 
     @property
     def _finding_label(self) -> str:
@@ -178,6 +184,10 @@ class DecisionRecord:
         cited += [*(r.turn for r in self.refused), *self.also_cited]
         unique = {turn.id: turn for turn in cited if turn}
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
+
+
+def _render(lines: Iterable[str]) -> str:
+    return _LABELLED_CODE.sub(r"\1\n```", "\n".join(filter(None, lines)))
 
 
 def settles(matter: Sequence[StatedExchange]) -> bool:

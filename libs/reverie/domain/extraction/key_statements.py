@@ -31,7 +31,7 @@ _GENERIC_HEADING = re.compile(
     r"|code review|line[- ]by[- ]line review|analysis|conclusion|verdict|assessment|what changed"
     r"|implementation|current implementation|solution|proposed (?:solution|fix|change|changes)"
     r"|steps?|recommendations?|examples?|output|code|strengths|before|after|context|answer"
-    r"|updates?|done|table|my (?:opinion|assessment|take|recommendation)"
+    r"|updates?|done|table|top \d+ [\w ]+|my (?:opinion|assessment|take|recommendation)"
     r"|here'?s my assessment)(?: (?:of|table|report|made).*)?)[:.]?",
     re.I,
 )
