@@ -18,12 +18,12 @@ from reverie.mcp.rest_calls import (
 )
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.in_process_rest import InProcessRestClient, read_content
 from reverie_services.recall.grpc.messages import (
     decode_fields,
     encode_message,
     forwarded_headers,
 )
-from reverie_services.recall.in_process_rest import InProcessRestClient, read_content
 
 CHUNK_BYTES = 256 * 1024
 """The size limit of one message of an export."""

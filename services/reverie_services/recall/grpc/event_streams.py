@@ -17,6 +17,7 @@ from reverie.contracts.problems import build_problem, problem_from_error
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.mcp.rest_calls import RestCallError, call_rest, encode_query
 from reverie.runtime.http.dispatch import Dispatcher
+from reverie_services.in_process_rest import InProcessRestClient
 from reverie_services.recall.grpc.calls import check_response
 from reverie_services.recall.grpc.messages import (
     abort_with_problem,
@@ -24,7 +25,6 @@ from reverie_services.recall.grpc.messages import (
     encode_message,
     forwarded_headers,
 )
-from reverie_services.recall.in_process_rest import InProcessRestClient
 
 READER_TASK_NAME = "grpc-watch"
 MAX_BACKLOG = 1000

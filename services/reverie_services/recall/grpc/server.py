@@ -22,6 +22,7 @@ from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.tls import Certificate
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.settings.settings import Settings
+from reverie_services.in_process_rest import InProcessRestClient
 from reverie_services.recall.grpc.calls import TransferServicer, create_unary_handler
 from reverie_services.recall.grpc.event_streams import EventStreamServicer
 from reverie_services.recall.grpc.interceptors import (
@@ -30,7 +31,6 @@ from reverie_services.recall.grpc.interceptors import (
     UnreadHealthInterceptor,
 )
 from reverie_services.recall.grpc.messages import encode_message
-from reverie_services.recall.in_process_rest import InProcessRestClient
 
 log = structlog.get_logger()
 

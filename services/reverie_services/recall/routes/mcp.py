@@ -20,7 +20,7 @@ from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.call_metrics import CallMetrics
-from reverie_services.recall.in_process_rest import InProcessRestClient
+from reverie_services.in_process_rest import InProcessRestClient
 
 if TYPE_CHECKING:
     from reverie.mcp.streamable_http import StreamableHttp

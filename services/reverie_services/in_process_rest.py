@@ -1,4 +1,4 @@
-"""REST calls of the gRPC and MCP interfaces, handled within the process."""
+"""REST calls of the gRPC and MCP interfaces and of the console, handled within the process."""
 
 from __future__ import annotations
 
