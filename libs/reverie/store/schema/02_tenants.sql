@@ -151,6 +151,18 @@ call protect_tenant_table('audit', p_readable => false);
 revoke update on audit from reverie_app;
 call open_to_system('audit', 'select, delete');
 
+-- Sign-ins to the console, and links that sign in once. A row holds the hash of a random text and
+-- the caller's key, encrypted by a key that only this text gives: the table alone opens nothing.
+create table console_session (
+  tenant int not null,
+  hash bytea not null,
+  is_link boolean not null,
+  encrypted_key bytea not null,
+  expires_at timestamptz not null,
+  primary key (tenant, hash)
+);
+call protect_tenant_table('console_session', p_readable => false);
+
 -- The principal behind the hash of a key's text, before its tenant is known.
 create function find_key(p_hash bytea)
 returns table (tenant int, tenant_name text, id uuid, role text, reads text[], writes text[],

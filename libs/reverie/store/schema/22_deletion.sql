@@ -127,7 +127,8 @@ create function erase_strategy() returns table (name text, strategy text)
 language sql stable
 begin atomic
   select c.name, case
-    when c.name in ('api_key', 'vault_epoch', 'llm_usage_daily', 'audit', 'memory_change')
+    when c.name in ('api_key', 'console_session', 'vault_epoch', 'llm_usage_daily', 'audit',
+                    'memory_change')
       then 'never'
     when c.name in ('outbox', 'idempotency', 'recall_trace') then 'quotes'
     when bool_or(c.col = 'scope' and c.type = 'text') then 'scope'
