@@ -28,6 +28,7 @@ from reverie.runtime.auth.authentication import (
 from reverie.runtime.http.audit import Auditor
 from reverie.runtime.http.connections import defer_continue, serve_connections, unrouted
 from reverie.runtime.http.dispatch import Dispatcher
+from reverie.runtime.http.exchange import RequestHandler
 from reverie.runtime.http.health import HealthCheck, health_routes
 from reverie.runtime.http.host_guard import create_host_guard
 from reverie.runtime.http.idempotency import IdempotencyStore
@@ -71,6 +72,9 @@ _READ_BUFFER_BYTES = 64 * 1024
 ServerFactory = Callable[[Dispatcher, Authenticator], AbstractAsyncContextManager[None]]
 """Opens another server whose calls go through the dispatcher, too."""
 
+MountFactory = Callable[[Dispatcher, Authenticator], RequestHandler]
+"""Makes what answers all requests below a path; it calls other routes through the dispatcher."""
+
 AUTHENTICATOR: web.AppKey[Authenticator] = web.AppKey("AUTHENTICATOR", Callable)  # type: ignore[arg-type]
 DISPATCHER = web.AppKey("DISPATCHER", Dispatcher)
 
@@ -82,7 +86,8 @@ class Service:
     `background` tasks run from start to shutdown and are restarted after a crash. `extra_servers`
     are open while the service listens. `registry` contains the service's own metrics and those of
     the requests. `quotas`: the usage of limits by keys and tenants; without it nothing is limited.
-    `find_tenant`: finds tenants by name, for tokens that name one.
+    `find_tenant`: finds tenants by name, for tokens that name one. `mounts`: what answers all
+    requests at and below a path, in place of routes.
     """
 
     name: str
@@ -102,6 +107,7 @@ class Service:
     quotas: SharedQuotas | None = None
     find_tenant: TenantLookup | None = None
     positions: PositionHooks = field(default_factory=PositionHooks)
+    mounts: Mapping[str, MountFactory] = field(default_factory=dict)
 
 
 ServiceFactory = Callable[[Settings], AbstractAsyncContextManager[Service]]
@@ -150,6 +156,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         service.name, service.checks, service.registry, gauges, instance_id(settings.home)
     )
     add_routes([*builtin_routes, *service.routes], deps)
+    for prefix, create_handler in service.mounts.items():
+        dispatcher.add_prefix(prefix, create_handler(dispatcher, authenticator))
     reverse_proxy = (
         ReverseProxy(
             ProxyOptions(
