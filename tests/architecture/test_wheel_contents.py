@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = {".py", ".sql", ".toml", ".txt", ".typed"}
+SHIPPED = {".py", ".sql", ".toml", ".txt", ".typed", ".html", ".css", ".js", ".svg", ".json"}
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,7 @@ from reverie.store.memories.memories import MemoryStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.api_keys import ApiKeyStore
 from reverie.store.platform.audit import AuditTable
+from reverie.store.platform.console_sessions import ConsoleSessionStore
 from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.platform.vault import VaultStore
@@ -48,6 +49,8 @@ from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
+from reverie_services.console.app import PREFIX as CONSOLE_PREFIX
+from reverie_services.console.app import mount_console
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
 from reverie_services.recall.dependencies import (
     ContextDependencies,
@@ -221,6 +224,15 @@ async def open_service(
             )
             if settings.database_replica_url
             else PositionHooks(),
+            mounts={
+                CONSOLE_PREFIX: mount_console(
+                    ConsoleSessionStore(database),
+                    vault.load_redactor,
+                    over_tls=settings.tls_cert is not None,
+                )
+            }
+            if settings.console_enabled
+            else {},
             extra_servers=[rpc.create_server_opener(settings, CallMetrics(registry, "grpc"))]
             if settings.grpc_enabled
             else [],

@@ -27,6 +27,9 @@ class ServerSettings(BaseSettings):
     )
     grpc_enabled: bool = Field(True, description="whether the gateway serves gRPC")
     grpc_port: Port = Field(3457, description="port of the gateway for gRPC")
+    console_enabled: bool = Field(
+        True, description="whether the gateway serves the console, pages for people at /console"
+    )
     ingest_port: Port = Field(3458, description="port of ingest")
     ingest_role: Literal["api", "derive", "both"] | None = Field(
         None,

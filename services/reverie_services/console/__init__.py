@@ -1,0 +1,1 @@
+"""The console: pages for people, made from the REST calls of who is signed in."""

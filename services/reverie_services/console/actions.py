@@ -1,0 +1,354 @@
+"""What can be changed: each action says before what it will do, then makes one REST call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from multidict import MultiMapping
+
+from reverie.contracts.base import Problem
+from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind
+from reverie.mcp.rest_calls import RestCallError, invalid_argument
+from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.golden import download_golden_set
+from reverie_services.console.requests import HOME, add_query, local_path, redirect
+from reverie_services.console.visit import PageValues, Visit, memory_path
+
+MOST_AT_ONCE = 200
+"""The most memories that one form changes."""
+_SHOWN_AT_ONCE = 20
+
+Send = Callable[[Visit, str], Awaitable[Any]]
+"""Changes the thing with that id."""
+
+
+@dataclass(frozen=True)
+class ActionField:
+    """An input of an action's form. `choices`: a select, or for `suggest` a text with proposals."""
+
+    name: str
+    label: str
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that can be done. `effect` is said before, `done` after it.
+
+    `subject`: whether ids are of memories, which the form then shows.
+    """
+
+    name: str
+    title: str
+    effect: str
+    done: str
+    send: Send
+    fields: tuple[ActionField, ...] = ()
+    subject: str = "memory"
+    is_final: bool = False
+
+
+def _memory_call(method: str, tail: str = "") -> Send:
+    """A call without a body; where the form names a version, only if it is still that one."""
+
+    async def send(visit: Visit, item: str) -> Any:
+        path = memory_path(item) + tail
+        return await visit.send(method, path, version=visit.form.get("version"))
+
+    return send
+
+
+def _post(path: str, *names: str) -> Send:
+    """A POST with the form's fields of these names; `{id}` in the path is the id."""
+
+    async def send(visit: Visit, item: str) -> Any:
+        body = {name: value for name in names if (value := visit.form.get(name, "").strip())}
+        return await visit.send("POST", path.format(id=quote(item, safe="")), body or None)
+
+    return send
+
+
+async def _edit(visit: Visit, item: str) -> Any:
+    form = visit.form
+    body: dict[str, Any] = {
+        "content": form.get("content", "").replace("\r\n", "\n"),
+        "summary": form.get("summary", "").strip(),
+        "tags": [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()],
+        "kind": form.get("kind", ""),
+    }
+    if reason := form.get("reason", "").strip():
+        body["reason"] = reason
+    return await visit.send("PATCH", memory_path(item), body, version=form.get("version"))
+
+
+async def _roll_back(visit: Visit, item: str) -> Any:
+    body: dict[str, Any] = {"version": _whole_number(visit.form, "to_version")}
+    if reason := visit.form.get("reason", "").strip():
+        body["reason"] = reason
+    version = visit.form.get("version")
+    return await visit.send("POST", f"{memory_path(item)}/rollback", body, version=version)
+
+
+async def _link(visit: Visit, item: str) -> Any:
+    target = await visit.get(memory_path(visit.form.get("to", "").strip() or "-"))
+    body = {"from": item, "to": target["id"], "type": visit.form.get("type", "")}
+    return await visit.send("POST", "/v1/links", body)
+
+
+async def _unlink(visit: Visit, item: str) -> Any:
+    return await visit.send("DELETE", f"/v1/links/{quote(item, safe='')}")
+
+
+async def _dream(visit: Visit, item: str) -> Any:
+    return await visit.send("POST", "/v1/dream", {"scope": item} if item else {})
+
+
+async def _move_task(visit: Visit, item: str) -> Any:
+    path = f"/v1/tasks/{quote(item, safe='')}"
+    return await visit.send("PATCH", path, {"state": visit.form.get("state", "")})
+
+
+async def _revoke_key(visit: Visit, item: str) -> Any:
+    return await visit.send("DELETE", f"/v1/admin/keys/{quote(item, safe='')}")
+
+
+async def _delete_webhook(visit: Visit, item: str) -> Any:
+    kind, _, project = item.partition("/")
+    path = f"/v1/git/webhooks/{quote(kind, safe='')}/{quote(project, safe='')}"
+    return await visit.send("DELETE", path)
+
+
+async def _set_limits(visit: Visit, _: str) -> Any:
+    limits = {name: _optional_number(visit.form, name) for name in LIMIT_FIELDS}
+    return await visit.send("PATCH", "/v1/admin/settings", {"limits": limits})
+
+
+def _whole_number(form: MultiMapping[str], name: str) -> int:
+    text = form.get(name, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise invalid_argument(name, "input should be a whole number")
+    return int(text)
+
+
+def _optional_number(form: MultiMapping[str], name: str) -> int | None:
+    return _whole_number(form, name) if form.get(name, "").strip() else None
+
+
+LIMIT_FIELDS = ("requests_per_minute", "requests_per_day", "memories_per_day", "bytes_per_day")
+_REASON = ActionField("reason", "Reason, kept in the history")
+_KINDS = tuple(kind.value for kind in Kind if kind not in {Kind.FILE, Kind.ENTITY})
+
+ACTIONS: Mapping[str, Action] = {
+    action.name: action
+    for action in (
+        Action(
+            "edit",
+            "Edit",
+            "Stores a new version. Agents are given the new text from now on. The version before "
+            "stays in the history, and can be restored from there.",
+            "A new version is stored.",
+            _edit,
+            (
+                ActionField("content", "Text", "textarea", required=True),
+                ActionField("summary", "Summary"),
+                ActionField("tags", "Tags, separated by commas"),
+                ActionField("kind", "Kind", "select", _KINDS),
+                _REASON,
+            ),
+        ),
+        Action(
+            "pin",
+            "Pin",
+            "A pinned memory is given at the start of every session of its scope, and never loses "
+            "confidence with time.",
+            "The memory is pinned.",
+            _memory_call("PUT", "/pin"),
+        ),
+        Action(
+            "unpin",
+            "Unpin",
+            "The memory is given where it fits the question, and loses confidence with time as "
+            "its kind does.",
+            "The memory is no longer pinned.",
+            _memory_call("DELETE", "/pin"),
+        ),
+        Action(
+            "confirm",
+            "Confirm",
+            "Says that the memory is still true. Its marks of staleness are removed, and its "
+            "confidence is renewed.",
+            "Confirmed: the marks of staleness are removed.",
+            _memory_call("POST", "/confirm"),
+        ),
+        Action(
+            "forget",
+            "Forget",
+            "No answer contains the memory again, except one that asks for an earlier moment. "
+            "This cannot be undone.",
+            "Forgotten.",
+            _memory_call("DELETE"),
+            is_final=True,
+        ),
+        Action(
+            "restore",
+            "Restore",
+            "The archived memory becomes active: agents are given it again.",
+            "The memory is active again.",
+            _memory_call("POST", "/restore"),
+        ),
+        Action(
+            "rollback",
+            "Roll back",
+            "Stores the text of the earlier version as a new version. Nothing of the history is "
+            "lost, so this can itself be rolled back.",
+            "The earlier version is restored as a new version.",
+            _roll_back,
+            (ActionField("to_version", "Version to restore", "number", required=True), _REASON),
+        ),
+        Action(
+            "link",
+            "Link",
+            "Adds an edge from this memory to another one. Recall follows edges, so that a "
+            "question that finds one of them may be given the other, too.",
+            "The memories are linked.",
+            _link,
+            (
+                ActionField("to", "Id of the other memory", required=True),
+                ActionField(
+                    "type", "Relation", "select", tuple(kind.value for kind in STORED_EDGE_KINDS)
+                ),
+            ),
+        ),
+        Action(
+            "unlink",
+            "Remove the link",
+            "Closes the edge. Questions about an earlier moment still follow it.",
+            "The link is removed.",
+            _unlink,
+            subject="link",
+        ),
+        Action(
+            "dream",
+            "Run a dream now",
+            "Digests all turns of this scope that wait, open topics included, into memories. It "
+            "runs in the background.",
+            "The dream is queued.",
+            _dream,
+            subject="scope",
+        ),
+        Action(
+            "accept-review",
+            "Accept",
+            "Carries out what the review proposes for the memory.",
+            "The proposal is carried out.",
+            _post("/v1/reviews/{id}/accept"),
+            subject="review",
+        ),
+        Action(
+            "reject-review",
+            "Reject",
+            "The memory stays as it is, and the proposal is closed.",
+            "The proposal is rejected.",
+            _post("/v1/reviews/{id}/reject"),
+            subject="review",
+        ),
+        Action(
+            "move-task",
+            "Move",
+            "Sets the state of the task. Agents that look for work see it at once.",
+            "The task has its new state.",
+            _move_task,
+            (ActionField("state", "State", "select", ("todo", "doing", "blocked", "done")),),
+        ),
+        Action(
+            "revoke-key",
+            "Revoke",
+            "The key ends: agents and people that use it are refused. This cannot be undone.",
+            "The key is revoked.",
+            _revoke_key,
+            subject="key",
+            is_final=True,
+        ),
+        Action(
+            "delete-webhook",
+            "Remove",
+            "Pushes of this project announced by the forge are refused from now on.",
+            "The webhook is removed.",
+            _delete_webhook,
+            subject="webhook",
+        ),
+        Action(
+            "limits",
+            "Set the quotas",
+            "Limits what all keys of the tenant may use together. Empty means the setting of the "
+            "operator.",
+            "The quotas are set.",
+            _set_limits,
+            tuple(ActionField(name, name.replace("_", " "), "number") for name in LIMIT_FIELDS),
+            subject="settings",
+        ),
+        Action(
+            "golden",
+            "Save as a golden set",
+            "",
+            "",
+            download_golden_set,
+            subject="question",
+        ),
+    )
+}
+
+
+async def show_action(visit: Visit, action: Action) -> PageValues:
+    """What the form of an action says before it is done."""
+    ids = visit.query.getall("id", [""])[:MOST_AT_ONCE]
+    items = (
+        [await visit.get(memory_path(item)) for item in ids[:_SHOWN_AT_ONCE]]
+        if action.subject == "memory"
+        else []
+    )
+    first = items[0] if items else {}
+    return {
+        "action": action,
+        "ids": ids,
+        "items": items,
+        "version": first.get("version") if len(ids) == 1 else None,
+        "fields": [_prefill(visit, field, first) for field in action.fields],
+        "next": local_path(visit.ask("next")),
+        "current": None,
+    }
+
+
+def _prefill(visit: Visit, field: ActionField, memory: Mapping[str, Any]) -> ActionField:
+    value = visit.query.get(field.name, memory.get(field.name) or "")
+    return replace(field, value=", ".join(value) if isinstance(value, list) else str(value))
+
+
+async def perform(visit: Visit, action: Action) -> OutgoingResponse:
+    """Does an action for each id of the form, then goes on to the page it names.
+
+    Of several, those that fail do not keep the others from being done; the first problem is shown
+    if none succeeded.
+    """
+    ids = visit.form.getall("id", [""])
+    if len(ids) > MOST_AT_ONCE:
+        raise invalid_argument("id", f"at most {MOST_AT_ONCE} at once")
+    failed: list[Problem] = []
+    for item in ids:
+        try:
+            result = await action.send(visit, item)
+        except RestCallError as error:
+            failed.append(error.problem)
+            continue
+        if isinstance(result, OutgoingResponse):
+            return result
+    if len(failed) == len(ids):
+        raise RestCallError(failed[0])
+    target = local_path(visit.form.get("next"), HOME)
+    return redirect(add_query(target, done=action.name, count=str(len(ids) - len(failed))))

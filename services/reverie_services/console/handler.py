@@ -1,0 +1,232 @@
+"""Answers every request below `/console`: files, sign-in, pages, forms, live updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+import structlog
+from multidict import CIMultiDict
+from yarl import URL
+
+from reverie.contracts.base import Problem
+from reverie.contracts.problems import build_problem, problem_from_error
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import ReverieError, Unauthenticated
+from reverie.domain.redaction.redactor import RedactorLoader
+from reverie.mcp.rest_calls import RestCallError
+from reverie.runtime.auth.authentication import Authenticator
+from reverie.runtime.http.dispatch import Dispatcher
+from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
+from reverie.store.platform.console_sessions import ConsoleSessionStore, ConsoleToken
+from reverie_services.console.actions import ACTIONS, perform, show_action
+from reverie_services.console.live import stream_changes
+from reverie_services.console.pages import PAGES, find_page
+from reverie_services.console.rendering import (
+    LANGUAGES,
+    choose_language,
+    render_template,
+)
+from reverie_services.console.requests import (
+    HOME,
+    SECURITY_HEADERS,
+    build_cookie,
+    html_response,
+    is_same_origin,
+    local_path,
+    read_cookies,
+    read_form,
+    redirect,
+)
+from reverie_services.console.sign_in import LANGUAGE_COOKIE, SignIn
+from reverie_services.console.visit import Visit
+from reverie_services.in_process_rest import InProcessRestClient
+
+log = structlog.get_logger()
+
+STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_LANGUAGE_SECONDS = 365 * 86_400
+
+
+@dataclass(frozen=True)
+class Console:
+    """The console of a gateway."""
+
+    dispatcher: Dispatcher
+    authenticate: Authenticator
+    sessions: ConsoleSessionStore
+    load_redactor: RedactorLoader
+    over_tls: bool
+
+    async def handle(self, request: IncomingRequest) -> OutgoingResponse:
+        """The answer to any request below `/console`."""
+        path = request.url.path.removeprefix(HOME).strip("/")
+        if request.method not in {"GET", "HEAD", "POST"}:
+            return self._show_problem(request, build_problem("method_not_allowed", "GET or POST"))
+        if path.startswith("static/"):
+            return _static_file(request, path.removeprefix("static/"))
+        try:
+            return await self._handle(request, path)
+        except RestCallError as error:
+            return self._show_problem(request, error.problem)
+        except ReverieError as error:
+            return self._show_problem(request, problem_from_error(error))
+
+    async def _handle(self, request: IncomingRequest, path: str) -> OutgoingResponse:
+        cookies = read_cookies(request.headers)
+        sign_in = SignIn(self.sessions, self.authenticate, self._is_secure(request))
+        if path == "links" and request.method == "POST":
+            return await sign_in.create_link(request)
+        if request.method == "POST" and not is_same_origin(request.headers):
+            return self._show_problem(request, build_problem("forbidden", "another site sent this"))
+        if path == "sign-in":
+            language = self._language(request)
+            if request.method == "POST":
+                return await sign_in.submit(request, await read_form(request), language)
+            return await sign_in.show(request.url, language)
+        token, api_key = await sign_in.find_session(cookies)
+        if token is None or api_key is None:
+            return _ask_to_sign_in(request)
+        visit = await self._visit(request, token, api_key)
+        if visit is None:
+            return _ask_to_sign_in(request)
+        if request.method == "POST":
+            return await self._post(
+                request, path, replace(visit, form=await read_form(request)), token
+            )
+        return await self._get(request, path, visit)
+
+    async def _visit(
+        self, request: IncomingRequest, token: ConsoleToken, api_key: str
+    ) -> Visit | None:
+        """The visit of who signed in; None if their key works no longer."""
+        headers = {"Authorization": f"Bearer {api_key}", "User-Agent": "reverie console"}
+        try:
+            principal: Principal = await self.authenticate(headers)
+        except Unauthenticated:
+            return None
+        return Visit(
+            url=request.url,
+            principal=principal,
+            rest=InProcessRestClient(self.dispatcher, headers),
+            language=self._language(request),
+            csrf_token=token.derive("form").hex(),
+            load_redactor=self.load_redactor,
+        )
+
+    async def _get(self, request: IncomingRequest, path: str, visit: Visit) -> OutgoingResponse:
+        if path.startswith("live/"):
+            return await stream_changes(visit, path.removeprefix("live/"))
+        if path.startswith("do/"):
+            name = path.removeprefix("do/")
+            if name in ACTIONS:
+                values = await show_action(visit, ACTIONS[name])
+                return _render(request, visit, "action.html", values)
+            return self._show_problem(request, build_problem("not_found", "no such action"))
+        found = find_page(path)
+        if found is None:
+            return self._show_problem(request, build_problem("not_found", "no such page"))
+        page, path_values = found
+        request.route_pattern = f"{HOME}/{page.path}".rstrip("/")
+        result = await page.load(replace(visit, values=path_values))
+        if isinstance(result, OutgoingResponse):
+            return result
+        return _render(request, visit, page.template, {"current": page.section, **result})
+
+    async def _post(
+        self, request: IncomingRequest, path: str, visit: Visit, token: ConsoleToken
+    ) -> OutgoingResponse:
+        if visit.form.get("csrf") != visit.csrf_token:
+            detail = "this form is too old or of another sign-in: reload the page"
+            return self._show_problem(request, build_problem("forbidden", detail))
+        if path == "sign-out":
+            await self.sessions.take(token, is_link=False)
+            return redirect(f"{HOME}/sign-in", self._cookie(request, "reverie_console", "", 0))
+        if path == "language":
+            language = visit.form.get("language", "")
+            cookie = language if language in LANGUAGES else "en"
+            target = local_path(visit.form.get("next"))
+            return redirect(
+                target, self._cookie(request, LANGUAGE_COOKIE, cookie, _LANGUAGE_SECONDS)
+            )
+        name = path.removeprefix("do/")
+        if path.startswith("do/") and name in ACTIONS:
+            request.route_pattern = f"{HOME}/do/{name}"
+            return await perform(visit, ACTIONS[name])
+        return self._show_problem(request, build_problem("not_found", "no such form"))
+
+    def _language(self, request: IncomingRequest) -> str:
+        cookie = read_cookies(request.headers).get(LANGUAGE_COOKIE)
+        return choose_language(cookie, request.headers.get("Accept-Language", ""))
+
+    def _is_secure(self, request: IncomingRequest) -> bool:
+        return self.over_tls or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
+
+    def _cookie(self, request: IncomingRequest, name: str, value: str, seconds: int) -> str:
+        return build_cookie(name, value, seconds, self._is_secure(request))
+
+    def _show_problem(self, request: IncomingRequest, problem: Problem) -> OutgoingResponse:
+        request.problem_code = problem.code
+        values = {"problem": problem, "visit": None}
+        page = render_template("problem.html", self._language(request), values)
+        return html_response(problem.status, page)
+
+
+def _render(
+    request: IncomingRequest, visit: Visit, template: str, values: Mapping[str, Any]
+) -> OutgoingResponse:
+    page = render_template(
+        template,
+        visit.language,
+        {
+            "visit": visit,
+            "query": request.url.query,
+            "sections": PAGES.sections,
+            "done": ACTIONS.get(request.url.query.get("done", "")),
+            "action_titles": {name: action.title for name, action in ACTIONS.items()},
+            "done_count": visit.number("count", 1, 1_000),
+            **values,
+        },
+    )
+    return html_response(200, page)
+
+
+def _ask_to_sign_in(request: IncomingRequest) -> OutgoingResponse:
+    target = (
+        str(request.url) if request.method != "POST" and "/live/" not in request.url.path else HOME
+    )
+    return redirect(str(URL(f"{HOME}/sign-in").with_query(next=target)))
+
+
+@cache
+def _load_static(name: str) -> tuple[bytes, str, str] | None:
+    """The content, media type and ETag of a file; None if there is none of that name."""
+    allowed = {"console.css", "console.js", "graph.js", "logo.svg"}
+    vendored = {"htmx.min.js", "cytoscape.min.js", "uPlot.iife.min.js", "uPlot.min.css"}
+    if name not in allowed | {f"vendor/{each}" for each in vendored}:
+        return None
+    content = (files(__package__) / "static" / name).read_bytes()
+    media_type = STATIC_TYPES[name[name.rindex(".") :]]
+    return content, media_type, f'"{sha256(content).hexdigest()[:16]}"'
+
+
+def _static_file(request: IncomingRequest, name: str) -> OutgoingResponse:
+    found = _load_static(name)
+    if found is None:
+        return OutgoingResponse(404, CIMultiDict({"Content-Type": "text/plain"}), b"no such file")
+    content, media_type, tag = found
+    headers = CIMultiDict(
+        {
+            **SECURITY_HEADERS,
+            "Content-Type": f"{media_type}; charset=utf-8",
+            "Cache-Control": "public, max-age=300",
+            "ETag": tag,
+        }
+    )
+    if request.headers.get("If-None-Match") == tag:
+        return OutgoingResponse(304, headers)
+    return OutgoingResponse(200, headers, content)

@@ -1,0 +1,121 @@
+"""A question, answered as an agent gets it, with the way of each candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from reverie.domain.context.text_rendering import render_memories
+from reverie.domain.core.kinds import Kind
+from reverie.mcp.rest_calls import RestCallError, call_rest
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit
+
+LISTS = ("scopes", "kinds", "tags", "files")
+NUMBERS = {"limit": 50, "depth": 3, "budget_tokens": 100_000}
+"""Whole numbers with the largest value that is sent."""
+TIMES = ("since", "until", "as_of", "valid_at")
+INCLUDED = ("turns", "archived")
+_Trace = Mapping[str, Any]
+
+
+@PAGES.add("ask", "ask.html", "Ask")
+async def ask_question(visit: Visit) -> PageValues:
+    """The form; with a question in the address also its answer, beside that of a trace before."""
+    values: PageValues = {
+        "kinds": [kind.value for kind in Kind],
+        "answer": None,
+        "trace": None,
+        "problem": None,
+        "asked": {name: visit.query.getall(name, []) for name in (*LISTS, "include")},
+    }
+    if visit.ask("q") is None:
+        return values
+    try:
+        answer = await call_rest(visit.rest, "POST", "/v1/recall", body=build_question(visit))
+    except RestCallError as error:
+        return values | {"problem": error.problem}
+    trace = await _load_trace(visit, answer.get("trace_id"))
+    before = await _load_trace(visit, visit.ask("before"))
+    return values | {
+        "answer": answer,
+        "rendered": render_memories(answer["memories"], "(nothing)"),
+        "trace": trace,
+        "arms": list_arms(trace),
+        "before": before,
+        "comparison": compare_traces(before, trace) if before and trace else [],
+        "changed": list_changes(before, trace) if before and trace else [],
+    }
+
+
+async def _load_trace(visit: Visit, trace_id: str | None) -> _Trace | None:
+    """A trace; None where none is stored, or no longer."""
+    return await visit.try_get(f"/v1/traces/{quote(trace_id, safe='')}") if trace_id else None
+
+
+def build_question(visit: Visit) -> dict[str, Any]:
+    """The body of `POST /v1/recall` from the query of the page."""
+    body: dict[str, Any] = {"query": visit.ask("q"), "project": visit.ask("project")}
+    for name in LISTS:
+        items = [part.strip() for text in visit.query.getall(name, []) for part in text.split(",")]
+        body[name] = [item for item in items if item]
+    for name, most in NUMBERS.items():
+        if visit.ask(name):
+            body[name] = visit.number(name, 1, most)
+    for name in TIMES:
+        body[name] = _read_time(visit.ask(name))
+    body["include"] = [name for name in INCLUDED if name in visit.query.getall("include", [])]
+    if confidence := visit.ask("min_confidence"):
+        body["min_confidence"] = _read_share(confidence)
+    return {name: value for name, value in body.items() if value not in (None, [])}
+
+
+def _read_time(text: str | None) -> str | None:
+    """A browser's time without a zone is meant as UTC, as all times of the console."""
+    if text and "T" in text and not text.endswith("Z") and "+" not in text:
+        return f"{text}Z"
+    return text
+
+
+def _read_share(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def list_arms(trace: _Trace | None) -> list[str]:
+    """The arms that found any candidate of a trace."""
+    candidates = (trace or {}).get("candidates", [])
+    return sorted({arm for candidate in candidates for arm in candidate.get("arms", {})})
+
+
+def compare_traces(before: _Trace, after: _Trace) -> list[dict[str, Any]]:
+    """All candidates of two traces, each with its place and score in both."""
+    sides = [{each["id"]: each for each in trace["candidates"]} for trace in (before, after)]
+    ids = list(dict.fromkeys([*sides[1], *sides[0]]))
+    rows = [{"id": each, "before": sides[0].get(each), "after": sides[1].get(each)} for each in ids]
+    for row in rows:
+        row["label"] = (row["after"] or row["before"])["label"]
+    return sorted(rows, key=lambda row: [_place(row["after"]), _place(row["before"])])
+
+
+def _place(candidate: Mapping[str, Any] | None) -> int:
+    position = (candidate or {}).get("position")
+    return 1_000_000 if position is None else int(position)
+
+
+_SETTINGS: Sequence[str] = (
+    *("query", "scopes", "limit", "depth", "min_confidence", "budget_tokens", "turns", "as_of"),
+    *("valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "fusion"),
+)
+
+
+def list_changes(before: _Trace, after: _Trace) -> list[tuple[str, Any, Any]]:
+    """The settings in which two traces differ."""
+    return [
+        (name, before.get(name), after.get(name))
+        for name in _SETTINGS
+        if before.get(name) != after.get(name)
+    ]

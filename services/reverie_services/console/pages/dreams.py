@@ -1,0 +1,48 @@
+"""Dreams: what waits for one, those that ran, and what one of them made of which turns."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit
+
+PAGE_SIZE = 50
+
+
+@PAGES.add("dreams", "dreams.html", "Dreams")
+async def list_dreams(visit: Visit) -> PageValues:
+    """Scopes with turns that wait, and the dreams of all scopes or of one."""
+    scope, cursor = visit.ask("scope"), visit.ask("cursor")
+    dreams, waiting = await asyncio.gather(
+        visit.get("/v1/dreams", limit=PAGE_SIZE, cursor=cursor, scope=scope),
+        visit.try_get("/v1/dream", limit=PAGE_SIZE, scope=scope),
+    )
+    return {
+        "dreams": dreams["items"],
+        "next_cursor": dreams.get("next"),
+        "waiting": (waiting or {}).get("items", []),
+        "scope": scope,
+        "live": None if cursor else "dreams",
+    }
+
+
+@PAGES.add("dreams/{id}", "dream.html", of="dreams")
+async def show_dream(visit: Visit) -> PageValues:
+    """One dream: its input by session, and each decision with its reason."""
+    path = f"/v1/dreams/{quote(visit.values['id'], safe='')}"
+    dream = await visit.get(path, limit=200, cursor=visit.ask("cursor"))
+    outcome = visit.ask("outcome")
+    decisions = [
+        decision
+        for decision in dream["decisions"]
+        if outcome is None or decision["outcome"] == outcome
+    ]
+    return {
+        "dream": dream,
+        "decisions": decisions,
+        "outcome": outcome,
+        "next_cursor": dream.get("next"),
+        "live": "dreams" if dream["status"] == "running" else None,
+    }

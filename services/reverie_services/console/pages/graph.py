@@ -1,0 +1,80 @@
+"""The graph around a memory, a file or an entity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reverie.domain.core.kinds import EdgeKind, Kind
+from reverie.mcp.rest_calls import RestCallError
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit, memory_path
+
+MAX_NODES = 300
+MAX_NAME = 200
+"""The longest name that a node can have."""
+_Body = Mapping[str, Any]
+
+
+@PAGES.add("graph", "graph.html", "Graph")
+async def show_graph(visit: Visit) -> PageValues:
+    """The neighbourhood of `from`: an id of a memory, a path of a file, or an entity's name."""
+    start = visit.ask("from")
+    values: PageValues = {
+        "start": start,
+        "graph": None,
+        "impact": None,
+        "kinds": [kind.value for kind in Kind],
+        "types": [kind.value for kind in EdgeKind],
+        "kind": visit.query.getall("kind", []),
+        "type": visit.query.getall("type", []),
+    }
+    if start is None:
+        return values
+    root = await _find_root(visit, start)
+    if root is None:
+        # Nothing is known by this id or name: an answer, not an error.
+        return values | {"graph": {"nodes": [], "edges": []}}
+    graph = await visit.get(
+        f"{memory_path(root)}/subgraph",
+        depth=visit.number("depth", 2, 5) or 1,
+        limit=visit.number("limit", 150, MAX_NODES) or 1,
+        as_of=visit.ask("as_of"),
+    )
+    return values | {"graph": _filter_graph(graph, values["kind"], values["type"])}
+
+
+async def _find_root(visit: Visit, start: str) -> str | None:
+    """The id of the node that is meant."""
+    if " " not in start and "/" not in start:
+        try:
+            found: str = (await visit.get(memory_path(start)))["id"]
+        except RestCallError as error:
+            if error.problem.status not in {400, 404, 422}:
+                raise
+        else:
+            return found
+    if len(start) > MAX_NAME:
+        return None
+    for kind in ("file", "entity"):
+        page = await visit.get("/v1/memories", kind=kind, key=start, limit=1)
+        if page["items"]:
+            node: str = page["items"][0]["id"]
+            return node
+    return None
+
+
+def _filter_graph(graph: _Body, kinds: Sequence[str], types: Sequence[str]) -> _Body:
+    """The nodes of these kinds, the root always, and the edges of these types among them."""
+    nodes = [
+        node
+        for node in graph["nodes"]
+        if not kinds or node["kind"] in kinds or node["id"] == graph["root"]
+    ]
+    ids = {node["id"] for node in nodes}
+    edges = [
+        edge
+        for edge in graph["edges"]
+        if (not types or edge["type"] in types) and {edge["from"], edge["to"]} <= ids
+    ]
+    return {**graph, "nodes": nodes, "edges": edges}

@@ -1,0 +1,81 @@
+"""The list of memories, and one memory with all that is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reverie.domain.core.kinds import Kind
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit, memory_path
+
+PAGE_SIZE = 50
+FILTERS = ("scope", "kind", "status", "tag", "key", "session", "valid_at")
+STATUSES = ("active", "superseded", "archived", "deleted")
+_VERSIONS = 50
+
+
+@PAGES.add("memories", "memories.html", "Memories")
+async def list_memories(visit: Visit) -> PageValues:
+    """Memories by scope, kind, status, tag, key and session, newest first."""
+    filters = {name: visit.ask(name) for name in FILTERS}
+    listed = await visit.get(
+        "/v1/memories",
+        limit=visit.number("limit", PAGE_SIZE, 200) or 1,
+        cursor=visit.ask("cursor"),
+        **filters,
+    )
+    return {
+        "memories": listed["items"],
+        "next_cursor": listed.get("next"),
+        "filters": filters,
+        "kinds": [kind.value for kind in Kind],
+        "statuses": STATUSES,
+    }
+
+
+@PAGES.add("memories/{id}", "memory.html", of="memories")
+async def show_memory(visit: Visit) -> PageValues:
+    """One memory. Parts that do not answer are left out, never the memory itself."""
+    path = memory_path(visit.values["id"])
+    memory = await visit.get(path, as_of=visit.ask("as_of"))
+    path = memory_path(memory["id"])
+    history, provenance, stale, audit = await asyncio.gather(
+        visit.try_get(f"{path}/history", limit=_VERSIONS, cursor=visit.ask("cursor")),
+        visit.try_get(f"{path}/provenance"),
+        visit.try_get("/v1/stale", scope=memory["scope"], limit=200)
+        if memory.get("stale_grade")
+        else asyncio.sleep(0, None),
+        visit.try_get("/v1/admin/audit", subject=memory["id"], limit=20)
+        if visit.is_admin
+        else asyncio.sleep(0, None),
+    )
+    versions = (history or {}).get("items", [])
+    return {
+        "memory": memory,
+        "versions": _pair_versions(versions),
+        "next_cursor": (history or {}).get("next"),
+        "provenance": provenance,
+        "evidence": _find_evidence(memory["id"], (stale or {}).get("items", [])),
+        "audit": (audit or {}).get("items", []),
+        "may_write": visit.may_write(memory["scope"]),
+    }
+
+
+def _pair_versions(
+    versions: Sequence[Mapping[str, Any]],
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    """Each version, newest first, with the one before it."""
+    ordered = sorted(versions, key=lambda version: -version["version"])
+    return list(zip(ordered, [*ordered[1:], None], strict=True))
+
+
+def _find_evidence(
+    memory_id: str, stale: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    for item in stale:
+        if item["memory"]["id"] == memory_id:
+            evidence: Sequence[Mapping[str, Any]] = item["evidence"]
+            return evidence
+    return []

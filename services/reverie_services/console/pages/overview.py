@@ -1,0 +1,99 @@
+"""The first page: what is remembered, what is under way, and what wants attention."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit, page_path
+
+_RECALLS = 200
+_Item = Mapping[str, Any]
+CHECK, PARKED, FAILED, STALE, REVIEW, DEGRADED = ATTENTION = (
+    "A check fails: %(what)s",
+    "A dream gave up: %(what)s",
+    "A dream failed: %(what)s",
+    "Memories may be out of date: %(what)s",
+    "Reviews wait for a decision: %(what)s",
+    "Recalls went without a part: %(what)s",
+)
+
+
+@PAGES.add("", "overview.html", "Overview")
+async def load_overview(visit: Visit) -> PageValues:
+    """Each part is left out where the key may not see it, or its service does not answer."""
+    parts = {
+        "memories": visit.try_get("/v1/memories", limit=8),
+        "counts": visit.try_get("/v1/admin/scopes", limit=200),
+        "waiting": visit.try_get("/v1/dream", limit=50),
+        "dreams": visit.try_get("/v1/dreams", limit=5),
+        "stale": visit.try_get("/v1/stale", limit=5),
+        "reviews": visit.try_get("/v1/reviews", limit=5, state="open"),
+        "recalls": visit.try_get("/v1/traces", limit=_RECALLS),
+        "ready": visit.try_get("/ready", own="false"),
+    }
+    loaded = dict(zip(parts, await asyncio.gather(*parts.values()), strict=True))
+    lists = {name: (loaded[name] or {}).get("items", []) for name in parts}
+    checks = (loaded["ready"] or {}).get("checks", {})
+    recent = list(_iterate_recent(lists["recalls"]))
+    return {
+        **lists,
+        "by_kind": _sum_counts(lists["counts"], "kinds"),
+        "by_scope": {
+            scope["scope"]: sum(scope["kinds"].values())
+            for scope in sorted(lists["counts"], key=lambda each: -sum(each["kinds"].values()))[:8]
+        },
+        "recent": recent,
+        "silent": sum(1 for recall in recent if not recall["returned"]),
+        "chart": [[recall["second"], recall["milliseconds"]] for recall in reversed(recent)],
+        "attention": list(_iterate_attention(lists, recent, checks)),
+        "missing": [name for name in parts if loaded[name] is None],
+        "live": "overview",
+    }
+
+
+def _sum_counts(items: Sequence[_Item], name: str) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for item in items:
+        total.update(item[name])
+    return dict(total.most_common())
+
+
+def _iterate_recent(recalls: Sequence[_Item]) -> Iterator[dict[str, Any]]:
+    """The recalls of the last hour, each with the second it was at."""
+    start = datetime.now(UTC) - timedelta(hours=1)
+    for recall in recalls:
+        at = datetime.fromisoformat(recall["at"])
+        if at >= start:
+            yield {**recall, "second": int(at.timestamp())}
+
+
+def _iterate_attention(
+    lists: Mapping[str, Sequence[_Item]], recent: Sequence[_Item], checks: Mapping[str, _Item]
+) -> Iterator[tuple[str, str, str]]:
+    """What somebody should look at: a text, what it is about, and where it is shown."""
+    for name, check in checks.items():
+        if not check.get("ok", True):
+            yield CHECK, f"{name}: {check.get('hint') or ''}", page_path()
+    for scope in lists["waiting"]:
+        if scope["state"] == "parked":
+            yield PARKED, scope["scope"], page_path("dreams")
+    for dream in lists["dreams"]:
+        if dream["status"] == "failed":
+            yield FAILED, dream["scope"], page_path("dreams", dream["id"])
+    if lists["stale"]:
+        what = lists["stale"][0]["memory"]["content"]
+        yield STALE, what, page_path("stale")
+    if lists["reviews"]:
+        yield (
+            REVIEW,
+            lists["reviews"][0]["reason"],
+            page_path("reviews"),
+        )
+    degraded = sorted({part for recall in recent for part in recall.get("degraded", [])})
+    if degraded:
+        yield DEGRADED, ", ".join(degraded), page_path("recalls")

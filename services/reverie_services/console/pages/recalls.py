@@ -1,0 +1,73 @@
+"""The recalls of the last day, and one of them: what was given, what was held back, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from reverie_services.console.pages.ask import list_arms
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit
+
+FILTERS = ("text", "actor", "session", "gave")
+PAGE_SIZE = 50
+_FETCHED = 200
+_MAX_PAGES = 10
+"""Pages of the store that are searched for one page: 2,000 recalls."""
+_Recall = Mapping[str, Any]
+
+
+@PAGES.add("recalls", "recalls.html", "Recalls")
+async def list_recalls(visit: Visit) -> PageValues:
+    """Recalls that fit the filters, newest first."""
+    recalls, cursor = await _find_recalls(visit, PAGE_SIZE)
+    return {
+        "recalls": recalls,
+        "next_cursor": cursor,
+        "filters": {name: visit.ask(name) for name in FILTERS},
+        "live": None if visit.ask("cursor") else "recalls",
+    }
+
+
+@PAGES.add("recalls/{id}", "recall.html", of="recalls")
+async def show_recall(visit: Visit) -> PageValues:
+    """One recall, with the next and the previous one that fit the same filters."""
+    trace = await visit.get(f"/v1/traces/{quote(visit.values['id'], safe='')}")
+    around, _ = await _find_recalls(visit, _FETCHED * _MAX_PAGES)
+    ids = [recall["id"] for recall in around]
+    place = ids.index(trace["id"]) if trace["id"] in ids else None
+    return {
+        "trace": trace,
+        "arms": list_arms(trace),
+        "newer": ids[place - 1] if place else None,
+        "older": ids[place + 1] if place is not None and place + 1 < len(ids) else None,
+    }
+
+
+async def _find_recalls(visit: Visit, wanted: int) -> tuple[list[_Recall], str | None]:
+    """The recalls that fit the filters, and the cursor of those after them."""
+    found: list[_Recall] = []
+    cursor = visit.ask("cursor")
+    for _ in range(_MAX_PAGES):
+        # A page of the store is shown whole, so that its cursor goes on where it ends.
+        size = min(_FETCHED, max(wanted - len(found), PAGE_SIZE))
+        page = await visit.get(
+            "/v1/traces", limit=size, cursor=cursor, session=visit.ask("session")
+        )
+        found += _filter_recalls(page["items"], visit)
+        cursor = page.get("next")
+        if cursor is None or len(found) >= wanted:
+            break
+    return found, cursor
+
+
+def _filter_recalls(recalls: Sequence[_Recall], visit: Visit) -> list[_Recall]:
+    text, actor, gave = (visit.ask(name) for name in ("text", "actor", "gave"))
+    return [
+        recall
+        for recall in recalls
+        if (text is None or text.lower() in recall["query"].lower())
+        and (actor is None or actor.lower() in recall["actor"].lower())
+        and (gave is None or (gave == "something") == bool(recall["returned"]))
+    ]

@@ -1,0 +1,161 @@
+"""Renders templates. All values are escaped, and stored text is never markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import SequenceMatcher
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader
+
+from reverie.domain.core.ids import SHORT_LENGTH
+from reverie_services.console.requests import HOME
+from reverie_services.console.visit import page_path
+
+LANGUAGES = {"en": "English", "zh": "中文"}
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_MAX_COMPARED_WORDS = 4_000
+"""Longer texts are compared by lines, which takes no quadratic time in practice."""
+# Characters that turn the direction of a text, so that it reads as another one.
+_DIRECTION_MARKS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
+
+
+@dataclass(frozen=True)
+class DiffPart:
+    """A piece of a comparison: `same`, `added` or `removed`."""
+
+    change: str
+    text: str
+
+
+def compare_texts(before: str, after: str) -> list[DiffPart]:
+    """The differences of two texts by words, those of long texts by lines."""
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    if max(len(old), len(new)) > _MAX_COMPARED_WORDS:
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return list(_iterate_parts(old, new))
+
+
+def _iterate_parts(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffPart]:
+    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield DiffPart("same", "".join(old[i:j]))
+            continue
+        if j > i:
+            yield DiffPart("removed", "".join(old[i:j]))
+        if m > k:
+            yield DiffPart("added", "".join(new[k:m]))
+
+
+@cache
+def load_catalogue(language: str) -> Mapping[str, str]:
+    """The translations of a language, by the English text; English needs none."""
+    if language == "en":
+        return {}
+    text = (files(__package__) / "strings" / f"{language}.json").read_text("utf-8")
+    catalogue: dict[str, str] = json.loads(text)
+    return catalogue
+
+
+def create_translator(language: str) -> Callable[..., str]:
+    """A function from an English text to that language. Values are put in by `%(name)s`."""
+    catalogue = load_catalogue(language)
+
+    def translate(text: str, **values: object) -> str:
+        translated = catalogue.get(text, text)
+        return translated % values if values else translated
+
+    return translate
+
+
+def choose_language(cookie: str | None, accepted: str) -> str:
+    """The language that was chosen, else the first one that the browser accepts."""
+    if cookie in LANGUAGES:
+        return cookie
+    for entry in accepted.lower().split(","):
+        language = entry.partition(";")[0].strip()[:2]
+        if language in LANGUAGES:
+            return language
+    return "en"
+
+
+def show_time(value: Any) -> str:
+    """A moment to the minute, in UTC."""
+    try:
+        return f"{datetime.fromisoformat(str(value)):%Y-%m-%d %H:%M}"
+    except ValueError:
+        return str(value)
+
+
+def show_number(value: Any, digits: int = 3) -> str:
+    """A number without needless digits; a dash for none."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.{digits}f}".rstrip("0").rstrip(".") or "0"
+    return f"{value:,}"
+
+
+def show_text(value: Any) -> str:
+    """A stored text, in which marks that turn the direction of writing are made visible."""
+    return str(value or "").translate(_DIRECTION_MARKS)
+
+
+def shorten_text(value: Any, chars: int = 160) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(show_text(value)[: 4 * chars].split())
+    return line if len(line) <= chars else f"{line[: chars - 1]}…"
+
+
+def pick_field(item: Mapping[str, Any], path: str) -> Any:
+    """A field of an item; dots lead into its parts."""
+    value: Any = item
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def fill_link(pattern: str, item: Mapping[str, Any]) -> str:
+    """The address of a page whose pattern names fields of an item in braces."""
+    quoted = re.sub(r"\{(\w+)\}", lambda name: quote(str(item.get(name[1], "")), safe=""), pattern)
+    return f"{HOME}/{quoted}"
+
+
+def fill_id(pattern: str, item: Mapping[str, Any]) -> str:
+    """The id of an item for an action, from its fields in braces."""
+    return re.sub(r"\{(\w+)\}", lambda name: str(item.get(name[1], "")), pattern)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("reverie_services.console"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        time=show_time,
+        number=show_number,
+        shown=show_text,
+        short=shorten_text,
+        pick=pick_field,
+        link=fill_link,
+        fill=fill_id,
+        short_id=lambda value: str(value or "")[-SHORT_LENGTH:],
+    )
+    environment.globals.update(page=page_path, languages=LANGUAGES, compare=compare_texts)
+    return environment
+
+
+def render_template(name: str, language: str, values: Mapping[str, Any]) -> str:
+    """A page from its template."""
+    template = _environment().get_template(name)
+    return template.render(values, _=create_translator(language), language=language)

@@ -1,0 +1,114 @@
+"""Signs people in by a key or by a link that works once, and finds who is signed in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from multidict import CIMultiDict, MultiMapping
+from yarl import URL
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import Unauthenticated
+from reverie.runtime.auth.authentication import Authenticator, bearer_token, parse_bearer
+from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
+from reverie.runtime.http.streaming import check_body_size
+from reverie.store.platform.console_sessions import (
+    ConsoleSessionStore,
+    ConsoleToken,
+    parse_token,
+)
+from reverie_services.console.rendering import render_template
+from reverie_services.console.requests import (
+    HOME,
+    build_cookie,
+    html_response,
+    local_path,
+    read_cookies,
+    redirect,
+)
+
+SESSION_COOKIE = "reverie_console"
+LANGUAGE_COOKIE = "reverie_language"
+SESSION_SECONDS = 12 * 3600
+LINK_SECONDS = 15 * 60
+
+
+@dataclass(frozen=True)
+class AuditedForm:
+    """A form as the audit log names it."""
+
+    name: str
+    method: str = "POST"
+    read_only: bool = False
+    delegates: bool = False
+
+
+SIGN_IN = AuditedForm("POST /console/sign-in")
+LINK = AuditedForm("POST /console/links")
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """The sign-in of one request. `secure`: cookies go over https only."""
+
+    sessions: ConsoleSessionStore
+    authenticate: Authenticator
+    secure: bool
+
+    async def find_session(
+        self, cookies: Mapping[str, str]
+    ) -> tuple[ConsoleToken | None, str | None]:
+        """The token in the cookie, and the API key that it stands for."""
+        token = parse_token(cookies.get(SESSION_COOKIE, ""))
+        return token, None if token is None else await self.sessions.find_key(token)
+
+    async def show(self, url: URL, language: str) -> OutgoingResponse:
+        """The sign-in page; for a link, the page with its button.
+
+        A link is used up by its button alone: programs that preview links do not press it.
+        """
+        values = {"code": url.query.get("code"), "next": local_path(url.query.get("next"))}
+        page = render_template("sign_in.html", language, {"visit": None, "failed": False, **values})
+        return html_response(200, page)
+
+    async def submit(
+        self, request: IncomingRequest, form: MultiMapping[str], language: str
+    ) -> OutgoingResponse:
+        """Signs in with the posted key or code; the session gets a new id each time."""
+        target = local_path(form.get("next"))
+        api_key = form.get("key", "").strip()
+        code = parse_token(form.get("code", "").strip())
+        if code is not None:
+            api_key = await self.sessions.take(code, is_link=True) or ""
+        try:
+            principal = await self._authenticate(api_key)
+        except Unauthenticated:
+            values = {"code": None, "next": target, "visit": None, "failed": True}
+            return html_response(401, render_template("sign_in.html", language, values))
+        request.authenticated = (SIGN_IN, principal)
+        previous = parse_token(read_cookies(request.headers).get(SESSION_COOKIE, ""))
+        if previous is not None:
+            await self.sessions.take(previous, is_link=False)
+        token = await self.sessions.create(principal.tenant, api_key, SESSION_SECONDS)
+        cookie = build_cookie(SESSION_COOKIE, str(token), SESSION_SECONDS, self.secure)
+        return redirect(target, cookie)
+
+    async def create_link(self, request: IncomingRequest) -> OutgoingResponse:
+        """The path of a link that signs in once, for the holder of the key in the headers."""
+        check_body_size(request, 0, "body_limit")
+        principal = await self.authenticate(request.headers)
+        request.authenticated = (LINK, principal)
+        api_key = bearer_token(request.headers)
+        assert api_key is not None
+        token = await self.sessions.create(principal.tenant, api_key, LINK_SECONDS, is_link=True)
+        body = {"path": f"{HOME}/sign-in?code={token}", "seconds": LINK_SECONDS}
+        headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+        return OutgoingResponse(201, CIMultiDict(headers), json.dumps(body).encode())
+
+    async def _authenticate(self, api_key: str) -> Principal:
+        header = f"Bearer {api_key}"
+        if parse_bearer(header) is None:
+            raise Unauthenticated
+        return await self.authenticate({"Authorization": header})

@@ -1,0 +1,99 @@
+"""One request of a signed-in person: their rights, their calls, and what the page is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from multidict import MultiDict, MultiMapping
+from yarl import URL
+
+from reverie.domain.access.principals import KeyRole, Principal
+from reverie.domain.redaction.redactor import RedactorLoader
+from reverie.mcp.rest_calls import RestCallError, call_rest, call_rest_any
+from reverie_services.console.requests import HOME
+from reverie_services.in_process_rest import InProcessRestClient
+
+PageValues = dict[str, Any]
+"""The values that a template is rendered with."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """`values` are the variables of the path; `form` holds the fields that were posted."""
+
+    url: URL
+    principal: Principal
+    rest: InProcessRestClient
+    language: str
+    csrf_token: str
+    load_redactor: RedactorLoader
+    values: Mapping[str, str] = field(default_factory=dict)
+    form: MultiMapping[str] = field(default_factory=lambda: MultiDict[str]())
+
+    @property
+    def query(self) -> MultiMapping[str]:
+        """The query of the page."""
+        return self.url.query
+
+    def ask(self, name: str) -> str | None:
+        """A value of the query, None if it is empty."""
+        return (self.url.query.get(name) or "").strip() or None
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A number from the query between 0 and `most`."""
+        text = self.ask(name) or ""
+        return min(int(text), most) if text.isascii() and text.isdigit() else default
+
+    async def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """The body of a GET call. Raises `RestCallError`."""
+        return await call_rest(self.rest, "GET", path, query)
+
+    async def try_get(self, path: str, **query: Any) -> dict[str, Any] | None:
+        """The body of a GET call; None where this part may not be seen or does not answer."""
+        try:
+            return await self.get(path, **query)
+        except RestCallError:
+            return None
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        version: str | None = None,
+    ) -> Any:
+        """The body of a call that changes something; `version`: only if it is still that one."""
+        headers = {"If-Match": f'"{version}"'} if version else {}
+        return await call_rest_any(self.rest, method, path, query, body, headers)
+
+    def may_write(self, scope: str) -> bool:
+        """Whether forms that change memories of this scope are shown."""
+        return self.principal.may_write(scope)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the pages for administrators are linked. Each call checks the right itself."""
+        return self.principal.role is KeyRole.ADMIN
+
+    def link(self, **changes: Any) -> str:
+        """The address of this page with other values in its query; None removes one."""
+        query = MultiDict(self.url.query)
+        for name, value in changes.items():
+            query.popall(name, None)
+            if value is not None:
+                query.add(name, str(value))
+        return str(self.url.with_query(query))
+
+
+def memory_path(memory_id: str) -> str:
+    """The REST path of a memory."""
+    return f"/v1/memories/{quote(memory_id, safe='')}"
+
+
+def page_path(*parts: str) -> str:
+    """The address of a page of the console."""
+    return "/".join([HOME, *(quote(part, safe="") for part in parts)])

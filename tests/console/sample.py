@@ -1,0 +1,86 @@
+"""A tenant with one of everything that pages show, in texts that try to be markup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from tests.support.stack import Stack
+
+HOSTILE = (
+    "<reverie-hostile onmouseover=alert(1)>'\"><script>alert(2)</script>"
+    "<img src=x onerror=alert(3)></textarea></title></pre><svg onload=alert(4)> {{ 7 * 7 }} "
+    "${7*7} &lt;b&gt; "
+    "javascript:alert(5) \u202egnp.exe\u202c \u0627\u0644\u0633\u0644\u0627\u0645 \x1b[31m"
+)
+"""Markup, scripts, templates, escapes, and writing that turns its direction."""
+SCOPE = "project/harbour"
+
+
+@dataclass
+class Sample:
+    """The ids of what was made."""
+
+    memory: str
+    other: str
+    task: str
+    session: str
+    trace: str
+    pages: list[str] = field(default_factory=list)
+
+
+async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
+    """One of everything, all with that text; `pages` are the addresses that show it."""
+    session = (
+        await stack.post(
+            "/v1/sessions/start", {"agent": "pilot", "project": "harbour", "branch": "main"}
+        )
+    )["session"]
+
+    async def remember(content: str, **more: Any) -> str:
+        body = {"content": content, "scope": SCOPE, **more}
+        return str((await stack.post("/v1/remember", body))["id"])
+
+    memory = await remember(
+        f"The sluice opens at nine. {text}",
+        tags=[f"tag{number}{text[:40]}" for number in range(40)],
+        summary=f"Sluice {text}",
+        session=session,
+        metadata={text[:60]: text},
+    )
+    other = await remember(f"The crane lifts four tonnes. {text}", kind="decision")
+    task = await remember(f"Paint the bollards. {text}", kind="task")
+    await remember(f"Moor a barge {text}", kind="skill", steps=[f"Throw the line {text}", "Pull"])
+    await stack.post("/v1/links", {"from": memory, "to": other, "type": "relates_to"})
+    await stack.call(
+        "PATCH", f"/v1/memories/{memory}", {"content": f"At ten. {text}", "reason": text}
+    )
+    fact = {"topic": "tides", "statement": f"High water is at six. {text}", "confidence": "high"}
+    await stack.post("/v1/facts", {**fact, "verified": "2026-01-31", "scope": SCOPE})
+    turns = [{"role": role, "content": f"{role} says {text}"} for role in ("user", "assistant")]
+    await stack.post("/v1/turns", {"session": session, "turns": turns})
+    answer = await stack.post("/v1/recall", {"query": f"sluice {text}", "session": session})
+    trace = answer["trace_id"]
+    paths = [
+        *("", "/memories", "/recalls", "/sessions", "/dreams", "/stale", "/reviews", "/graph"),
+        *("/tasks", "/skills", "/facts", "/summaries", "/keys", "/projects", "/scopes"),
+        *("/webhooks", "/audit", "/models", "/settings", "/settings?project=harbour", "/ask"),
+        f"/summaries/history?scope={quote(SCOPE, safe='')}",
+        f"/memories?scope={quote(SCOPE, safe='')}&tag={quote(text[:60])}",
+        f"/memories/{memory}",
+        f"/sessions/{session}",
+        f"/sessions/{session}?step=1",
+        f"/recalls/{trace}?text={quote(text)}",
+        f"/graph?from={memory}",
+        f"/graph?from={quote(text)}",
+        f"/ask?q={quote(text)}&kinds=lesson&limit=5",
+        f"/ask?q=sluice&before={trace}",
+        f"/do/edit?id={memory}&next={quote(text)}",
+        f"/do/forget?id={memory}&id={other}",
+        f"/do/link?id={memory}&to={quote(text)}",
+        f"/do/dream?id={quote(text)}",
+        f"/do/move-task?id={task}",
+        f"/do/rollback?id={memory}&to_version=1",
+    ]
+    return Sample(memory, other, task, session, trace, paths)

@@ -1,0 +1,342 @@
+"""Every page, over HTTP: what it shows, to whom, and that stored text stays text."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from reverie.domain.access.principals import KeyRole
+from reverie_services.console.actions import ACTIONS
+from reverie_services.console.pages import PAGES
+from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
+from tests.console.sample import SCOPE, fill
+from tests.support.stack import Stack, eventually
+
+ADMIN_PAGES = ("/keys", "/projects", "/scopes", "/audit", "/settings")
+OWN_ELEMENTS = {
+    *("html", "head", "meta", "title", "link", "script", "body", "a", "header", "img", "form"),
+    *("label", "input", "div", "span", "button", "nav", "h1", "h2", "h3", "ul", "ol", "li", "main"),
+    *("p", "section", "table", "thead", "tbody", "tr", "th", "td", "select", "option", "code"),
+    *("pre", "time", "dl", "dt", "dd", "blockquote", "details", "summary", "svg", "rect", "del"),
+    *("ins", "strong", "br", "textarea", "fieldset", "legend", "progress", "circle", "path"),
+}
+
+
+def check_is_safe(answer: Answer, path: str) -> None:
+    """Fails where a page runs or loads anything but the console's own files."""
+    page = answer.page
+    assert {tag for tag, _ in page.elements} <= OWN_ELEMENTS, path
+    for tag, attrs in page.elements:
+        assert not [name for name in attrs if name.startswith("on") or name == "style"], path
+        if tag in {"script", "link", "img"}:
+            address = attrs.get("src") or attrs.get("href", "")
+            assert address.startswith("/console/static/"), path
+        for name in {"href", "action", "formaction"} & attrs.keys():
+            assert attrs[name].startswith(("/console", "#")), (path, attrs[name])
+    assert page.find("script", src="") == [], path
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_every_page_answers_and_hostile_text_stays_text(stack: Stack) -> None:
+    sample = await fill(stack)
+    async with visiting(stack, stack.key) as visitor:
+        for path in sample.pages:
+            answer = await visitor.get(path)
+            assert answer.status == 200, (path, answer.page.text)
+            check_is_safe(answer, path)
+            assert stack.key not in answer.body
+        memory = await visitor.get(f"/memories/{sample.memory}")
+    assert "<script>alert(2)</script>" in memory.page.text
+    # What turns the direction of writing is shown, not obeyed.
+    assert "\u202e" not in memory.body
+    shown = {re.sub(r"[?].*", "", path) for path in sample.pages}
+    fixed = {f"/{page.path}".rstrip("/") for page in PAGES.pages if "{" not in page.path}
+    assert fixed <= shown
+
+
+async def test_the_sample_leaves_out_no_kind_of_page(stack: Stack) -> None:
+    """With the pages of a dream, a stale mark and a file, which take the background to make."""
+    sample = await fill(stack)
+    await stack.post(f"/v1/sessions/{sample.session}/end", {})
+
+    async def dreamed() -> Any:
+        return [
+            dream
+            for dream in (await stack.get("/v1/dreams"))["items"]
+            if dream["status"] not in {"running", "queued"}
+        ]
+
+    [dream, *_] = await eventually(dreamed)
+    async with visiting(stack, stack.key) as visitor:
+        answer = await visitor.get(f"/dreams/{dream['id']}")
+        shared = await visitor.get(f"/sessions/{sample.session}/share")
+    assert answer.status == 200
+    check_is_safe(answer, "/dreams/{id}")
+    assert "attachment" in shared.headers["Content-Disposition"]
+    assert shared.page.find("script") == []
+    assert shared.page.find("reverie-hostile") == []
+
+
+async def test_a_text_of_64_kib_is_shown(stack: Stack) -> None:
+    text = "<b>" + "x" * 65_000 + "</b>"
+    memory = (await stack.post("/v1/remember", {"content": text}))["id"]
+    async with visiting(stack, stack.key) as visitor:
+        pages = [await visitor.get(path) for path in ("", "/memories", f"/memories/{memory}")]
+    assert [page.status for page in pages] == [200] * 3
+    assert text in pages[2].page.text
+    assert all(len(page.body) < 40_000 for page in pages[:2])
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/memories/a/b", "/do/nothing", "/live/nothing", "/%00"]
+)
+async def test_what_does_not_exist_is_a_page_of_404(stack: Stack, path: str) -> None:
+    async with visiting(stack, stack.key) as visitor:
+        answer = await visitor.get(path)
+    assert answer.status == 404
+    check_is_safe(answer, path)
+
+
+async def test_pages_show_only_what_the_key_may_read(stack: Stack) -> None:
+    sample = await fill(stack, "plain")
+    elsewhere = stack.key_of(role=KeyRole.WRITER, reads=["project/mill"], writes=["project/mill"])
+    stranger = stack.apart()
+    for key in (elsewhere, stranger.key):
+        async with visiting(stack, key) as visitor:
+            for path in ("", "/memories", "/recalls", "/sessions", "/tasks", "/facts", "/skills"):
+                answer = await visitor.get(path)
+                assert answer.status == 200, (path, answer.page.text)
+                assert "plain" not in answer.page.text, path
+            hidden = [
+                await visitor.get(path)
+                for path in (
+                    f"/memories/{sample.memory}",
+                    f"/recalls/{sample.trace}",
+                    f"/sessions/{sample.session}",
+                    f"/sessions/{sample.session}/share",
+                    f"/do/edit?id={sample.memory}",
+                )
+            ]
+        assert {answer.status for answer in hidden} <= {403, 404}
+        assert [answer.page.text for answer in hidden if "plain" in answer.page.text] == []
+
+
+@pytest.mark.parametrize("role", [KeyRole.READER, KeyRole.WRITER, KeyRole.CI])
+async def test_pages_of_administrators_are_refused_to_other_roles(
+    stack: Stack, role: KeyRole
+) -> None:
+    async with visiting(stack, stack.key_of(role=role)) as visitor:
+        answers = {path: (await visitor.get(path)).status for path in ADMIN_PAGES}
+        menu = await visitor.get("/facts")
+    assert answers == dict.fromkeys(ADMIN_PAGES, 403)
+    assert menu.page.find("a", href="/console/keys") == []
+
+
+async def test_a_reader_sees_no_form_and_can_change_nothing(stack: Stack) -> None:
+    sample = await fill(stack, "plain")
+    before = await stack.get(f"/v1/memories/{sample.memory}")
+    async with visiting(stack, stack.key_of(role=KeyRole.READER)) as visitor:
+        page = await visitor.get(f"/memories/{sample.memory}")
+        csrf = await visitor.csrf()
+        links = [attrs.get("href", "") for tag, attrs in page.page.elements if tag == "a"]
+        fields = {
+            "csrf": csrf, "id": sample.memory, "content": "changed", "kind": "lesson",
+            "reason": "x", "to": sample.other, "type": "led_to", "to_version": "1", "state": "done",
+        }  # fmt: skip
+        statuses = {
+            name: (await visitor.post(f"/do/{name}", fields)).status
+            for name in ACTIONS
+            if name != "golden"
+        }
+        dream = await visitor.post("/do/dream", {"csrf": csrf, "id": SCOPE})
+    assert [link for link in links if link.startswith("/console/do/")] == []
+    assert set(statuses.values()) <= {403, 404, 422}
+    assert statuses["edit"] == statuses["forget"] == statuses["pin"] == dream.status == 403
+    assert await stack.get(f"/v1/memories/{sample.memory}") == before
+
+
+async def _memory(stack: Stack, content: str, **more: Any) -> str:
+    body = {"content": content, "scope": SCOPE, **more}
+    return str((await stack.post("/v1/remember", body))["id"])
+
+
+async def test_a_memory_is_edited_rolled_back_and_its_history_shows_the_difference(
+    stack: Stack,
+) -> None:
+    memory = await _memory(stack, "The sluice opens at nine.", tags=["water"])
+    async with visiting(stack, stack.key) as visitor:
+        edited = await visitor.act(
+            "edit", memory, content="The sluice opens at ten.", kind="lesson", reason="new times"
+        )
+        page = await visitor.get(f"/memories/{memory}")
+        back = await visitor.act("rollback", memory, to_version="1")
+    assert edited.headers["Location"] == "/console/memories?done=edit&count=1"
+    assert "<del>nine</del><ins>ten</ins>" in page.body
+    assert "new times" in page.page.text
+    assert back.status == 303
+    restored = await stack.get(f"/v1/memories/{memory}")
+    assert (restored["content"], restored["version"]) == ("The sluice opens at nine.", 3)
+    assert restored["tags"] == ["water"]
+
+
+async def test_an_edit_does_not_overwrite_one_that_came_between(stack: Stack) -> None:
+    memory = await _memory(stack, "The sluice opens at nine.")
+    async with visiting(stack, stack.key) as visitor:
+        form = (await visitor.get("/do/edit", id=memory)).page.form("/console/do/edit")
+        await stack.call("PATCH", f"/v1/memories/{memory}", {"content": "It opens at noon."})
+        late = await visitor.post("/do/edit", {**form, "content": "At ten.", "kind": "lesson"})
+    assert late.status == 412
+    assert (await stack.get(f"/v1/memories/{memory}"))["content"] == "It opens at noon."
+
+
+async def test_memories_are_pinned_confirmed_linked_and_forgotten(stack: Stack) -> None:
+    memory, other = (
+        await _memory(stack, "Moor at the east quay."),
+        await _memory(stack, "Low tide."),
+    )
+    path = f"/v1/memories/{memory}"
+    async with visiting(stack, stack.key) as visitor:
+        await visitor.act("pin", memory)
+        assert (await stack.get(path))["pinned"] is True
+        await visitor.act("unpin", memory)
+        assert (await stack.get(path))["pinned"] is False
+        assert (await visitor.act("confirm", memory)).status == 303
+        await visitor.act("link", memory, to=other[-8:], type="depends_on")
+        [neighbour] = (await stack.get(path))["neighbours"]
+        assert (neighbour["id"], neighbour["type"]) == (other, "depends_on")
+        graph = await visitor.get("/graph", **{"from": memory})
+        [edge] = json.loads(graph.page.find("div", id="graph")[0]["data-graph"])["edges"]
+        await visitor.act("unlink", edge["id"])
+        assert (await stack.get(path))["neighbours"] == []
+        asked = await visitor.get("/do/forget", id=memory)
+        assert "cannot be undone" in asked.page.text
+        assert "east quay" in asked.page.text
+        await visitor.act("forget", memory)
+    assert (await stack.call("GET", path)).status == 404
+
+
+async def test_several_are_confirmed_at_once_and_one_failure_stops_no_other(stack: Stack) -> None:
+    memories = [await _memory(stack, f"Berth {number} is free.") for number in range(2)]
+    async with visiting(stack, stack.key) as visitor:
+        fields = {"csrf": await visitor.csrf(), "next": "/console/stale"}
+        gone = "01900000-0000-7000-8000-000000000000"
+        answer = await visitor.post("/do/forget", {**fields, "id": [*memories, gone]})
+        none = await visitor.post("/do/forget", {**fields, "id": [gone]})
+    assert answer.headers["Location"] == "/console/stale?done=forget&count=2"
+    assert none.status == 404
+
+
+async def test_lists_filter_and_page_and_keep_their_state_in_the_address(stack: Stack) -> None:
+    for number in range(5):
+        await _memory(stack, f"Barge {number} carries grain.", kind="lesson" if number else "bug")
+    async with visiting(stack, stack.key) as visitor:
+        seen: list[str] = []
+        path = "/memories?kind=lesson&limit=2"
+        while path:
+            page = (await visitor.get(path)).page
+            rows = [link for link in page.find("a", dir="auto") if "/memories/" in link["href"]]
+            assert len(rows) <= 2
+            seen += [row["href"] for row in rows]
+            following = page.find("a", rel="next")
+            path = following[0]["href"].removeprefix("/console") if following else ""
+            assert not path or "kind=lesson" in path
+    assert len(seen) == len(set(seen)) == 4
+
+
+async def test_an_answer_shows_every_stage_and_stands_beside_the_one_before(stack: Stack) -> None:
+    for number in range(3):
+        await _memory(stack, f"The lock keeper counts barge {number} at noon.")
+    async with visiting(stack, stack.key) as visitor:
+        first = await visitor.get("/ask", q="Who counts the barges?", limit="3")
+        [before] = first.page.find("input", name="before")
+        second = await visitor.get(
+            "/ask", q="Who counts the barges?", limit="1", before=before["value"]
+        )
+        form = second.page.form("/console/do/golden")
+        saved = await visitor.post("/do/golden", {**form, "relevant": form["shown"][:1]})
+        wrong = await visitor.get("/ask", q="x", min_confidence="seven")
+    assert "<reverie-memory" in first.page.text
+    for stage in ("words", "fused", "base", "factors", "score", "outcome"):
+        assert stage in first.page.text
+    assert "limit: 3 1" in " ".join(second.page.text.split())
+    golden = json.loads(saved.body)
+    assert golden["questions"]["own"] == [["Who counts the barges?", form["shown"][:1], "marked"]]
+    assert set(golden["documents"]) == set(form["shown"])
+    assert "min_confidence" in wrong.page.text
+
+
+async def test_recalls_are_filtered_and_followed_one_by_one(stack: Stack) -> None:
+    await _memory(stack, "The ferry bell cracks in frost.")
+    for word in ("bell", "frost", "elephants"):
+        await stack.post("/v1/recall", {"query": f"{word}?"})
+    async with visiting(stack, stack.key) as visitor:
+        listed = await visitor.get("/recalls", text="BELL")
+        page = (await visitor.get("/recalls")).page
+        links = [link["href"] for link in page.find("a", dir="auto")]
+        middle = await visitor.get(links[1].removeprefix("/console"))
+    assert "bell?" in listed.page.text
+    assert "frost?" not in listed.page.text
+    assert [link["href"] for link in middle.page.find("a", rel="prev")] == [links[0].rstrip("?")]
+    assert [link["href"] for link in middle.page.find("a", rel="next")] == [links[2].rstrip("?")]
+
+
+async def test_a_session_shows_memory_beside_its_turns_and_shares_no_secret(stack: Stack) -> None:
+    secret = "Zq7-mW2p-harbour-9xQ4-kT8"
+    started = await stack.post("/v1/sessions/start", {"agent": "pilot", "project": "harbour"})
+    session = started["session"]
+    turns = [{"role": "user", "content": f"Turn {number}: {secret}"} for number in range(3)]
+    await stack.post("/v1/turns", {"session": session, "turns": turns})
+    await stack.post("/v1/recall", {"query": "where to moor", "session": session})
+    reply = await stack.call("PUT", "/v1/vault/pass", {"value": secret, "secret": True})
+    assert reply.status < 300, reply
+    async with visiting(stack, stack.key) as visitor:
+        page = await visitor.get(f"/sessions/{session}")
+        steps = [await visitor.get(f"/sessions/{session}", step=str(step)) for step in (1, 3)]
+        shared = await visitor.get(f"/sessions/{session}/share")
+    assert "where to moor" in page.page.text
+    assert [f"Turn {number}" in steps[0].page.text for number in range(3)] == [True, False, False]
+    assert steps[0].page.find("a", rel="next") != []
+    assert steps[1].page.find("a", rel="next") == []
+    assert "Turn 2" in shared.body
+    assert secret not in shared.body
+
+
+async def test_a_live_page_is_told_of_a_change(stack: Stack) -> None:
+    async with visiting(stack, stack.key) as visitor:
+        address = f"{stack.url}/console/live/recalls"
+        async with visitor.http.get(address) as stream:
+            assert stream.content_type == "text/event-stream"
+            async for line in stream.content:
+                if line == b"event: ready\n":
+                    await stack.post("/v1/recall", {"query": "is there news?"})
+                if line == b"event: changed\n":
+                    break
+
+
+async def test_chinese_is_chosen_by_the_browser_or_by_the_person(stack: Stack) -> None:
+    async with visiting(stack, stack.key) as visitor:
+        english = await visitor.get("/memories")
+        by_browser = await _get_with(visitor, "/memories", {"Accept-Language": "zh-CN,en;q=0.5"})
+        csrf = await visitor.csrf()
+        fields = {"csrf": csrf, "language": "zh", "next": "/console/memories?kind=bug"}
+        chosen = await visitor.post("/language", fields)
+        after = await visitor.get("/memories")
+    assert chosen.headers["Location"] == "/console/memories?kind=bug"
+    assert [answer.page.find("html")[0]["lang"] for answer in (english, by_browser, after)] == [
+        *("en", "zh", "zh")
+    ]
+    assert "记忆" in after.page.text
+
+
+async def _get_with(visitor: ConsoleVisitor, path: str, headers: dict[str, str]) -> Answer:
+    async with visitor.http.get(f"{visitor.url}/console{path}", headers=headers) as answer:
+        return Answer(answer.status, answer.headers, await answer.text())
