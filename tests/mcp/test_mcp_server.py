@@ -24,7 +24,7 @@ from tests.support.stack import Stack, eventually
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
-async def test_every_tool_works_over_http_in_both_eras_and_over_stdio(
+async def test_every_tool_works_and_agents_work_in_both_eras_and_over_stdio(
     stack: Stack, test_run: TestRun
 ) -> None:
     home = test_run.new_folder("mcp")
@@ -35,46 +35,48 @@ async def test_every_tool_works_over_http_in_both_eras_and_over_stdio(
         await _walk(client, "harbour", stack)
     async with over_http(f"{http}mill", stack.key, "legacy") as client:
         assert client.protocol_version == LATEST_HANDSHAKE_VERSION
-        await _walk(client, "mill", stack)
+        await _visit(Use(client), "mill", stack)
     async with over_stdio(home, "--project", "quay", **env) as client:
         assert client.protocol_version == LATEST_PROTOCOL_VERSION
-        await _walk(client, "quay", stack)
+        await _visit(Use(client), "quay", stack)
 
 
 async def _walk(client: Client, place: str, stack: Stack) -> None:
     """Every tool, as an agent in that project would use it."""
-    used: set[str] = set()
-
-    use = _Using(client, used)
-    bell = f"The {place} bell rings at noon because the old clock drifts."
-    told = await use("remember", content=bell, kind="decision", files=[f"src/{place}.py"])
-    assert (told["status"], told["version"]) == ("created", 1)
-    await _searches(use, place, told["id"], bell)
-    await _graph(use, place, told["id"])
+    use = Use(client)
+    told = await _visit(use, place, stack)
+    await _graph(use, place, told)
     await _keyed(use, place)
-    await _changes(use, told["id"])
-    await _work(use, place, stack)
+    await _changes(use, told)
     await _more(use, place)
     status = await use("status")
     assert status["ready"]
     assert status["graph"]["memories"] > 0
-    forgotten = await use("forget", id=told["id"])
-    assert forgotten["changed"]
-    _, document = await refused(client, "history", id=told["id"])
+    assert (await use("forget", id=told))["changed"]
+    _, document = await refused(client, "history", id=told)
     assert document["code"] == "not_found"
-    assert used == {tool.name for tool in TOOLS}
-    await _attached(client, place)
+    assert use.used == {tool.name for tool in TOOLS}
 
 
-class _Using:
+async def _visit(use: Use, place: str, stack: Stack) -> str:
+    """Some of the tools, and what is attached: for the others the way is the same."""
+    bell = f"The {place} bell rings at noon because the old clock drifts."
+    told = await use("remember", content=bell, kind="decision", files=[f"src/{place}.py"])
+    assert (told["status"], told["version"]) == ("created", 1)
+    await _searches(use, place, told["id"], bell)
+    await _work(use, place, stack)
+    await _attached(use.client, place)
+    return str(told["id"])
+
+
+class Use:
     """Calls tools and notes which."""
 
-    def __init__(self, client: Client, used: set[str]) -> None:
-        self.client = client
-        self._used = used
+    def __init__(self, client: Client) -> None:
+        self.client, self.used = client, set[str]()
 
     async def __call__(self, tool: str, /, **given: Any) -> Any:
-        self._used.add(tool)
+        self.used.add(tool)
         return await call(self.client, tool, **given)
 
     async def note(self, operation: str, **arguments: Any) -> Any:
@@ -83,9 +85,6 @@ class _Using:
 
     async def refused_note(self, operation: str, **arguments: Any) -> tuple[str, Any]:
         return await refused(self.client, "more", **_note(operation, **arguments))
-
-
-Use = _Using
 
 
 async def _searches(use: Use, place: str, told: str, bell: str) -> None:
