@@ -17,7 +17,7 @@ from reverie.testing.servers import DatabaseUrls, NatsServer
 from tests.support import stack as parts
 from tests.support.proxies import behind_port, port_of
 from tests.support.stack import Reply, Stack, eventually, running_stack
-from tests.support.tables import Tables, rows, value
+from tests.support.tables import rows, value
 
 SHA = "d" * 40
 CHANGE = {
@@ -55,18 +55,6 @@ async def _a_day_of_writes(stack: Stack) -> list[str]:
     return [one["id"], batch["items"][0]["id"]]
 
 
-async def _idle(stack: Stack) -> None:
-    tables = Tables(stack.admin_url)
-
-    async def idle() -> bool:
-        return tables.idle()
-
-    try:
-        await eventually(idle, 40)
-    finally:
-        tables.close()
-
-
 async def _all_took_effect_once(stack: Stack, nats_url: str, memories: list[str]) -> None:
     by_meaning = await stack.post("/v1/recall", {"query": "feline resting near glass"})
     found = [hit["id"] for hit in by_meaning["memories"] if "meaning" in hit["arms"]]
@@ -87,7 +75,7 @@ async def test_writes_continue_while_the_bus_is_down_and_the_backlog_drains_afte
 ) -> None:
     known = {"content": "src/cart/total.ts rounds half up", "scope": "project/shop"}
     rounding = await stack.post("/v1/remember", known)
-    await _idle(stack)
+    await stack.settled()
     nats_server.stop()
     memories = await _a_day_of_writes(stack)
     found = await stack.post("/v1/recall", {"query": "what sums it up?"})
@@ -98,7 +86,7 @@ async def test_writes_continue_while_the_bus_is_down_and_the_backlog_drains_afte
     async with stack.http.get(stack.urls["ingest"] + "/metrics") as answer:
         assert f"reverie_outbox_waiting {waiting:.1f}" in await answer.text()
     nats_server.start()
-    await _idle(stack)
+    await stack.settled()
     await _all_took_effect_once(stack, nats_server.url, memories)
     stale = (await stack.get("/v1/stale?project=shop"))["items"]
     evidence = {one["memory"]["id"]: len(one["evidence"]) for one in stale}
@@ -118,7 +106,7 @@ async def test_a_bus_that_starts_late_is_used_when_it_comes(
         memories = await _a_day_of_writes(stack)
         assert (await stack.post("/v1/recall", {"query": "sums"}))["memories"]
         nats_server.start()
-        await _idle(stack)
+        await stack.settled()
         await _all_took_effect_once(stack, nats_server.url, memories)
 
 
@@ -133,7 +121,7 @@ async def test_a_bus_that_is_killed_repeatedly_loses_nothing(
         body = {"content": f"remark {n} while it was away", "scope": "project/shop"}
         ids.append((await stack.post("/v1/remember", body))["id"])
         nats_server.start()
-    await _idle(stack)
+    await stack.settled()
     enriched = (
         "select count(*) from memory where enriched_version = version and id = any(%s::uuid[])"
     )
@@ -224,7 +212,7 @@ async def test_recall_answers_and_names_what_is_missing_when_postgres_hangs(
 ) -> None:
     async with _behind_a_proxy(database, nats_url, key_cache_ttl=60) as (stack, proxy):
         kept = await stack.post("/v1/remember", {"content": "the otter guards the river"})
-        await _idle(stack)
+        await stack.settled()
         asked = {"query": "otter river"}
         assert (await stack.post("/v1/recall", asked))["search_mode"] == "hybrid"
         _strike(proxy, fault)

@@ -158,6 +158,7 @@ async def test_a_cursor_reveals_nothing_of_other_tenants_and_is_valid_for_its_ow
     before: list[str] = []
     for number in range(3):
         await _remember(alone, f"The count stands at {number} now")
+        await alone.settled()
         async with _watching(alone, key=stranger) as quiet:
             before.append(quiet.place)
     assert len(set(before)) == 3

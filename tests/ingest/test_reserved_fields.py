@@ -9,7 +9,7 @@ import pytest
 
 from reverie.contracts.system_metadata import RESERVED_KEY_PREFIXES, RESERVED_METADATA
 from tests.support.stack import Stack, eventually
-from tests.support.tables import idle, run, value
+from tests.support.tables import run, value
 
 JUNK: tuple[Any, ...] = (
     None, True, 0, -1.5, 1e300, "", "x", [], [1], [["a"]], ["x", None], {}, {"commit": [1]},
@@ -75,7 +75,7 @@ async def test_junk_in_what_the_services_read_fails_no_list_change_or_project(
     ]  # fmt: skip
     items = (await stack.post("/v1/remember/batch", {"items": bodies}))["items"]
     ids = [item["id"] for item in items]
-    await eventually(lambda: _idle(stack))
+    await stack.settled()
     for n, (memory, junk) in enumerate(zip(ids, JUNK, strict=True)):
         metadata = json.dumps(dict.fromkeys(RESERVED_METADATA, junk))
         run(
@@ -107,7 +107,7 @@ async def test_junk_in_what_the_services_read_fails_no_list_change_or_project(
             assert found.status == 200, (path, found)
         edit = {"content": f"the loop of {memory} runs on"}
         assert (await stack.call("PATCH", f"/v1/memories/{memory}", edit)).status == 200
-    await eventually(lambda: _idle(stack))
+    await stack.settled()
     found = await stack.post("/v1/recall", {"query": "which loop runs", "project": "shop"})
     assert not found["degraded"]
     assert (await stack.post("/v1/maintenance/run", {}))["examined"] >= 0
@@ -127,10 +127,6 @@ def _junk_in_marks(stack: Stack, ids: list[str]) -> None:
             ["<-part_of-", "not-a-uuid"],
             memory,
         )
-
-
-async def _idle(stack: Stack) -> bool:
-    return idle(stack.admin_url, stack.number())
 
 
 async def _applied(stack: Stack) -> bool:

@@ -11,7 +11,7 @@ from reverie.store.platform.vault_key_rotation import reencrypt_secrets
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.tables import TABLES, asked, idle, rows
+from tests.support.tables import TABLES, asked, rows
 
 OLD = base64.b64encode(b"o" * 32).decode()
 NEW = base64.b64encode(b"n" * 32).decode()
@@ -91,7 +91,7 @@ async def test_a_secret_is_encrypted_and_leaves_no_trace_in_memory_turns_or_tabl
     )
     seen = (await stack.get(f"/v1/memories/{hidden['id']}"))["content"]
     assert unnumbered(seen) == "it is [REDACTED_VAULT] here"
-    await eventually(lambda: _quiet(stack))
+    await stack.settled()
     assert PLAIN not in everything(stack)
     assert PLAIN not in json.dumps(await stack.get("/v1/vault"))
     found = await stack.post("/v1/recall", {"query": "door pin"})
@@ -106,10 +106,6 @@ async def test_a_secret_is_encrypted_and_leaves_no_trace_in_memory_turns_or_tabl
     assert (await stack.post("/v1/remember", {"content": f"now {PLAIN} is said"}))[
         "redactions"
     ] == 0
-
-
-async def _quiet(stack: Stack) -> bool:
-    return idle(stack.admin_url, stack.number())
 
 
 async def test_a_credential_not_marked_secret_is_refused_by_value_and_by_key(

@@ -12,8 +12,8 @@ import pytest
 
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from tests.support.stack import Stack, eventually, running_stack
-from tests.support.tables import idle, rows, value
+from tests.support.stack import Stack, running_stack
+from tests.support.tables import rows, value
 
 CHANCE = random.Random(7)
 LIMIT = 65_536
@@ -33,15 +33,6 @@ WORDS = "abcdefghijklmnopqrstuvwxyz0123456789 "
 PATHS = "abcdefghij/._-"
 EMOJI = "".join(chr(n) for n in range(0x1F300, 0x1F600))
 ALPHABETS = [CJK, RARE_CJK, CAMEL, WORDS, PATHS, EMOJI, "a", " a", "\u0301", "\u202e", "`", "#\n"]
-
-
-async def _idle(stack: Stack, seconds: float = 60) -> None:
-    tenant = stack.number()
-
-    async def nothing_waits() -> bool:
-        return idle(stack.admin_url, tenant)
-
-    await eventually(nothing_waits, seconds)
 
 
 @pytest.fixture
@@ -73,7 +64,7 @@ async def test_a_content_of_many_scripts_up_to_the_limit_is_enriched(stack: Stac
     content = "x" + "\n\n".join(_of(alphabet, each) for alphabet in ALPHABETS) + "x"
     assert LIMIT * 0.98 < len(content.encode()) <= LIMIT
     await _taken(stack, content)
-    await _idle(stack, 200)
+    await stack.settled(200)
     chunks = "select count(*), max(stop) from chunk where tenant = %s"
     [(count, end)] = rows(stack.admin_url, chunks, stack.number())
     assert count > len(ALPHABETS)
@@ -89,7 +80,7 @@ async def test_turns_of_any_script_up_to_the_limit_are_accepted_and_dreamt(stack
         done = await stack.post("/v1/turns", json=None, data=data.encode())
         assert done["accepted"] == 1
     await stack.post(f"/v1/sessions/{started['session']}/end", {})
-    await _idle(stack)
+    await stack.settled()
     runs = (await stack.get("/v1/dreams"))["items"]
     assert {run["status"] for run in runs} == {"done"}
 
@@ -118,7 +109,7 @@ async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
         },
     }
     made = await stack.post("/v1/remember", body)
-    await _idle(stack)
+    await stack.settled()
     kept = await stack.get(f"/v1/memories/{made['id']}")
     assert (kept["key"], kept["metadata"]) == (body["key"], body["metadata"])
     assert (kept["valid_from"][:10], kept["valid_to"][:10]) == ("0001-01-02", "9999-12-29")
@@ -135,7 +126,7 @@ async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
         ],
     }
     await stack.post("/v1/git/changes", change)
-    await _idle(stack)
+    await stack.settled()
     [item] = (await stack.get("/v1/stale?project=shop"))["items"]
     assert item["memory"]["id"] == made["id"]
 

@@ -39,7 +39,7 @@ from reverie.contracts.sessions import (
     StartSessionRequest,
 )
 from reverie.contracts.typed_memories import AddFactRequest
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 from tests.support.tables import TABLES, rows
 
 KEY = "AKIA" + "QWERTYUIOPASDFGH"
@@ -202,7 +202,7 @@ async def test_a_credential_in_any_text_field_of_any_call_reaches_no_row_log_or_
         assert KEY not in stored(alone.admin_url), path
     line = {"type": "memory", "content": f"imported {KEY}", "kind": "decision", "scope": "global"}
     await alone.call("POST", "/v1/import", line)
-    await eventually(lambda: _quiet(alone))
+    await alone.settled()
     assert KEY not in stored(alone.admin_url)
     written = capfd.readouterr()
     assert KEY not in written.out + written.err
@@ -234,7 +234,7 @@ async def test_imported_files_and_vault_names_store_no_credential(
     reply = await alone.call("PUT", f"/v1/vault/{KEY}", {"value": 1})
     assert reply.status == 422
     assert KEY not in json.dumps(reply.body)
-    await eventually(lambda: _quiet(alone))
+    await alone.settled()
     assert KEY not in stored(alone.admin_url)
     written = capfd.readouterr()
     assert KEY not in written.out + written.err
@@ -263,7 +263,3 @@ def test_every_request_model_with_text_is_covered() -> None:
     }
     unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT
     assert unsent == set(), "send them in `calls`, full of credentials"
-
-
-async def _quiet(stack: Stack) -> bool:
-    return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.stack import Stack, eventually
-from tests.support.tables import idle
+from tests.support.stack import Stack
 
 
 async def _start(stack: Stack, key: str, **fields: str) -> dict[str, Any]:
@@ -117,10 +116,7 @@ async def test_a_key_of_a_project_alone_sees_no_files_or_entities_that_only_a_br
         path = "/v1/memories?kind=file&kind=entity&limit=50"
         return {one["content"]: one["id"] for one in (await stack.get(path, key=key))["items"]}
 
-    async def enriched() -> bool:
-        return idle(stack.admin_url, stack.number())
-
-    await eventually(enriched)
+    await stack.settled()
     every, seen = await nodes(wide), await nodes(narrow)
     assert {"src/takeover.py", "postgresql", "src/open.py", "redis"} <= set(every)
     assert {"src/open.py", "redis"} <= set(seen)

@@ -14,9 +14,8 @@ from reverie.domain.access.principals import hash_key
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from tests.runtime.sample_service import KEY, Sample, problem_of
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack
 from tests.support.store_setup import admin_rows
-from tests.support.tables import idle
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "operate" / "security.md"
@@ -125,10 +124,7 @@ async def test_no_body_field_is_an_address_that_a_service_would_call(stack: Stac
     for path, body in sent:
         await stack.call("POST", path, body)
 
-    async def settled() -> bool:
-        return idle(stack.admin_url, stack.number())
-
-    await eventually(settled)
+    await stack.settled()
     server.close()
     assert calls == []
 

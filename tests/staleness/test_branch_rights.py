@@ -9,7 +9,6 @@ import pytest
 from reverie.domain.access.principals import KeyRole
 from tests.staleness.test_http_intake import github, pull, pushed
 from tests.support.stack import Stack, eventually
-from tests.support.tables import idle
 
 SHA, EARLIER = "a" * 40, "b" * 40
 BRANCH = "project/shop/feature/secret-branch"
@@ -29,15 +28,8 @@ async def _secret(stack: Stack) -> str:
     return str((await stack.post("/v1/remember", body))["id"])
 
 
-async def _settled(stack: Stack) -> None:
-    async def is_idle() -> bool:
-        return idle(stack.admin_url, stack.number())
-
-    await eventually(is_idle)
-
-
 async def _place(stack: Stack, memory: str) -> tuple[str, str]:
-    await _settled(stack)
+    await stack.settled()
     found = await stack.get(f"/v1/memories/{memory}")
     return found["scope"], found["status"]
 

@@ -109,6 +109,15 @@ class Stack:
         assert reply.status < 300, reply
         return reply.body
 
+    async def settled(self, seconds: float = 60.0) -> None:
+        """Waits until nothing of the tenant waits for the bus, the slow path, a dream or a mark."""
+        tenant = self.number()
+
+        async def is_idle() -> bool:
+            return tables.idle(self.admin_url, tenant)
+
+        await eventually(is_idle, seconds)
+
     async def walked(self, path: str, limit: int = 1, **more: Any) -> list[Any]:
         """The items of a list, page by page."""
         items: list[Any] = []

@@ -16,7 +16,7 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.recall.routes.export import JSONL_HEADER
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.tables import Tables, run, value
+from tests.support.tables import run, value
 
 SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 
@@ -159,7 +159,7 @@ async def _rich(stack: Stack) -> None:
     body = {**shop, "content": "Use jsonwebtoken in src/auth.ts", "key": "jwt", "tags": ["b", "a"]}
     await stack.post("/v1/remember", body)
     # What changes while it is enriched waits for the clock.
-    await _idle(stack)
+    await stack.settled()
     await stack.post("/v1/remember", {**body, "content": "Use jose", "supersede_reason": "edge"})
     handler = "The upload handler lives in src/upload/handler.ts"
     kept = await stack.post("/v1/remember", {**shop, "content": handler})
@@ -174,7 +174,7 @@ async def _rich(stack: Stack) -> None:
     first = await stack.post("/v1/remember", plan)
     then = {**plan, "content": "Build it", "edges": [{"to": first["id"], "type": "depends_on"}]}
     await stack.post("/v1/remember", then)
-    await _idle(stack)
+    await stack.settled()
     await stack.post(f"/v1/tasks/{first['id']}/claim", {"agent": "ann", "seconds": 900})
     claim = {**shop, "topic": "nats", "statement": "Streams keep order", "confidence": "high"}
     await stack.post("/v1/facts", {**claim, "verified": "2026-01-10"})
@@ -187,25 +187,21 @@ async def _rich(stack: Stack) -> None:
     change["files"] = [{"path": "src/upload/handler.ts", "status": "modified"}]
     await stack.post("/v1/git/changes", change)
 
+    used: set[str] = set()
+
     async def stale_and_used() -> Any:
-        await stack.post("/v1/recall", {"query": "upload handler", "session": begun["session"]})
+        body = {"query": "upload handler", "session": begun["session"]}
+        used.update(one["id"] for one in (await stack.post("/v1/recall", body))["memories"])
         lines = [one for one in _lines(await _export(stack)) if one.get("id") == kept["id"]]
         return "stale" in lines[0] and "usage" in lines[0]
 
     await eventually(stale_and_used)
-    await _idle(stack)
-
-
-async def _idle(stack: Stack) -> None:
-    tables = Tables(stack.admin_url, stack.number())
-
-    async def idle() -> bool:
-        return tables.idle()
-
-    try:
-        await eventually(idle)
-    finally:
-        tables.close()
+    by, counted = f"session {begun['session']}", "select count(*) from memory_use_session"
+    counted += " where used_by = %s and memory = any(%s::uuid[])"
+    await eventually(
+        lambda: asyncio.sleep(0, value(stack.admin_url, counted, by, [*used]) == len(used))
+    )
+    await stack.settled()
 
 
 async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
@@ -229,7 +225,7 @@ async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
         return shown.get("merged_from") or shown["metadata"].get("merged")
 
     await eventually(merged)
-    await _idle(stack)
+    await stack.settled()
     assert await _export(stack, elsewhere, "?scope=project/shop") == await _export(
         stack, query="?scope=project/shop"
     )
@@ -249,7 +245,7 @@ async def test_a_line_cannot_set_derived_fields_and_nodes_and_merged_memories_st
     again = _memory("Carts expire", doc=1)
     made = await _import(stack, _file(kept, gone, node, again))
     assert (made["created"], made["rejected"]) == (4, 0)
-    await _idle(stack)
+    await stack.settled()
     for query in ("tokens", "forged", "src/tokens.ts"):
         found = await stack.post("/v1/recall", {"query": query})
         assert not {gone["id"], node["id"]} & {one["id"] for one in found["memories"]}
