@@ -48,6 +48,8 @@ _FINE = re.compile(
 )
 # What was cut off, or leaves a choice open.
 _OPEN_END = re.compile(r"…$|^(?:either|options?|alternatives?|consider)\b", re.I)
+# What introduces a list that is not told to its end.
+_LIST_START = re.compile(r"\b(?:following|cover|includ\w+|particularly|to|are|e\.g\.)\s*: ", re.I)
 _BARE_ORDER = re.compile(
     r"(?:(?:please|can you|could you|let'?s|go ahead and|so|and|also|just|you can)[, ]+)*"
     r"(?:take a look|look|dig in|investigate|check|find|fix|show|tell|explain|ask|see|read|review"
@@ -137,15 +139,17 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
 
 def _take_sentences(sentences: Sequence[str], limit: int) -> str:
     """The first sentences that fit; bare orders to the agent are left out after the first."""
-    taken = sentences[0]
-    if len(taken) > limit:
-        return cut_clause(taken, limit)
+    if len(sentences[0]) > limit:
+        return cut_clause(sentences[0], limit)
+    taken = [sentences[0]]
     for sentence in sentences[1:]:
-        if len(taken) + len(sentence) >= limit or _OPEN_END.search(sentence):
+        if sum(map(len, taken)) + len(sentence) >= limit or _OPEN_END.search(sentence):
+            if len(taken) > 1 and _LIST_START.search(taken[-1]):
+                taken.pop()
             break
         if not _BARE_ORDER.match(sentence) or extract_exact_terms(sentence):
-            taken = f"{taken} {sentence}"
-    return taken
+            taken.append(sentence)
+    return " ".join(taken)
 
 
 def cut_clause(text: str, limit: int) -> str:
