@@ -44,7 +44,7 @@ from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 
-MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_600, 300
+MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_600, 200
 MIN_SESSION_LINES = 2
 MAX_MEMORIES = 40
 MIN_CONTENT_BYTES = 24
@@ -194,16 +194,17 @@ def build_session_memory(
     roots: Sequence[str] = (),
     memories: Sequence[ExtractedMemory] | None = None,
 ) -> ExtractedMemory | None:
-    """Builds a memory of a session of work: its first request, and what came of each matter.
+    """Builds a memory of a session: its first request, and what came of each matter of its work.
 
-    None for mere talk, whose answers are memories, and for a single matter, whose record says all.
-    Of more lines than fit, the last ones stay: they say where the work stands. `memories`: those
-    extracted from the segments, if that is done.
+    The record of a single matter, and the answers of mere talk, say all: there the title is enough,
+    to which the memories are linked. None if the session was mere talk that taught nothing. Of more
+    lines than fit, the last ones stay: they say where the work stands. `memories`: those extracted
+    from the segments, if that is done.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]
     requests = [e for e in exchanges if e.request and e.opening]
     all_turns = [turn for segment in segments for turn in segment.turns]
-    if not requests or not any(turn.role == "tool" for turn in all_turns):
+    if not requests:
         return None
     opening = requests[0].opening
     assert opening is not None
@@ -212,8 +213,10 @@ def build_session_memory(
     reviews = [review for review in map(summarize_review, exchanges) if review]
     dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
     dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
-    if not reviews and len(dated_lines) < MIN_SESSION_LINES:
+    if not memories and not reviews and not any(turn.role == "tool" for turn in all_turns):
         return None
+    if not reviews and len(dated_lines) < MIN_SESSION_LINES:
+        dated_lines = []
     title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
     first = next(iter(split_sentences(title.partition(" ")[2])), "")
     lines = [line.replace(f"- {first} ", "- ", 1) for _, line in sorted(dated_lines)]
