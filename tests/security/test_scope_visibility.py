@@ -139,3 +139,37 @@ async def test_a_key_of_a_project_alone_sees_no_files_or_entities_that_only_a_br
     assert "src/open.py" in text
     around = await stack.get(f"/v1/memories/{mine['id']}/subgraph", key=narrow)
     assert len(around["nodes"]) == len(seen) + 1
+
+
+async def test_a_doubt_from_another_scope_names_neither_its_file_nor_its_commit(
+    stack: Stack,
+) -> None:
+    hidden = {"scope": "project/mill", "git": {"files": ["src/secret_wheel.py"]}}
+    source = (await stack.post("/v1/remember", {"content": "The wheel turns", **hidden}))["id"]
+    mine = await _note(
+        stack, stack.key, "project/shop", edges=[{"to": source, "type": "depends_on"}]
+    )
+    sha = "d" * 40
+    commit = {"sha": sha, "subject": "Sell it", "committed_at": "2099-01-01T00:00:00Z"}
+    files = [{"path": "src/secret_wheel.py", "status": "deleted"}]
+    change = {"project": "mill", "branch": "main", "after": sha, "commits": [commit]}
+
+    async def settled() -> bool:
+        return idle(stack.admin_url, stack.number())
+
+    await eventually(settled)
+    await stack.post("/v1/git/changes", {**change, "files": files})
+
+    async def doubted() -> bool:
+        return bool((await stack.get(f"/v1/memories/{mine}"))["staleness"])
+
+    await eventually(doubted)
+    narrow = stack.key_of(reads=("project/shop",), writes=("project/shop",))
+    [shown] = (await stack.post("/v1/recall", {"query": "kestrel"}, key=narrow))["memories"]
+    assert shown["stale_reason"] == "a memory of another scope that it depends on is in doubt"
+    for path in ("/v1/context?project=shop", "/v1/stale", "/v1/memories", "/v1/export"):
+        told = str((await stack.call("GET", path, key=narrow)).body)
+        assert "secret_wheel" not in told
+        assert "Sell it" not in told
+    everything = await stack.get("/v1/stale?project=shop")
+    assert everything["items"][0]["evidence"][0]["path"] == "src/secret_wheel.py"

@@ -54,7 +54,8 @@ select p.scope,
 from page p order by p.scope;
 
 -- name: admin_projects
--- Projects whose scopes the grants $2 cover, by name after $3, with their counts.
+-- Projects whose scopes the grants $2 cover, by name after $3, with their counts. Changes of other branches than
+-- the default one count for grants that cover all scopes of the project.
 with known as (
   select split_part(m.scope, '/', 2) as project, m.scope, count(*) as memories, 0::bigint as sessions
   from memory m where m.tenant = $1 and m.scope like 'project/%' and scope_matches($2, m.scope)
@@ -69,7 +70,9 @@ select k.project,
         where n.tenant = $1 and n.scope = 'project/' || k.project) as name,
        count(distinct k.scope) as scopes, sum(k.memories)::bigint as memories,
        sum(k.sessions)::bigint as sessions,
-       (select count(*) from git_event g where g.tenant = $1 and g.project = k.project) as changes
+       (select count(*) from git_event g
+        where g.tenant = $1 and g.project = k.project
+          and (scope_matches($2, 'project/' || k.project || '/*') or is_default_branch(g.branch, g.body))) as changes
 from known k where $3::text is null or k.project > $3
 group by k.project order by k.project limit $4;
 

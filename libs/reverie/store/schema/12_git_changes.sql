@@ -21,6 +21,12 @@ create index git_event_merging on git_event (tenant, project) where merging is n
 call protect_tenant_table('git_event');
 call open_to_system('git_event', 'select');
 
+-- Whether a branch is the default branch of its repository, as far as the announced body tells.
+create function is_default_branch(p_branch text, p_body jsonb) returns boolean
+language sql immutable
+return case when p_body ->> 'default_branch' is not null then p_branch = p_body ->> 'default_branch'
+            else p_branch in ('main', 'master', 'trunk', 'develop', 'dev') end;
+
 -- Each changed file of a git event, found by its file name: all changes since a memory was written
 -- can be read, in whatever order they arrived.
 create table git_file (
@@ -82,9 +88,7 @@ begin atomic
   insert into git_file (tenant, event, ordinal, project, branch, main, name, old_name, at, known_at,
                         facts)
   select p_event.tenant, p_event.id, f.ordinality, p_event.project, p_event.branch,
-         case when p_event.body ->> 'default_branch' is not null
-              then p_event.branch = p_event.body ->> 'default_branch'
-              else p_event.branch in ('main', 'master', 'trunk', 'develop', 'dev') end,
+         is_default_branch(p_event.branch, p_event.body),
          lower(regexp_replace(f.value ->> 'path', '^.*/', '')),
          lower(regexp_replace(f.value ->> 'old_path', '^.*/', '')),
          l.at, case when l.as_one then l.at else coalesce(k.reached, k.at, l.at) end,

@@ -1,5 +1,12 @@
 -- Memories and edges as they are read, now or as of a moment.
 
+-- Whether a doubt began at a memory of this scope, so that its file and commit may be named to all
+-- who read the scope.
+create function is_own_doubt(p_tenant int, p_origin uuid, p_scope text) returns boolean
+language sql stable
+return exists (
+  select from memory o where o.tenant = p_tenant and o.id = p_origin and o.scope = p_scope);
+
 -- Memories as the services show them: with tags, turns, staleness (noisy-or of the marks, each
 -- change of a file once) and use. A function instead of a view: it is inlined, and the tenant's
 -- number selects the partition of every table at planning time.
@@ -24,12 +31,19 @@ begin atomic
                where t.tenant = p_tenant and t.memory = m.id order by t.turn),
          coalesce(s.score, 0), s.grade, s.reason,
          m.confirmed,
-         -- Not `exists`, which for many rows would become a hash over all edges of the tenant.
+         -- By an edge within its scope, so that it tells nothing of others. Not `exists`, which for
+         -- many rows would become a hash over all edges of the tenant.
          coalesce(
-           (select true from edge e where e.tenant = p_tenant and e.src = m.id
-              and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
-           (select true from edge e where e.tenant = p_tenant and e.dst = m.id
-              and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
+           (select true from edge e
+            cross join lateral (
+              select from memory o where o.tenant = p_tenant and o.id = e.dst and o.scope = m.scope limit 1) o
+            where e.tenant = p_tenant and e.src = m.id and e.known_to is null
+              and e.kind not in ('touches', 'learned_in') limit 1),
+           (select true from edge e
+            cross join lateral (
+              select from memory o where o.tenant = p_tenant and o.id = e.src and o.scope = m.scope limit 1) o
+            where e.tenant = p_tenant and e.dst = m.id and e.known_to is null
+              and e.kind not in ('touches', 'learned_in') limit 1),
            false),
          coalesce(u.count, 0), u.last, coalesce(u.boost, 0),
          case when u.hour < date_trunc('hour', now()) then u.last else u.last_at_hour_start end,
@@ -41,13 +55,14 @@ begin atomic
                 else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end::real as score,
            (array_agg(k.grade order by array_position(array['suspect', 'stale', 'gone'], k.grade) desc))[1]
              as grade,
-           (array_agg(case k.change
-                when 'contradicted' then 'contradicted by ' || left(k.commit, 10) || ' ' || k.subject
+           (array_agg(case
+                when not k.is_own then 'a memory of another scope that it depends on is in doubt'
+                when k.change = 'contradicted' then 'contradicted by ' || left(k.commit, 10) || ' ' || k.subject
                 else k.change || ' ' || k.path || ' in ' || left(k.commit, 10) || ' (' || k.subject || ')' end
               order by k.score desc, k.committed_at desc, k.path))[1] as reason
     from (
       select distinct on (k.commit, k.path) k.commit, k.path, k.score, k.grade, k.change, k.subject,
-             k.committed_at
+             k.committed_at, is_own_doubt(p_tenant, k.origin, m.scope) as is_own
       from stale_mark k
       where k.tenant = p_tenant and k.memory = m.id and k.cleared is null
       order by k.commit, k.path, k.score desc

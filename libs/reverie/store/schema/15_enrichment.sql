@@ -118,32 +118,31 @@ begin
     do update set weight = greatest(e.weight, excluded.weight), meta = e.meta || excluded.meta;
 end $$;
 
--- Memories of a scope that touch the same nodes. A node counts less the more memories touch it (1
--- for two, a half for five); one that over 50 touch does not count.
+-- Memories of a scope that touch the same nodes. A node counts less the more memories of the scope
+-- touch it (1 for two, a half for five); one that over 50 touch does not count. Of a node that over
+-- 1000 memories of all scopes touch, the first 1000 are looked at.
 create function memories_sharing_nodes(p_tenant int, p_memory uuid, p_scope text, p_limit int)
 returns table (id uuid, shared float8)
 language sql stable
 begin atomic
-  select s.id, s.shared
-  from (select o.src as id, sum(1 / sqrt(greatest(n.touched - 1, 1)))::float8 as shared
-        from edge e
-        cross join lateral (
-          select count(*) as touched from (
-            select from edge x where x.tenant = p_tenant and x.dst = e.dst and x.kind = 'touches'
-              and x.known_to is null limit 51) few
-        ) n
-        cross join lateral (
-          select o.src from edge o
-          where o.tenant = p_tenant and o.dst = e.dst and o.kind = 'touches' and o.known_to is null
-            and o.src <> e.src and n.touched <= 50
-          limit 51) o
-        where e.tenant = p_tenant and e.src = p_memory and e.kind = 'touches' and e.known_to is null
-        group by o.src order by shared desc, o.src desc) s
+  select o.id, sum(1 / sqrt(greatest(cardinality(n.touching) - 1, 1)))::float8 as shared
+  from edge e
   cross join lateral (
-    select from memory m
-    where m.tenant = p_tenant and m.id = s.id and m.status = 'active' and m.scope = p_scope
-    limit 1) m
-  order by s.shared desc, s.id desc limit p_limit;
+    select array(
+      select x.src
+      from (select x.src from edge x
+            where x.tenant = p_tenant and x.dst = e.dst and x.kind = 'touches' and x.known_to is null
+            limit 1000) x
+      cross join lateral (
+        select from memory m where m.tenant = p_tenant and m.id = x.src and m.scope = p_scope limit 1) m
+      limit 51) as touching
+  ) n
+  cross join lateral unnest(n.touching) o (id)
+  cross join lateral (
+    select from memory m where m.tenant = p_tenant and m.id = o.id and m.status = 'active' limit 1) m
+  where e.tenant = p_tenant and e.src = p_memory and e.kind = 'touches' and e.known_to is null
+    and cardinality(n.touching) <= 50 and o.id <> p_memory
+  group by o.id order by shared desc, o.id desc limit p_limit;
 end;
 
 -- A memory with up to p_limit others that touch what it touches: [{src, dst, weight}]. A relation

@@ -57,6 +57,22 @@ call record_changes_of('stale_mark', 'memory');
 call record_changes_of('chunk', 'memory');
 call record_changes_of('memory_rank', variadic '{}');
 
+-- Records the neighbours of a memory that moves to another scope: an edge counts within its scope.
+create function record_neighbours_of_moved() returns trigger
+language plpgsql as $$
+begin
+  insert into memory_change (tenant, memory)
+  select e.tenant, e.dst from edge e
+  where e.tenant = new.tenant and e.src = new.id and e.known_to is null
+  union
+  select e.tenant, e.src from edge e
+  where e.tenant = new.tenant and e.dst = new.id and e.known_to is null
+  on conflict do nothing;
+  return null;
+end $$;
+create trigger record_neighbours_of_moved after update of scope on memory for each row
+  when (old.scope <> new.scope) execute function record_neighbours_of_moved();
+
 -- The facts of memories that ranking reads, each in 108 bytes as Postgres sends its numbers; times
 -- in microseconds since 2000, which has no number smaller than the one for none. `p_kinds` are the
 -- kinds in the order of their codes.
@@ -90,10 +106,16 @@ begin atomic
          || int2send((array_position('{hot,warm,cold}'::text[], m.tier) - 1)::int2)
          || int2send((array_position('{active,superseded,archived,deleted}'::text[], m.status) - 1)::int2)
          || int2send((m.pinned::int + 2 * (m.enriched_version >= m.version)::int + 4 * coalesce(
-              (select 1 from edge e where e.tenant = p_tenant and e.src = m.id
-                 and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
-              (select 1 from edge e where e.tenant = p_tenant and e.dst = m.id
-                 and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
+              (select 1 from edge e
+               cross join lateral (
+                 select from memory o where o.tenant = p_tenant and o.id = e.dst and o.scope = m.scope limit 1) o
+               where e.tenant = p_tenant and e.src = m.id and e.known_to is null
+                 and e.kind not in ('touches', 'learned_in') limit 1),
+              (select 1 from edge e
+               cross join lateral (
+                 select from memory o where o.tenant = p_tenant and o.id = e.src and o.scope = m.scope limit 1) o
+               where e.tenant = p_tenant and e.dst = m.id and e.known_to is null
+                 and e.kind not in ('touches', 'learned_in') limit 1),
               0))::int2)
   from memory m
   left join memory_use u on u.tenant = p_tenant and u.memory = m.id

@@ -48,6 +48,7 @@ from (
          extract(epoch from now() - max(s.committed_at))::float8 as ago
   from stale_mark s join memory m on m.tenant = $1 and m.id = s.memory
   where s.tenant = $1 and s.cleared is null and s.memory = any($2::uuid[]) and s.score >= 0.4
+    and is_own_doubt($1, s.origin, m.scope)
   group by s.path, m.kind
 ) c
 group by c.path order by max(c.score) desc, min(c.ago), c.path limit $3;
