@@ -4,7 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from click.testing import CliRunner
+
+from reverie.cli.app.main import app
+from reverie.store.platform.api_keys import list_keys
 from tests.support.stack import Stack
+
+
+async def test_a_key_with_one_direction_of_grants_has_no_wider_other_one(stack: Stack) -> None:
+    shop = ["project/shop/*"]
+    for given, grants in (
+        ({}, (["*"], ["*"])),
+        ({"reads": shop}, (shop, shop)),
+        ({"writes": shop}, (shop, shop)),
+        ({"reads": ["*"], "writes": shop}, (["*"], shop)),
+        ({"reads": shop, "writes": []}, (shop, [])),
+    ):
+        made = await stack.post("/v1/admin/keys", {"label": "one", **given})
+        assert (made["reads"], made["writes"]) == grants
+    created = CliRunner().invoke(
+        app,
+        ["key", "create", "two", "--read", "project/shop", "--tenant", stack.tenant],
+        env={"REVERIE_DATABASE_MIGRATION_URL": stack.admin_url},
+    )
+    assert created.exit_code == 0, created
+    [two] = [key for key in list_keys(stack.admin_url) if key.label == "two"]
+    assert (two.reads, two.writes) == (["project/shop"], ["project/shop"])
 
 
 async def test_an_admin_of_one_project_sees_and_changes_keys_within_its_grants_only(

@@ -68,14 +68,17 @@ class AdministrationCalls(ClientBase):
         label: str,
         *,
         role: Literal["admin", "writer", "reader", "ci"] = "writer",
-        reads: Sequence[str] = ("*",),
-        writes: Sequence[str] = ("*",),
+        reads: Sequence[str] | None = None,
+        writes: Sequence[str] | None = None,
         project: str | None = None,
         agent: str | None = None,
         expires: datetime | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> of_admin.CreatedKeyBody:
-        """A new key; its text is shown this once."""
+        """A new key; its text is shown this once.
+
+        If only one of `reads` and `writes` is given, the other is the same.
+        """
         body = drop_none(label=label, role=role, reads=reads, writes=writes)
         body |= drop_none(project=project, agent=agent, expires=expires, limits=limits)
         return await self.request(of_admin.CreatedKeyBody, "POST", "/v1/admin/keys", body=body)

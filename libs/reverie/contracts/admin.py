@@ -38,14 +38,15 @@ class CreateKeyRequest(RequestBody):
     """`POST /v1/admin/keys`.
 
     A pattern in `reads` and `writes` is `*`, a scope, or a scope with `/*` for all scopes below it.
-    `agent` (or `<agent>/sub/<sub-agent>`) binds the key to that agent. A bound key cannot read the
-    scopes of other agents.
+    If only one of them is given, the other is the same; if neither is, both are `*`. `agent` (or
+    `<agent>/sub/<sub-agent>`) binds the key to that agent. A bound key cannot read the scopes of
+    other agents.
     """
 
     label: Name
     role: Annotated[Literal["admin", "writer", "reader", "ci"], Field()] = "writer"
-    reads: list[NonBlankStr] = Field(default_factory=lambda: ["*"], max_length=100)
-    writes: list[NonBlankStr] = Field(default_factory=lambda: ["*"], max_length=100)
+    reads: list[NonBlankStr] | None = Field(default=None, max_length=100)
+    writes: list[NonBlankStr] | None = Field(default=None, max_length=100)
     project: Name | None = None
     agent: Name | None = None
     expires_at: Timestamp | None = None

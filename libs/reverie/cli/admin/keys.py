@@ -57,18 +57,20 @@ def create(
     """Create a key. Its text is shown only once.
 
     Without --read and --write, the key may read and write everything of its
-    tenant that its role allows.
+    tenant that its role allows. With one of them alone, the other is the same.
 
     Example: reverie key create ci --role ci --write 'project/shop/*'
     """
     from reverie.domain.access.principals import KeyRole
+    from reverie.domain.access.scopes import complete_grants
     from reverie.store.platform.api_keys import NewApiKey, create_key
 
+    reads, writes = complete_grants(read or None, write or None)
     request = NewApiKey(
         **fields,
         role=KeyRole(role),
-        reads=read or ("*",),
-        writes=write or ("*",),
+        reads=reads,
+        writes=writes,
         expires_at=parse_expiry(expires),
         limits=parse_limits(limit),
     )

@@ -244,6 +244,17 @@ def intersect_patterns(left: Iterable[str], right: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(narrower))
 
 
+def complete_grants(
+    reads: Sequence[str] | None, writes: Sequence[str] | None
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The grants of a new key: what is not given (None) is as wide as the other, or all (`*`)."""
+    everything = ("*",)
+    return (
+        next(grants for grants in (reads, writes, everything) if grants is not None),
+        next(grants for grants in (writes, reads, everything) if grants is not None),
+    )
+
+
 def restrict_to_agent(patterns: Iterable[str], agent: str | None) -> tuple[str, ...]:
     """The patterns without the scopes of agents other than `agent`; unchanged for None.
 

@@ -30,7 +30,7 @@ from reverie.contracts.admin import (
 )
 from reverie.contracts.base import NonBlankStr
 from reverie.domain.access.principals import KeyRole, Principal
-from reverie.domain.access.scopes import parse_scope, slugify
+from reverie.domain.access.scopes import complete_grants, parse_scope, slugify
 from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import (
@@ -90,14 +90,15 @@ async def create_key(
 ) -> CreatedKeyBody:
     """Create a key; its text is shown only once."""
     principal, body = _require_admin(call.principal), call.body
-    names = [*body.reads, *body.writes, body.project, body.agent]
+    reads, writes = complete_grants(body.reads, body.writes)
+    names = [*reads, *writes, body.project, body.agent]
     if call.redactor.redact_value(names).count:
         raise InvalidInput("scope", "holds a secret: scopes are shown, name it otherwise")
     new_key = NewApiKey(
         call.redactor.redact(body.label).text,
         KeyRole(body.role),
-        body.reads,
-        body.writes,
+        reads,
+        writes,
         body.project,
         body.agent,
         principal.tenant_name,
