@@ -54,6 +54,20 @@ async def test_unusual_questions_are_answered_or_refused_by_name(stack: Stack) -
         assert (reply.status, reply.body["field"]) == (status, "query"), question[:40]
 
 
+async def test_an_empty_list_of_scopes_or_kinds_is_refused_and_never_finds_nothing_silently(
+    stack: Stack,
+) -> None:
+    for field in ("scopes", "kinds", "tiers", "tags", "files"):
+        reply = await stack.call("POST", "/v1/recall", {"query": "walrus", field: []})
+        assert (reply.status, reply.body["field"]) == (422, field)
+        tool = {"name": "recall", "arguments": {"query": "walrus", field: []}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+        if field in {"scopes", "kinds"}:
+            told = await stack.call("POST", "/mcp", message)
+            assert told.body["result"]["isError"], told
+            assert field in told.body["result"]["content"][0]["text"]
+
+
 async def test_a_question_of_names_returns_their_holders_first(stack: Stack) -> None:
     words = ["amber", "basil", "cedar", "delta", "ember", "fern", "garnet"]
     texts = {

@@ -24,12 +24,12 @@ class RecallRequest(RequestBody):
     """
 
     query: NonBlankStr
-    scopes: list[str] | None = Field(default=None, max_length=50)
+    scopes: list[str] | None = Field(default=None, min_length=1, max_length=50)
     project: Name | None = None
     limit: int = Field(default=10, ge=1, le=100)
     budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
     depth: int = Field(default=2, ge=0, le=5)
-    kinds: list[str] | None = Field(default=None, max_length=20)
+    kinds: list[str] | None = Field(default=None, min_length=1, max_length=20)
     tiers: list[Tier] | None = Field(default=None, min_length=1, max_length=3)
     tags: list[Tag] | None = Field(default=None, min_length=1, max_length=20)
     files: list[NonBlankStr] | None = Field(default=None, min_length=1, max_length=50)
