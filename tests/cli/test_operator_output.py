@@ -63,6 +63,24 @@ def test_one_thing_is_counted_in_the_singular() -> None:
     assert finding.message == "1 dead letter"
 
 
+def test_a_backlog_that_drains_is_no_warning_and_one_that_stands_still_is() -> None:
+    def scrape(waiting: float) -> dict[str, MetricsSnapshot]:
+        series = ("reverie_memories_unenriched", frozenset[tuple[str, str]]())
+        return {"ingest": MetricsSnapshot({series: waiting})}
+
+    levels = [
+        [finding.level for finding in find_backlog_problems(scrape(now), earlier)]
+        for now, earlier in (
+            (4_000.0, scrape(4_100.0)),
+            (4_100.0, scrape(4_100.0)),
+            (4_200.0, scrape(4_100.0)),
+            (4_000.0, None),
+            (900.0, None),
+        )
+    ]
+    assert levels == [["ok"], ["warning"], ["warning"], ["warning"], []]
+
+
 def test_work_that_was_given_up_is_counted_and_explained() -> None:
     values = {
         ("reverie_memories_failed", frozenset[tuple[str, str]]()): 2.0,

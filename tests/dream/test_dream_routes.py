@@ -178,6 +178,11 @@ async def _by_command(stack: Stack, home: Path) -> None:
     assert "from dream, written by rules" in said
     code, said, _ = await _command(stack, home, "status")
     assert said == "All turns are digested.\n"
+    code, said, _ = await _command(stack, home, "run", "--session", session)
+    nothing, earlier = said.splitlines()
+    assert (code, "0 turns: nothing new" in nothing) == (0, True)
+    assert "took the turns: done, 1 turn: " in earlier
+    assert short in earlier
 
 
 async def _counted(stack: Stack) -> None:

@@ -104,7 +104,7 @@ class RememberRequest(RequestBody):
 class RememberBatchRequest(RequestBody):
     """`POST /v1/remember/batch`.
 
-    Each item is validated separately. All valid items are stored in one transaction.
+    1 to 500 items. Each is validated separately. All valid items are stored in one transaction.
     """
 
     items: list[dict[str, Any]] = Field(min_length=1, max_length=500)

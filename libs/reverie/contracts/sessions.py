@@ -134,7 +134,7 @@ class NewTurnBody(RequestBody):
 
 
 class AppendTurnsRequest(RequestBody):
-    """`POST /v1/turns`."""
+    """`POST /v1/turns`: 1 to 1,000 turns of a session."""
 
     session: UUID
     turns: list[NewTurnBody] = Field(min_length=1, max_length=1000)

@@ -12,8 +12,14 @@ ALL = "all"
 """The process of the four services."""
 DERIVE = "derive"
 """The process that derives and dreams, and what of ingest it runs."""
+PROCESS_NAMES = {ALL: "the process of the services", DERIVE: "the process that derives"}
 DREAM_WORKER = "dream-worker"
 """Parts of dream that the process runs."""
+
+
+def describe_process(name: str) -> str:
+    """How a process is called to people."""
+    return PROCESS_NAMES.get(name, f"the process {name}")
 
 
 @dataclass(frozen=True)

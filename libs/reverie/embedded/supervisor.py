@@ -30,7 +30,7 @@ from reverie.embedded.home import (
 )
 from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
-from reverie.embedded.reporting import GATEWAY, Addresses, ProgressReporter
+from reverie.embedded.reporting import GATEWAY, Addresses, ProgressReporter, describe_process
 from reverie.embedded.service_processes import (
     GRPC,
     ServerUrls,
@@ -280,8 +280,9 @@ def _not_ready_error(
     name: str, problem: str, home: Home, reporter: ProgressReporter
 ) -> Unavailable:
     log, lines = read_log_end(home, name)
-    reporter.failed(name, log, lines)
-    return Unavailable(f"the process {name}", f"{problem}; its log is {log}")
+    process = describe_process(name)
+    reporter.failed(process, log, lines)
+    return Unavailable(process, f"{problem}; its log is {log}")
 
 
 async def _supervise(

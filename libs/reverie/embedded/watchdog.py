@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reverie.domain.core.errors import ReverieError
-from reverie.embedded.reporting import ProgressReporter
+from reverie.embedded.reporting import ProgressReporter, describe_process
 
 CHECK_SECONDS = 0.2
 """Seconds between two checks of the processes."""
@@ -84,11 +84,12 @@ def _schedule_restart(entry: _WatchedProcess, now: float, reporter: ProgressRepo
     entry.failures = 1 if now - entry.started_at > STABLE_SECONDS else entry.failures + 1
     delay = min(FIRST_RESTART_DELAY * 2 ** (entry.failures - 1), MAX_RESTART_DELAY)
     entry.restart_at = now + delay
-    reporter.note(f"the process {entry.process.name} ended; it starts again in {delay:g} s")
+    name = describe_process(entry.process.name)
+    reporter.note(f"{name} ended; it starts again in {delay:g} s")
 
 
 async def _restart(process: SupervisedProcess, reporter: ProgressReporter) -> None:
     try:
         await asyncio.to_thread(process.start)
     except (ReverieError, OSError) as error:
-        reporter.note(f"{process.name} does not start: {error}")
+        reporter.note(f"{describe_process(process.name)} does not start: {error}")

@@ -60,9 +60,13 @@ def run(
 
     outcome = asyncio.run(follow_dream(options.settings(), scope, session, timeout if wait else 0))
     lines = [f"{outcome.scope}: {_format_run(dream_run)}" for dream_run in outcome.runs]
+    if outcome.earlier:
+        ago = format_age(outcome.earlier["started_at"])
+        lines.append(f"an earlier dream, {ago}, took the turns: {_format_run(outcome.earlier)}")
     if outcome.status not in {"done", "parked"}:
         lines.append(f"{outcome.scope}: {outcome.status}")
     result = {"scope": outcome.scope, "status": outcome.status, "runs": outcome.runs}
+    result |= {"earlier": outcome.earlier} if outcome.earlier else {}
     options.print_result(result, *lines)
     if outcome.status == "parked" and not options.json:
         err().print(f"{outcome.scope} failed: {outcome.error}", markup=False)
@@ -72,7 +76,7 @@ def run(
 
 def _format_run(dream_run: JsonObject) -> str:
     return (
-        f"{dream_run['status']}, {dream_run['turns']} turns: "
+        f"{dream_run['status']}, {plural(dream_run['turns'], 'turn')}: "
         f"{_format_outcomes(dream_run)} ({short_id(dream_run['id'])})"
     )
 

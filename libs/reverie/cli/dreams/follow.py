@@ -26,12 +26,16 @@ SLOW_QUEUE_SECONDS = 10.0
 
 @dataclass
 class DreamOutcome:
-    """The status of a requested dream: done, parked (failed), or the last before the timeout."""
+    """The status of a requested dream: done, parked (failed), or the last before the timeout.
+
+    `earlier`: the last dream that digested something, if the requested one found nothing new.
+    """
 
     scope: str
     status: str
     runs: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
+    earlier: dict[str, Any] | None = None
 
 
 @contextmanager
@@ -92,6 +96,8 @@ async def _poll_until_done(
         outcome.runs = [run for run in reversed(recent["items"]) if run["id"] > last_run_id]
         if entry is None and outcome.runs:
             outcome.status = outcome.runs[-1]["status"]
+            if not any(run["turns"] for run in outcome.runs):
+                outcome.earlier = next((run for run in recent["items"] if run["turns"]), None)
             return
         if entry is not None and entry["state"] == "parked":
             outcome.status, outcome.error = "parked", entry["error"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from pydantic import SecretStr
 
@@ -29,8 +31,11 @@ from reverie.store.db.migrate import MIN_PGVECTOR, MIN_POSTGRES, list_pending_mi
 from reverie.store.db.server_admin import ServerFacts, load_server_facts
 
 MIN_NATS = (2, 10)
+UNENRICHED = "reverie_memories_unenriched"
 MAX_OUTBOX_AGE = 120.0
 MANY_UNENRICHED = 1000
+DRAIN_SECONDS = 3.0
+"""Time between two looks at many memories that wait, to see whether they become fewer."""
 
 
 def check_database(settings: Settings, _: Home | None) -> Iterable[Finding]:
@@ -182,10 +187,15 @@ def check_key(settings: Settings, _: Home | None) -> Iterable[Finding]:
 
 def check_backlog(settings: Settings, _: Home | None) -> Iterable[Finding]:
     """The metrics of the running services: their queues, models and losses."""
-    snapshots = scrape_all(http_urls(check_components(settings)))
+    urls = http_urls(check_components(settings))
+    snapshots = scrape_all(urls)
     if not any(snapshot.values for snapshot in snapshots.values()):
         return
-    problems = list(find_backlog_problems(snapshots))
+    earlier = snapshots
+    if _find_largest(snapshots, UNENRICHED) > MANY_UNENRICHED:
+        time.sleep(DRAIN_SECONDS)
+        snapshots = scrape_all(urls)
+    problems = list(find_backlog_problems(snapshots, earlier))
     yield from problems or [ok("no queue is late, and no message failed")]
 
 
@@ -205,12 +215,20 @@ def _find_failed_work(largest: Callable[[str], float]) -> Iterable[Finding]:
         yield warning(f"{plural(int(failed), 'git change')} cannot be applied", remedy)
 
 
-def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[Finding]:
-    """The problems that the services' metrics show."""
+def _find_largest(snapshots: Mapping[str, MetricsSnapshot], name: str) -> float:
+    return max((one.max_value(name) or 0.0 for one in snapshots.values()), default=0.0)
 
-    def largest(name: str) -> float:
-        return max((one.max_value(name) or 0.0 for one in snapshots.values()), default=0.0)
 
+def find_backlog_problems(
+    snapshots: Mapping[str, MetricsSnapshot], earlier: Mapping[str, MetricsSnapshot] | None = None
+) -> Iterable[Finding]:
+    """The problems that the services' metrics show.
+
+    `earlier`: a reading some seconds before, by which a backlog that drains is told from one that
+    stands still.
+    """
+
+    largest = partial(_find_largest, snapshots)
     if (dead_letters := largest("reverie_dead_letters")) > 0:
         remedy = "Fix the cause in `reverie dead-letters list`, then `reverie dead-letters replay`."
         yield warning(plural(int(dead_letters), "dead letter"), remedy)
@@ -218,9 +236,13 @@ def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[
         remedy = "Check that NATS runs. The log of ingest says why publishing fails."
         yield error(f"an event has waited {age:.0f} s to be published", remedy)
     yield from _find_failed_work(largest)
-    if (unenriched := largest("reverie_memories_unenriched")) > MANY_UNENRICHED:
-        remedy = "Check that the model is loaded; if it is, run more replicas of ingest."
-        yield warning(f"{unenriched:,.0f} memories have no vectors or edges yet", remedy)
+    if (unenriched := largest(UNENRICHED)) > MANY_UNENRICHED:
+        message = f"{unenriched:,.0f} memories have no vectors or edges yet"
+        if unenriched < _find_largest(earlier or {}, UNENRICHED):
+            yield ok(f"{message}, and become fewer")
+        else:
+            remedy = "Check that the model is loaded; if it is, run more replicas of ingest."
+            yield warning(message, remedy)
     if (cuts := largest("reverie_derivations_cut")) > 0:
         remedy = "The log line derivation_cut names each memory. Edit it to have it read again."
         yield warning(f"{cuts:,.0f} texts took too long to be derived from completely", remedy)
