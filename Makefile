@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer fuzz chaos soak generate pictures clean
+.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer fuzz chaos soak generate vendor pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -92,6 +92,9 @@ generate: $(READY) ## write what is generated: gRPC stubs, the OpenAPI document,
 	@$(BIN)/python -m tests.contracts.test_grpc_stubs
 	@$(BIN)/python -m tests.interfaces.test_openapi_document
 	@$(BIN)/python -m tests.docs.reference
+
+vendor: $(READY) ## fetch the libraries of the console from the npm registry, by pinned hashes
+	@$(BIN)/python -m tests.console.vendored
 
 pictures: $(READY) ## draw docs/pictures from what runs now
 	@$(BIN)/python docs/pictures/architecture.py
