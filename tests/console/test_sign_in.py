@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http.cookies import SimpleCookie
 from importlib.resources import files
 
@@ -9,6 +10,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from reverie.cli.operate.console import create_console_link
 from reverie.domain.access.principals import KeyRole
 from reverie.store.platform.api_keys import list_keys, revoke_key
 from reverie.store.platform.console_sessions import ConsoleSessionStore, parse_token
@@ -235,3 +237,14 @@ async def test_only_listed_files_are_served(stack: Stack) -> None:
         async with http.get(f"{address}console.css", headers={"If-None-Match": tag}) as answer:
             assert answer.status == 304
     assert css == STYLES
+
+
+async def test_the_link_that_reverie_up_prints_signs_in(stack: Stack) -> None:
+    link = await asyncio.to_thread(create_console_link, stack.url, stack.key, "")
+    assert link is not None
+    async with visiting(stack) as visitor:
+        shown = await visitor.get(link.removeprefix(f"{stack.url}/console"))
+        answer = await visitor.post("/sign-in", shown.page.form("/console/sign-in"))
+        assert (answer.status, (await visitor.get()).status) == (303, 200)
+    for key in (None, "rv_nobody"):
+        assert await asyncio.to_thread(create_console_link, stack.url, key, "") is None

@@ -57,6 +57,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "up": "operate.lifecycle:up",
         "down": "operate.lifecycle:down",
         "demo": "demo.command:demo",
+        "console": "operate.console:console",
         "status": "operate.status:status",
         "watch": "memory.watch:watch",
         "doctor": "operate.doctor.command:doctor",

@@ -39,6 +39,11 @@ class GatewayClient:
         self._connection = GatewayConnection(url, key, timeout, ca, agent="reverie-cli")
 
     @property
+    def url(self) -> str:
+        """The base URL of the gateway."""
+        return self._connection.url
+
+    @property
     def project_scope(self) -> str | None:
         """The scope of the folder's project."""
         return f"project/{self.project}" if self.project else None

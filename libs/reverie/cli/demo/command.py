@@ -98,5 +98,6 @@ def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterRe
         )
         if once:
             raise _SampleDayPlayed(succeeded)
+        display.print_console_link(addresses)
 
     return play_day

@@ -12,6 +12,7 @@ from rich.status import Status
 from rich.table import Table
 
 from reverie.cli.app.output import abbreviate_home, err, out, print_json
+from reverie.cli.operate.console import create_console_link
 from reverie.contracts.tls import LOCAL_CA_PATH
 from reverie.embedded.reporting import GATEWAY, Addresses
 
@@ -73,7 +74,17 @@ class UpDisplay:
         self.console.print("\n[bold green]Reverie is up.[/]\n")
         self.console.print(_address_table(addresses))
         self._print_key(addresses)
+        self.print_console_link(addresses)
         self.console.print("\n[dim]Ctrl-C stops everything.[/]")
+
+    def print_console_link(self, addresses: Addresses) -> None:
+        """Prints a link that signs in to the console once."""
+        ca_file = addresses.home / LOCAL_CA_PATH
+        ca = str(ca_file) if addresses.gateway.startswith("https") and ca_file.exists() else ""
+        link = create_console_link(addresses.gateway, addresses.api_key, ca)
+        if link is not None:
+            self.console.print("\nLook at it in a browser (the link works once):\n")
+            self.console.print(f"  {link}", soft_wrap=True, markup=False)
 
     def stopping(self) -> None:
         """Shows that Reverie is stopping."""
