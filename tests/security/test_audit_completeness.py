@@ -66,6 +66,17 @@ async def test_every_read_is_recorded_whatever_another_one_names(audited: Stack)
     assert clean == (["\N{REPLACEMENT CHARACTER}"],)
 
 
+async def test_a_sign_in_to_the_console_is_recorded_as_a_change(audited: Stack) -> None:
+    form = {"key": audited.key}
+    async with audited.http.post(f"{audited.url}/console/sign-in", data=form) as answer:
+        assert answer.status == 200
+    found = rows(
+        audited.admin_url,
+        "select status, changes from audit where action = 'POST /console/sign-in'",
+    )
+    assert found == [(303, True)]
+
+
 async def test_a_change_is_recorded_although_its_client_left(audited: Stack) -> None:
     parts = urlsplit(audited.urls["ingest"])
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
