@@ -11,7 +11,7 @@ from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.visit import PageValues, Visit, memory_path
 
 MAX_NODES = 300
-MAX_NAME = 200
+MAX_NAME = 190
 """The longest name that a node can have."""
 _Body = Mapping[str, Any]
 
@@ -56,8 +56,9 @@ async def _find_root(visit: Visit, start: str) -> str | None:
             return found
     if len(start) > MAX_NAME:
         return None
+    # Reverie keeps files and entities as nodes with such keys.
     for kind in ("file", "entity"):
-        page = await visit.get("/v1/memories", kind=kind, key=start, limit=1)
+        page = await visit.get("/v1/memories", kind=kind, key=f"{kind}:{start}", limit=1)
         if page["items"]:
             node: str = page["items"][0]["id"]
             return node
