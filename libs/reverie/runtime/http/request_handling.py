@@ -41,6 +41,7 @@ from reverie.runtime.http.streaming import (
 from reverie.runtime.http.validation import check_path, parse_body, parse_query
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.limits.rate_limiter import RateLimiter, RemainingQuota
+from reverie.runtime.observability.memory_spans import memory_span
 from reverie.runtime.observability.tracing import current_trace_id
 
 _LARGE_BODY_BYTES = 256 * 1024
@@ -49,7 +50,10 @@ _LARGE_BODY_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class RouteDependencies:
-    """The dependencies of every route of a service: keys, idempotency, limits."""
+    """The dependencies of every route of a service: keys, idempotency, limits.
+
+    `trace_content`: whether spans may contain questions and memories.
+    """
 
     authenticate: Authenticator
     idempotency: IdempotencyStore | None
@@ -61,6 +65,7 @@ class RouteDependencies:
     positions: PositionHooks
     concurrency: ConcurrencyLimiter
     dispatcher: Dispatcher
+    trace_content: bool = False
 
 
 def add_routes(routes: list[Route], deps: RouteDependencies) -> None:
@@ -229,7 +234,12 @@ class RouteExecutor:
         )
 
     async def _run_handler(self, call: Call[Any, Any]) -> StoredReply:
-        result = await self.route.handler(call)
+        with memory_span(self.route.name, self.deps.trace_content) as memory:
+            if memory is not None:
+                memory.record_request(call.principal, call.body, call.path)
+            result = await self.route.handler(call)
+            if memory is not None:
+                memory.record_response(getattr(result, "body", result))
         if isinstance(result, StreamingReply):
             raise TypeError("only a route that streams may answer with a stream")
         reply = render_reply(result)

@@ -82,6 +82,9 @@ class Settings(ServerSettings, LimitSettings):
     spans_file: Path | None = Field(
         None, description="file to which finished spans are appended as JSON lines"
     )
+    trace_content: bool = Field(
+        False, description="whether spans of memory operations hold questions and memories"
+    )
     audit_mode: AuditMode = Field(
         "off",
         description="what the audit log records: off, writes, or all (reads too); see `reverie "
