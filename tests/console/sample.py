@@ -65,7 +65,15 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
     paths = [
         *("", "/memories", "/recalls", "/sessions", "/dreams", "/stale", "/reviews", "/graph"),
         *("/tasks", "/skills", "/facts", "/summaries", "/keys", "/projects", "/scopes"),
-        *("/webhooks", "/audit", "/models", "/settings", "/settings?project=harbour", "/ask"),
+        *(
+            "/webhooks",
+            "/audit",
+            "/models",
+            "/settings",
+            "/counts",
+            "/settings?project=harbour",
+            "/ask",
+        ),
         f"/summaries/history?scope={quote(SCOPE, safe='')}",
         f"/memories?scope={quote(SCOPE, safe='')}&tag={quote(text[:60])}",
         f"/memories/{memory}",

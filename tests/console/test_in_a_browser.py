@@ -183,9 +183,11 @@ async def test_a_memory_is_found_and_edited_by_keyboard_alone(console: Console) 
 
 
 async def test_everything_needed_works_without_scripts(console: Console) -> None:
+    body = {"content": "The west gate is painted green.", "kind": "spec"}
+    await console.stack.post("/v1/remember", body)
     page = await console.open(java_script_enabled=False)
     await page.get_by_role("link", name="Memories", exact=True).click()
-    await page.get_by_label("Kind").select_option("decision")
+    await page.get_by_label("Kind").select_option("spec")
     await page.get_by_role("button", name="Filter").click()
     await page.locator("td a[dir]").first.click()
     await page.get_by_role("link", name="Pin", exact=True).click()

@@ -28,7 +28,6 @@ async def load_overview(visit: Visit) -> PageValues:
     """Each part is left out where the key may not see it, or its service does not answer."""
     parts = {
         "memories": visit.try_get("/v1/memories", limit=8),
-        "counts": visit.try_get("/v1/admin/scopes", limit=200),
         "waiting": visit.try_get("/v1/dream", limit=50),
         "dreams": visit.try_get("/v1/dreams", limit=5),
         "stale": visit.try_get("/v1/stale", limit=5),
@@ -42,17 +41,23 @@ async def load_overview(visit: Visit) -> PageValues:
     recent = list(_iterate_recent(lists["recalls"]))
     return {
         **lists,
-        "by_kind": _sum_counts(lists["counts"], "kinds"),
-        "by_scope": {
-            scope["scope"]: sum(scope["kinds"].values())
-            for scope in sorted(lists["counts"], key=lambda each: -sum(each["kinds"].values()))[:8]
-        },
         "recent": recent,
         "silent": sum(1 for recall in recent if not recall["returned"]),
         "chart": [[recall["second"], recall["milliseconds"]] for recall in reversed(recent)],
         "attention": list(_iterate_attention(lists, recent, checks)),
         "missing": [name for name in parts if loaded[name] is None],
         "live": "overview",
+    }
+
+
+@PAGES.add("counts", "counts.html", of="")
+async def count_memories(visit: Visit) -> PageValues:
+    """What is remembered, by kind and scope. To count takes longest, so it is a page of its own."""
+    scopes = (await visit.get("/v1/admin/scopes", limit=200))["items"]
+    largest = sorted(scopes, key=lambda each: -sum(each["kinds"].values()))[:12]
+    return {
+        "by_kind": _sum_counts(scopes, "kinds"),
+        "by_scope": {scope["scope"]: sum(scope["kinds"].values()) for scope in largest},
     }
 
 
