@@ -11,7 +11,7 @@ from reverie_services.console.actions import ACTIONS
 from reverie_services.console.pages import PAGES
 from reverie_services.console.pages.lists import LISTS
 from reverie_services.console.pages.overview import ATTENTION
-from reverie_services.console.rendering import load_catalogue
+from reverie_services.console.rendering import REASONS, load_catalogue
 
 TEMPLATES = files("reverie_services.console") / "templates"
 CALL = re.compile(r'\b(?:_|t)\("([^"]+)"')
@@ -42,6 +42,7 @@ def texts_of_tables() -> Iterator[str]:
         yield from (each.label for each in spec.filters)
     yield from (role.value for role in KeyRole)
     yield from ATTENTION
+    yield from REASONS.values()
 
 
 def test_every_text_has_its_chinese() -> None:

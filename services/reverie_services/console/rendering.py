@@ -114,6 +114,31 @@ def shorten_text(value: Any, chars: int = 160) -> str:
     return line if len(line) <= chars else f"{line[: chars - 1]}…"
 
 
+REASONS = {
+    "given": "given",
+    "already_given": "given earlier in this conversation",
+    "anchor": "it only names a file or an entity",
+    "beside": "given as part of another one",
+    "budget": "no room within the budget of tokens",
+    "confidence": "its confidence is too low",
+    "diversity": "too like one that was given",
+    "double": "says the same as one that was given",
+    "filter": "the filters of the question leave it out",
+    "gone meanwhile": "it was removed meanwhile",
+    "limit": "others come first",
+    "not read in time": "it was not read in time",
+    "relevance": "not relevant enough to the question",
+    "score": "its score is far below the best",
+}
+"""Why a candidate was held back, in words."""
+
+
+def count_given(recall: Mapping[str, Any]) -> int:
+    """How many memories reached the agent; a preflow gives fewer than its recall returns."""
+    given = recall.get("given")
+    return int(recall["returned"] if given is None else given)
+
+
 def pick_field(item: Mapping[str, Any], path: str) -> Any:
     """A field of an item; dots lead into its parts."""
     value: Any = item
@@ -146,12 +171,15 @@ def _environment() -> Environment:
         number=show_number,
         shown=show_text,
         short=shorten_text,
+        given=count_given,
         pick=pick_field,
         link=fill_link,
         fill=fill_id,
         short_id=lambda value: str(value or "")[-SHORT_LENGTH:],
     )
-    environment.globals.update(page=page_path, languages=LANGUAGES, compare=compare_texts)
+    environment.globals.update(
+        page=page_path, languages=LANGUAGES, compare=compare_texts, reasons=REASONS
+    )
     return environment
 
 

@@ -28,7 +28,7 @@ where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p') and n
 UNREAD = {
     *("api_key", "audit", "webhook", "idempotency", "llm_usage_daily", "quota_usage", "outbox"),
     *("reindex_progress", "tenant", "maintenance_pass", "vault", "vault_epoch"),
-    *("retired_key", "vault_retired"),
+    *("console_session", "retired_key", "vault_retired"),
 }
 """What no read needs: keys, secrets, counts, work. Of keys and tenants some columns are read."""
 AROUND = SubgraphRequest(1, 5, 5, ["active"])

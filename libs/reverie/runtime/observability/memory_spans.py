@@ -1,7 +1,7 @@
 """Spans of memory operations, as the OpenTelemetry GenAI conventions and OpenInference name them.
 
-https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md#memory
-https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
+https://github.com/open-telemetry/semantic-conventions-genai and
+https://github.com/Arize-ai/openinference hold them.
 """
 
 from __future__ import annotations

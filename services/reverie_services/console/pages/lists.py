@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class ListFilter:
+class FilterField:
     """A filter of a list: a field of its query. `choices`: the values that it takes."""
 
     name: str
@@ -54,7 +54,7 @@ class ListPage:
     rest: str
     about: str
     columns: tuple[Column, ...]
-    filters: tuple[ListFilter, ...] = ()
+    filters: tuple[FilterField, ...] = ()
     actions: tuple[RowAction, ...] = ()
     items: str = "items"
 
@@ -75,7 +75,7 @@ async def load_list(spec: ListPage, visit: Visit) -> PageValues:
 _SCOPE = Column("Scope", "scope", link="memories?scope={scope}")
 _UPDATED = Column("Changed", "updated_at", "time")
 _CREATED = Column("Created", "created_at", "time")
-_BY_SCOPE = ListFilter("scope", "Scope")
+_BY_SCOPE = FilterField("scope", "Scope")
 
 LISTS = (
     ListPage(
@@ -92,7 +92,7 @@ LISTS = (
             _SCOPE,
             _UPDATED,
         ),
-        (_BY_SCOPE, ListFilter("state", "State", ("todo", "doing", "blocked", "done"))),
+        (_BY_SCOPE, FilterField("state", "State", ("todo", "doing", "blocked", "done"))),
         (RowAction("move-task"),),
     ),
     ListPage(
@@ -125,7 +125,7 @@ LISTS = (
             Column("Said by", "fact.corroborations", "number"),
             _SCOPE,
         ),
-        (_BY_SCOPE, ListFilter("topic", "Topic")),
+        (_BY_SCOPE, FilterField("topic", "Topic")),
     ),
     ListPage(
         "summaries",
@@ -217,7 +217,7 @@ LISTS = (
             Column("Set by", "updated_by"),
             _UPDATED,
         ),
-        (ListFilter("project", "Project"),),
+        (FilterField("project", "Project"),),
         (RowAction("delete-webhook", "{kind}/{project}"),),
     ),
     ListPage(
@@ -235,10 +235,10 @@ LISTS = (
             Column("Client", "client"),
         ),
         (
-            ListFilter("actor", "Who"),
-            ListFilter("action", "Action"),
-            ListFilter("subject", "About"),
-            ListFilter("changes", "Only changes", ("true", "false")),
+            FilterField("actor", "Who"),
+            FilterField("action", "Action"),
+            FilterField("subject", "About"),
+            FilterField("changes", "Only changes", ("true", "false")),
         ),
     ),
     ListPage(

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from reverie_services.console.pages.ask import list_arms
 from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.rendering import count_given
 from reverie_services.console.visit import PageValues, Visit
 
 FILTERS = ("text", "actor", "session", "gave")
@@ -69,5 +70,5 @@ def _filter_recalls(recalls: Sequence[_Recall], visit: Visit) -> list[_Recall]:
         for recall in recalls
         if (text is None or text.lower() in recall["query"].lower())
         and (actor is None or actor.lower() in recall["actor"].lower())
-        and (gave is None or (gave == "something") == bool(recall["returned"]))
+        and (gave is None or (gave == "something") == bool(count_given(recall)))
     ]
