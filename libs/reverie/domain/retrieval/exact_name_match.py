@@ -7,8 +7,7 @@ rank first.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from reverie.domain.text.characters import word_set
@@ -55,22 +54,19 @@ def contains_name(content: str, names: Sequence[str]) -> bool:
     """Returns whether a text contains one of the names, in the form of `normalize_name`, as a
     whole."""
     folded = normalize_name(content) if names else ""
-    # Most texts contain none, not even within another word.
-    if not any(name in folded for name in select_minimal_names(tuple(names))):
-        return False
     return any(
-        re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", folded) for name in names
+        name in folded and re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", folded)
+        for name in names
     )
 
 
-@lru_cache(64)
-def select_minimal_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Selects the names that contain no other name: a text without these has none at all."""
-    minimal: list[str] = []
-    for name in sorted(names, key=len):
-        if not any(other in name for other in minimal):
-            minimal.append(name)
-    return tuple(minimal)
+def select_occurring_names(texts: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Selects the names that occur in any of the texts: mostly none, and so no text is read alone.
+
+    Within another word too: `contains_name` says more.
+    """
+    folded = normalize_name("\n".join(texts)) if names else ""
+    return tuple(name for name in names if name in folded)
 
 
 def find_name_holders(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from reverie.domain.retrieval.facts import (
 )
 from reverie.domain.retrieval.graph_expansion import SESSION_KIND
 from reverie.domain.retrieval.recall_index import (
+    NO_SESSION,
     Adjacency,
     Passages,
     Postings,
@@ -37,7 +37,7 @@ from reverie.domain.retrieval.recall_index import (
 K1, B = 1.2, 0.75
 SHORT_TEXT_WORDS = 18
 """Shorter texts count as nearly that long, because each contains one statement."""
-VECTORS_AT_ONCE = 1_024
+VECTORS_AT_ONCE = 512
 MAX_STEPS = 2
 """Neighbours before and after a memory in its session."""
 
@@ -75,18 +75,15 @@ def search_words(
     if not documents:
         return NO_HITS
     mean = _effective_length(max(lengths.sum() / documents, 1.0))
-    scores = np.zeros(len(index.records))
-    parts = (
-        (index.base.postings, rows.readable & ~index.replaced),
-        (index.overlay.postings, rows.readable),
-    )
-    for term in terms.tolist():
-        found, counts = _find_postings(parts, term)
-        idf = math.log1p((documents - len(found) + 0.5) / (len(found) + 0.5))
-        norms = K1 * (1 - B + B * _effective_length(index.lengths[found]) / mean)
-        scores[found] += idf * counts * (K1 + 1) / (counts + norms)
-    is_hit = rows.wanted & (scores > 0)
-    return _take_best(index, np.where(is_hit, scores, -np.inf).astype(np.float32), limit)
+    base = _find_postings(index.base.postings, rows.readable & ~index.replaced, terms)
+    overlay = _find_postings(index.overlay.postings, rows.readable, terms)
+    places, found, counts = (np.concatenate(pair) for pair in zip(base, overlay, strict=True))
+    frequencies = np.bincount(places, minlength=len(terms))
+    weights = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5)) * (K1 + 1)
+    norms = K1 * (1 - B) + K1 * B / mean * _effective_length(index.lengths[found])
+    shares = weights[places] * counts / (counts + norms)
+    scores = np.bincount(found, shares, minlength=len(index.records)).astype(np.float32)
+    return _take_best(index, np.flatnonzero(rows.wanted & (scores > 0)), scores, limit)
 
 
 def _effective_length(length: NDArray[np.int32] | float) -> FloatArray:
@@ -94,36 +91,29 @@ def _effective_length(length: NDArray[np.int32] | float) -> FloatArray:
 
 
 def _find_postings(
-    parts: Sequence[tuple[Postings, BoolArray]], term: int
-) -> tuple[Rows, FloatArray]:
-    """The rows with a term, of those that each part may show, and its occurrences in each."""
-    all_rows, all_counts = [], []
-    for postings, usable in parts:
-        part = _slice_of(postings, term)
-        rows = postings.rows[part]
-        kept = usable[rows]
-        all_rows.append(rows[kept])
-        all_counts.append(postings.counts[part][kept])
-    return np.concatenate(all_rows), np.concatenate(all_counts).astype(np.float64)
+    postings: Postings, usable: BoolArray, terms: NDArray[np.int32]
+) -> Sequence[NDArray[Any]]:
+    """The usable rows that have the terms: for each the term's place, and its occurrences."""
+    begins = postings.begins[np.searchsorted(postings.terms, terms)]
+    ends = postings.begins[np.searchsorted(postings.terms, terms, side="right")]
+    slices = [slice(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
+    places = np.repeat(np.arange(len(terms)), ends - begins)
+    found = np.concatenate([postings.rows[:0], *(postings.rows[part] for part in slices)])
+    counts = np.concatenate([postings.counts[:0], *(postings.counts[part] for part in slices)])
+    kept = usable[found]
+    return places[kept], found[kept], counts[kept]
 
 
-def _slice_of(postings: Postings, term: int) -> slice:
-    place = int(np.searchsorted(postings.terms, term))
-    if place == len(postings.terms) or postings.terms[place] != term:
-        return slice(0, 0)
-    return slice(int(postings.begins[place]), int(postings.begins[place + 1]))
-
-
-def _take_best(index: RecallIndex, scores: NDArray[np.float32], limit: int) -> ArmHits:
-    """The best rows with a score, ties by number."""
-    found = np.flatnonzero(np.isfinite(scores))
-    if len(found) > limit:
-        least = np.partition(scores[found], -limit)[-limit]
-        found = found[scores[found] >= least]
-    docs = index.records["doc"][found]
-    best = scores[found].astype(np.float64)
-    order = sort_by_score(docs, best)[:limit]
-    return ArmHits(docs[order], best[order])
+def _take_best(
+    index: RecallIndex, rows: IntArray, all_scores: NDArray[np.float32], limit: int
+) -> ArmHits:
+    """The best of some rows, ties by number."""
+    if len(rows) > limit:
+        least = np.partition(all_scores[rows], -limit)[-limit]
+        rows = rows[all_scores[rows] >= least]
+    docs, scores = index.records["doc"][rows], all_scores[rows].astype(np.float64)
+    order = sort_by_score(docs, scores)[:limit]
+    return ArmHits(docs[order], scores[order])
 
 
 def search_vectors(
@@ -135,15 +125,15 @@ def search_vectors(
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     cosines = np.full(len(index.records), -np.inf, np.float32)
     for passages, usable in _usable_passages(index, rows.wanted):
+        is_used = usable[passages.rows]
         for start in range(0, len(passages.rows), VECTORS_AT_ONCE):
             block = slice(start, start + VECTORS_AT_ONCE)
-            block_rows = passages.rows[block]
-            is_used = usable[block_rows]
-            if is_used.any():
+            used = is_used[block]
+            if used.any():
                 similar = passages.vectors[block].astype(np.float32) @ queries.T
-                best = np.where(is_used, similar.max(axis=1) * passages.scales[block], -np.inf)
-                np.maximum.at(cosines, block_rows, best)
-    return _take_best(index, cosines, limit)
+                best = similar.max(axis=1) * passages.scales[block]
+                np.maximum.at(cosines, passages.rows[block][used], best[used])
+    return _take_best(index, np.flatnonzero(np.isfinite(cosines)), cosines, limit)
 
 
 def _usable_passages(index: RecallIndex, rows: BoolArray) -> Iterator[tuple[Passages, BoolArray]]:
@@ -192,23 +182,28 @@ def find_edges_around(
     index: RecallIndex, docs: IntArray, rows: IndexFilter, fan_out: int
 ) -> NeighbourEdges:
     """The strongest `fan_out` edges of each memory to readable ones, and those along sessions."""
-    status = index.statuses
-    visible = rows.readable & ((status == ACTIVE) | (status == SUPERSEDED))
     seeds = index.find_rows(docs)
     near, far, kinds, weights = _edges_of(index, seeds)
-    kept = np.flatnonzero(visible[far])
+    kept = np.flatnonzero(_is_visible(index, rows, far))
     numbers = index.records["doc"]
     order = kept[np.lexsort((kinds[kept], numbers[far[kept]], -weights[kept], near[kept]))]
     sorted_near = near[order]
     place = np.arange(len(order)) - np.searchsorted(sorted_near, sorted_near)
     order = order[place < fan_out]
-    sessions = _find_session_edges(index, seeds, visible)
+    sessions = _find_session_edges(index, seeds, rows)
     return NeighbourEdges(
         np.concatenate([numbers[near[order]], numbers[sessions.near]]),
         np.concatenate([numbers[far[order]], numbers[sessions.far]]),
         np.concatenate([kinds[order], sessions.kinds]),
         np.concatenate([weights[order].astype(np.float64), sessions.weights]),
     )
+
+
+def _is_visible(index: RecallIndex, rows: IndexFilter, which: Rows | IntArray) -> BoolArray:
+    """Which of these rows may be a neighbour."""
+    status = index.statuses[which]
+    is_visible: BoolArray = rows.readable[which] & ((status == ACTIVE) | (status == SUPERSEDED))
+    return is_visible
 
 
 def has_edges_among(index: RecallIndex, docs: IntArray) -> bool:
@@ -231,49 +226,44 @@ def _edges_of(index: RecallIndex, rows: IntArray) -> Adjacency:
 
 
 def _edge_places(near: Rows, seeds: IntArray) -> IntArray:
-    begins = np.searchsorted(near, seeds)
-    return _ranges(begins, np.searchsorted(near, seeds, side="right") - begins)
+    wanted = seeds.astype(near.dtype)
+    begins = np.searchsorted(near, wanted)
+    return _ranges(begins, np.searchsorted(near, wanted, side="right") - begins)
 
 
-def _find_session_edges(index: RecallIndex, seeds: IntArray, visible: BoolArray) -> NeighbourEdges:
+def _find_session_edges(index: RecallIndex, seeds: IntArray, rows: IndexFilter) -> NeighbourEdges:
     """Edges to the two memories before and after in a session, the second of half the weight."""
-    sessions = index.records["session"][: index.count]
-    asked = np.unique(sessions[seeds])
-    asked = asked[asked != 0]
-    if not len(asked):
+    is_asked = np.zeros(len(index.session_numbers) + 1, np.bool_)
+    is_asked[index.sessions[seeds]] = True
+    is_asked[NO_SESSION] = False
+    members = np.flatnonzero(is_asked[index.sessions[: index.count]])
+    if not len(members):
         return NO_EDGES
-    is_member = asked[np.searchsorted(asked[:-1], sessions)] == sessions
-    is_member &= visible[: index.count]
-    is_member[seeds] |= sessions[seeds] != 0
-    members = np.flatnonzero(is_member)
+    is_shown, is_seed = _is_visible(index, rows, members), np.isin(members, seeds)
+    members, is_shown = members[is_shown | is_seed], is_shown[is_shown | is_seed]
     records = index.records[members]
-    members = members[
-        np.lexsort((records["id_low"], records["id_high"], records["created"], records["session"]))
-    ]
-    return _pair_neighbours(members, sessions[members], seeds, visible)
+    order = np.lexsort(
+        (records["id_low"], records["id_high"], records["created"], index.sessions[members])
+    )
+    return _pair_neighbours(index, members[order], is_shown[order], seeds)
 
 
 def _pair_neighbours(
-    members: IntArray, sessions: NDArray[np.uint64], seeds: IntArray, visible: BoolArray
+    index: RecallIndex, members: IntArray, is_shown: BoolArray, seeds: IntArray
 ) -> NeighbourEdges:
-    """Pairs each seed with its visible neighbours in a row of members, sorted by session."""
-    near, far, steps = [], [], []
-    shown = visible[members]
-    # How many visible members stand before each place, and where the n-th of them is.
-    before: IntArray = np.cumsum(shown) - shown
-    places = np.flatnonzero(shown)
-    is_seed = np.isin(members, seeds)
-    for position in np.flatnonzero(is_seed).tolist():
-        own = int(before[position])
-        for step in range(1, MAX_STEPS + 1):
-            for other in (own - step, own + step - (not shown[position])):
-                if 0 <= other < len(places) and sessions[places[other]] == sessions[position]:
-                    near.append(members[position])
-                    far.append(members[places[other]])
-                    steps.append(step)
-    return NeighbourEdges(
-        np.array(near, np.int64),
-        np.array(far, np.int64),
-        np.full(len(near), SESSION_KIND, np.uint8),
-        1.0 / np.array(steps, np.float64),
-    )
+    """Pairs each seed with its shown neighbours in a row of members, sorted by session."""
+    shown = members[is_shown].tolist()
+    sessions = index.sessions[members[is_shown]].tolist()
+    places = np.flatnonzero(np.isin(members, seeds))
+    # How many shown members stand before each seed.
+    befores: list[int] = (np.cumsum(is_shown) - is_shown)[places].tolist()
+    own = zip(members[places].tolist(), index.sessions[members[places]].tolist(), strict=True)
+    pairs = [
+        (seed, shown[other], step)
+        for (seed, session), before, is_own in zip(own, befores, is_shown[places], strict=True)
+        for step in range(1, MAX_STEPS + 1)
+        for other in (before - step, before + step - (not is_own))
+        if 0 <= other < len(shown) and sessions[other] == session
+    ]
+    near, far, steps = np.array(pairs, np.int64).reshape(-1, 3).T
+    return NeighbourEdges(near, far, np.full(len(near), SESSION_KIND, np.uint8), 1.0 / steps)

@@ -40,6 +40,10 @@ With fewer than the last number it is worn.
 """
 
 
+NO_SESSION = 0
+"""The number of memories without a session."""
+
+
 class WordEntries(NamedTuple):
     """Occurrences of words: the memory, the hash of the term, and how often it occurs there."""
 
@@ -125,8 +129,8 @@ class IndexPart(NamedTuple):
 class RecallIndex:
     """A tenant's index. `replaced`: rows of which the base no longer holds anything that is true.
 
-    `scopes`, `statuses`, `kinds`, `lengths` (in words), `is_whole`: columns of the facts that are
-    read for all rows.
+    `scopes`, `sessions`, `statuses`, `kinds`, `lengths` (in words), `is_whole`: columns of the
+    facts that are read for all rows.
     """
 
     records: FactRecords
@@ -142,6 +146,8 @@ class RecallIndex:
     kinds: NDArray[np.uint8] = field(init=False)
     lengths: NDArray[np.int32] = field(init=False)
     is_whole: BoolArray = field(init=False)
+    sessions: NDArray[np.int32] = field(init=False)
+    session_numbers: dict[int, int] = field(init=False)
     _new_rows: dict[int, int] = field(default_factory=dict)
     _scope_numbers: dict[str, int] = field(init=False)
     _matches: LRUCache[tuple[str, ...], BoolArray] = field(init=False)
@@ -151,6 +157,11 @@ class RecallIndex:
         self.kinds = self.records["kind"].astype(np.uint8)
         self.lengths = self.records["terms"].astype(np.int32)
         self.is_whole = has_flag(self.records, WHOLE)
+        distinct, numbers = np.unique(
+            np.append(np.uint64(0), self.records["session"]), return_inverse=True
+        )
+        self.sessions = numbers[1:].astype(np.int32)
+        self.session_numbers = {session: number for number, session in enumerate(distinct.tolist())}
         self._scope_numbers = {name: number for number, name in enumerate(self.scope_names)}
         self._matches = LRUCache(MAX_MATCHES)
 
@@ -158,7 +169,7 @@ class RecallIndex:
     def nbytes(self) -> int:
         """The bytes of the arrays."""
         arrays: list[Any] = [self.records, self.scopes, self.replaced, self.base_docs]
-        arrays += [self.statuses, self.kinds, self.lengths, self.is_whole]
+        arrays += [self.sessions, self.statuses, self.kinds, self.lengths, self.is_whole]
         arrays += [array for part in (self.base, self.overlay) for group in part for array in group]
         return sum(array.nbytes for array in arrays)
 
@@ -218,6 +229,10 @@ class RecallIndex:
         self.kinds[rows] = entries.facts["kind"]
         self.lengths[rows] = entries.facts["terms"]
         self.is_whole[rows] = has_flag(entries.facts, WHOLE)
+        self.sessions[rows] = [
+            self.session_numbers.setdefault(session, len(self.session_numbers))
+            for session in entries.facts["session"].tolist()
+        ]
         gone = self._find_ids(removed)
         self.statuses[gone], self.lengths[gone] = DELETED, 0
         rows = np.concatenate([rows, gone])

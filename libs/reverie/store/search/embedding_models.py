@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import LiteralString
@@ -149,16 +149,19 @@ class EmbeddingModelStore:
         self._cache: OrderedDict[int, tuple[float, TenantModel]] = OrderedDict()
         self._counts = CorpusCounts()
 
-    def get(self, tenant: int) -> TenantModel | Awaitable[TenantModel]:
-        """Returns the model of a tenant, at most `CACHE_SECONDS` old; loads it if need be."""
-        cached_at, found = self._cache.get(tenant, (-CACHE_SECONDS, TenantModel()))
-        return found if monotonic() - cached_at < CACHE_SECONDS else self._load(tenant)
-
-    async def _load(self, tenant: int) -> TenantModel:
-        async with self._db.tenant_reader(tenant) as connection:
-            found = await load_model_with_probe(connection)
-        self._put_in_cache(tenant, found)
+    async def get(self, tenant: int) -> TenantModel:
+        """Returns the model of a tenant, at most `CACHE_SECONDS` old."""
+        found = self.get_fresh(tenant)
+        if found is None:
+            async with self._db.tenant_reader(tenant) as connection:
+                found = await load_model_with_probe(connection)
+            self._put_in_cache(tenant, found)
         return found
+
+    def get_fresh(self, tenant: int) -> TenantModel | None:
+        """Returns the model of a tenant, if it was loaded within `CACHE_SECONDS`."""
+        cached_at, found = self._cache.get(tenant, (-CACHE_SECONDS, None))
+        return found if monotonic() - cached_at < CACHE_SECONDS else None
 
     async def preload_used(self, preload: Callable[[str], None]) -> None:
         """Requests once that the models of most migrated tenants are loaded."""

@@ -238,5 +238,8 @@ async def load_model(
     deps: RecallPipelineDependencies, tenant: int, seconds: float
 ) -> StageOutcome[TenantModel]:
     """The model of the tenant's vectors; the last one that was known if Postgres does not say."""
-    known = deps.embedding_models.get_cached(tenant)
-    return await run_stage("meaning", seconds, partial(deps.embedding_models.get, tenant), known)
+    models = deps.embedding_models
+    if (fresh := models.get_fresh(tenant)) is not None:
+        return StageOutcome("meaning", fresh)
+    known = models.get_cached(tenant)
+    return await run_stage("meaning", seconds, partial(models.get, tenant), known)

@@ -14,6 +14,7 @@ from reverie.domain.retrieval.candidates import (
     find_positions,
     sort_by_score,
 )
+from reverie.domain.retrieval.exact_name_match import select_occurring_names
 from reverie.domain.retrieval.facts import (
     KINDS,
     NO_SUCCESSOR,
@@ -60,8 +61,8 @@ async def score(state: RecallState, retriever: Retriever) -> RecallState:
         usable = loaded.value.records[loaded.value.passes]
         if sought is not state.candidates.docs:
             candidates = candidates.add(np.intersect1d(sought, usable["doc"]))
-        newer = np.unique(usable["successor"])
-        sought = np.setdiff1d(newer[newer != NO_SUCCESSOR], candidates.docs)
+        newer = usable["successor"][usable["successor"] != NO_SUCCESSOR]
+        sought = np.setdiff1d(newer, candidates.docs) if len(newer) else newer
         if not len(sought):
             break
     facts = facts.align(candidates.docs)
@@ -163,12 +164,13 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
 
 def _apply_texts(state: RecallState, speakers: frozenset[str]) -> RecallState:
     """Applies the factors of the loaded texts, if the question has any."""
-    question = state.parsed_question
-    if not (question.phrases or question.names or speakers):
+    ids = list_ids(state.facts.records[state.loaded])
+    names = select_occurring_names([state.contents[id] for id in ids], state.parsed_question.names)
+    question = replace(state.parsed_question, names=names)
+    if not (question.phrases or names or speakers):
         return state
     factors = dict(state.factors)
     factors.pop("successor", None)
-    ids = list_ids(state.facts.records[state.loaded])
     for row, memory_id in zip(state.loaded.tolist(), ids, strict=True):
         content = state.contents[memory_id]
         for name, factor in compute_text_factors(content, question, speakers).items():
