@@ -245,6 +245,17 @@ async def test_an_index_that_could_not_ask_for_changes_grows_older(
         assert not await engines.holds_index()
 
 
+async def test_without_what_changed_postgres_answers_and_the_index_is_named(
+    engines: RecallEngines,
+) -> None:
+    await engines.load_index()
+    admin_rows(engines.store.admin_url, "alter table memory_change rename to elsewhere")
+    result = await recall(engines.indexed, engines.store.me, ask("worker"))
+    assert (result.degraded, len(result.hits)) == (["index"], 10)
+    admin_rows(engines.store.admin_url, "alter table elsewhere rename to memory_change")
+    assert len(await find(engines, "worker")) == 10
+
+
 async def test_with_more_changes_than_fit_postgres_answers_until_the_next_load(
     engines: RecallEngines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -14,6 +15,8 @@ from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, MemoryStatus
 
 IntArray = NDArray[np.int64]
+Numbers = NDArray[np.integer[Any]]
+"""Of whatever size."""
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 FactRecords = NDArray[np.void]
@@ -26,36 +29,41 @@ ACTIVE, SUPERSEDED, DELETED = map(
     STATUSES.index, (MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.DELETED)
 )
 
-PACKED_FACTS = np.dtype(
-    [
-        ("doc", ">i8"),
-        ("id_high", ">u8"),
-        ("id_low", ">u8"),
-        ("created", ">i8"),
-        ("confirmed", ">i8"),
-        ("valid_from", ">i8"),
-        ("used", ">i8"),
-        ("successor", ">i8"),
-        ("hash", ">u8"),
-        ("session", ">u8"),
-        ("confidence", ">f4"),
-        ("boost", ">f4"),
-        ("staleness", ">f4"),
-        ("rank", ">f4"),
-        ("terms", ">i4"),
-        ("kind", ">i2"),
-        ("tier", ">i2"),
-        ("status", ">i2"),
-        ("flags", ">i2"),
-    ]
-)
+_PACKED_COLUMNS = [
+    ("doc", ">i8"),
+    ("id_high", ">u8"),
+    ("id_low", ">u8"),
+    ("created", ">i8"),
+    ("confirmed", ">i8"),
+    ("valid_from", ">i8"),
+    ("used", ">i8"),
+    ("successor", ">i8"),
+    ("hash", ">u8"),
+    ("session", ">u8"),
+    ("confidence", ">f4"),
+    ("boost", ">f4"),
+    ("staleness", ">f4"),
+    ("rank", ">f4"),
+    ("terms", ">i4"),
+    ("kind", ">i2"),
+    ("tier", ">i2"),
+    ("status", ">i2"),
+    ("flags", ">i2"),
+]
+PACKED_FACTS = np.dtype(_PACKED_COLUMNS)
 """As the function `recall_facts` of the schema packs them.
 
 `doc`: the number of the memory. `successor`: the number of the memory that replaced it or that
 contradicts it and is later, or -1. `hash`, `session`: 8 bytes of each. `rank`: PageRank. `terms`:
 the length in words. Times are microseconds since 2000.
 """
-FACTS = PACKED_FACTS.newbyteorder("=")
+_COLUMNS = [
+    (name, "u1" if code == ">i2" else code.replace(">", "="))
+    for name, code in _PACKED_COLUMNS
+    if name not in ("session", "terms")
+]
+FACTS = np.dtype(_COLUMNS)
+"""What ranking reads of a memory; codes and flags are below 256."""
 NO_TIME = np.iinfo(np.int64).min
 NO_SUCCESSOR = -1
 PINNED, WHOLE, LINKED = 1, 2, 4
@@ -65,11 +73,13 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def decode_facts(packed: bytes | None) -> FactRecords:
-    """Decodes records of `PACKED_FACTS`, with rounded figures."""
-    records = np.frombuffer(packed or b"", PACKED_FACTS).astype(FACTS)
-    for name, digits in (("confidence", 4), ("boost", 4), ("staleness", 4)):
-        records[name] = records[name].round(digits)
+def decode_facts(packed: FactRecords) -> FactRecords:
+    """The facts of records of `PACKED_FACTS`, with rounded figures."""
+    records = np.empty(len(packed), FACTS)
+    for name, _ in _COLUMNS:
+        records[name] = packed[name]
+    for name in ("confidence", "boost", "staleness"):
+        records[name] = records[name].round(4)
     return records
 
 
@@ -105,12 +115,10 @@ def encode_facts(memories: Iterable[tuple[int, int | None, Memory]]) -> FactReco
             NO_TIME,
             NO_SUCCESSOR if successor is None else successor,
             int(memory.content_hash[:16], 16),
-            0,
             memory.confidence,
             0.0,
             memory.staleness,
             0.0,
-            0,
             KINDS.index(memory.kind),
             TIERS.index(memory.tier),
             STATUSES.index(memory.status),

@@ -23,15 +23,18 @@ from reverie.domain.retrieval.facts import (
     BoolArray,
     FloatArray,
     IntArray,
+    Numbers,
 )
 from reverie.domain.retrieval.graph_expansion import SESSION_KIND
 from reverie.domain.retrieval.recall_index import (
+    MAX_INTEGER,
+    MAX_SCALE,
+    MAX_WEIGHT,
     NO_SESSION,
-    Adjacency,
+    Edges,
     Passages,
     Postings,
     RecallIndex,
-    Rows,
 )
 
 K1, B = 1.2, 0.75
@@ -122,17 +125,17 @@ def search_vectors(
     """The nearest rows by the cosine of their nearest passage to the nearest of the vectors."""
     # In 16 bits, as Postgres is asked.
     queries = np.stack(vectors).astype(np.float16).astype(np.float32)
-    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True) * MAX_INTEGER * MAX_SCALE
     cosines = np.full(len(index.records), -np.inf, np.float32)
     for passages, usable in _usable_passages(index, rows.wanted):
-        is_used = usable[passages.rows]
-        for start in range(0, len(passages.rows), VECTORS_AT_ONCE):
+        is_used = usable[passages.memories]
+        for start in range(0, len(passages.memories), VECTORS_AT_ONCE):
             block = slice(start, start + VECTORS_AT_ONCE)
             used = is_used[block]
             if used.any():
-                similar = passages.vectors[block].astype(np.float32) @ queries.T
-                best = similar.max(axis=1) * passages.scales[block]
-                np.maximum.at(cosines, passages.rows[block][used], best[used])
+                similar = (passages.vectors[block].astype(np.float32) @ queries.T).max(axis=1)
+                similar *= passages.scales[block]
+                np.maximum.at(cosines, passages.memories[block][used], similar[used])
     return _take_best(index, np.flatnonzero(np.isfinite(cosines)), cosines, limit)
 
 
@@ -154,12 +157,12 @@ def search_sparse(index: RecallIndex, words: Mapping[int, float], docs: IntArray
     wanted[index.find_rows(docs)] = True
     rows, products = [], []
     for passages, usable in _usable_passages(index, wanted):
-        chosen = np.flatnonzero(usable[passages.rows] & (passages.sparse_sizes > 0))
-        ends = np.cumsum(passages.sparse_sizes)
-        sizes = passages.sparse_sizes[chosen]
+        chosen = np.flatnonzero(usable[passages.memories] & (passages.sparse_sizes > 0))
+        ends = np.cumsum(passages.sparse_sizes, dtype=np.int64)
+        sizes = passages.sparse_sizes[chosen].astype(np.int64)
         places = _ranges(ends[chosen] - sizes, sizes)
         parts = question[passages.sparse_words[places]] * passages.sparse_weights[places]
-        rows.append(passages.rows[chosen])
+        rows.append(passages.memories[chosen])
         sums = np.add.reduceat(parts, np.cumsum(sizes) - sizes) if len(sizes) else parts
         products.append(sums * passages.sparse_scales[chosen])
     all_rows, all_products = np.concatenate(rows), np.concatenate(products)
@@ -186,7 +189,9 @@ def find_edges_around(
     near, far, kinds, weights = _edges_of(index, seeds)
     kept = np.flatnonzero(_is_visible(index, rows, far))
     numbers = index.records["doc"]
-    order = kept[np.lexsort((kinds[kept], numbers[far[kept]], -weights[kept], near[kept]))]
+    order = kept[
+        np.lexsort((kinds[kept], numbers[far[kept]], -weights[kept].astype(np.int32), near[kept]))
+    ]
     sorted_near = near[order]
     place = np.arange(len(order)) - np.searchsorted(sorted_near, sorted_near)
     order = order[place < fan_out]
@@ -195,11 +200,11 @@ def find_edges_around(
         np.concatenate([numbers[near[order]], numbers[sessions.near]]),
         np.concatenate([numbers[far[order]], numbers[sessions.far]]),
         np.concatenate([kinds[order], sessions.kinds]),
-        np.concatenate([weights[order].astype(np.float64), sessions.weights]),
+        np.concatenate([weights[order] / MAX_WEIGHT, sessions.weights]),
     )
 
 
-def _is_visible(index: RecallIndex, rows: IndexFilter, which: Rows | IntArray) -> BoolArray:
+def _is_visible(index: RecallIndex, rows: IndexFilter, which: Numbers) -> BoolArray:
     """Which of these rows may be a neighbour."""
     status = index.statuses[which]
     is_visible: BoolArray = rows.readable[which] & ((status == ACTIVE) | (status == SUPERSEDED))
@@ -212,7 +217,7 @@ def has_edges_among(index: RecallIndex, docs: IntArray) -> bool:
     return bool(np.isin(_edges_of(index, rows[rows >= 0]).far, rows).any())
 
 
-def _edges_of(index: RecallIndex, rows: IntArray) -> Adjacency:
+def _edges_of(index: RecallIndex, rows: IntArray) -> Edges:
     """All edges of these rows."""
     parts = [
         [column[places] for column in edges]
@@ -222,10 +227,10 @@ def _edges_of(index: RecallIndex, rows: IntArray) -> Adjacency:
         )
         for places in [_edge_places(edges.near, of_part)]
     ]
-    return Adjacency(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _edge_places(near: Rows, seeds: IntArray) -> IntArray:
+def _edge_places(near: Numbers, seeds: IntArray) -> IntArray:
     wanted = seeds.astype(near.dtype)
     begins = np.searchsorted(near, wanted)
     return _ranges(begins, np.searchsorted(near, wanted, side="right") - begins)
@@ -233,7 +238,7 @@ def _edge_places(near: Rows, seeds: IntArray) -> IntArray:
 
 def _find_session_edges(index: RecallIndex, seeds: IntArray, rows: IndexFilter) -> NeighbourEdges:
     """Edges to the two memories before and after in a session, the second of half the weight."""
-    is_asked = np.zeros(len(index.session_numbers) + 1, np.bool_)
+    is_asked = np.zeros(index.session_count, np.bool_)
     is_asked[index.sessions[seeds]] = True
     is_asked[NO_SESSION] = False
     members = np.flatnonzero(is_asked[index.sessions[: index.count]])

@@ -24,6 +24,7 @@ from reverie.domain.retrieval.facts import (
     FactRecords,
     FactTable,
     IntArray,
+    Numbers,
     has_flag,
     list_ids,
 )
@@ -33,13 +34,15 @@ MAX_MATCHES = 64
 """Sets of scope patterns whose matches are remembered."""
 MAX_CHANGED_SHARE = 8
 """An index of which one memory in so many has changed is worn."""
-SPARE_SHARE, MIN_SPARE, LEAST_SPARE = 16, 1_024, 512
+SPARE_SHARE, MIN_SPARE, LEAST_SPARE = 16, 896, 512
 """Rows for memories that are added later: one in so many, and at least so many.
 
 With fewer than the last number it is worn.
 """
 
 
+MAX_INTEGER, MAX_SCALE, MAX_WEIGHT = 2**15 - 1, 2**8 - 1, 2**16 - 1
+"""What stands for 1 in vectors, in their scales, and in weights."""
 NO_SESSION = 0
 """The number of memories without a session."""
 
@@ -52,69 +55,58 @@ class WordEntries(NamedTuple):
     counts: NDArray[np.uint8]
 
 
-class PassageEntries(NamedTuple):
+class Passages(NamedTuple):
     """Passages: the memory and the vector of each, and its learned sparse words.
 
-    `vectors`: of length 1, as integers with a scale for each; so are the weights of the words.
-    `sparse_sizes`: how many of the sparse words belong to each passage.
+    `memories`: their numbers in entries, their rows in an index. `vectors`: of length 1, as
+    integers with a scale for each; so are the weights of the words. `sparse_sizes`: how many of the
+    sparse words belong to each passage.
     """
 
-    docs: IntArray
+    memories: Numbers
     vectors: NDArray[np.int16]
-    scales: NDArray[np.float32]
-    sparse_sizes: NDArray[np.int32]
+    scales: NDArray[np.uint8]
+    sparse_sizes: NDArray[np.uint8]
     sparse_scales: NDArray[np.float32]
     sparse_words: NDArray[np.uint16]
     sparse_weights: NDArray[np.uint16]
 
 
-class EdgeEntries(NamedTuple):
-    """Open edges: the numbers of both memories, kind (a place in `EDGE_KINDS`), and weight."""
+class Edges(NamedTuple):
+    """Open edges: the numbers of both memories, kind (a place in `EDGE_KINDS`), and weight, in
+    shares of `MAX_WEIGHT`.
 
-    sources: IntArray
-    targets: IntArray
+    In an index they are rows, and each edge is there from both ends, in the order of `near`.
+    """
+
+    near: Numbers
+    far: Numbers
     kinds: NDArray[np.uint8]
-    weights: NDArray[np.float32]
+    weights: NDArray[np.uint16]
 
 
 class IndexEntries(NamedTuple):
-    """All that the index holds of some memories. `scopes`: in the order of the facts."""
+    """All that the index holds of some memories.
+
+    `sessions` (8 bytes of each, 0 for none), `lengths` (in words), `scopes`: in the order of facts.
+    """
 
     facts: FactRecords
+    sessions: NDArray[np.uint64]
+    lengths: NDArray[np.int32]
     scopes: Sequence[str]
     words: WordEntries
-    passages: PassageEntries
-    edges: EdgeEntries
+    passages: Passages
+    edges: Edges
 
 
 class Postings(NamedTuple):
     """The rows that contain each term, `terms[i]` from `begins[i]` on, and how often."""
 
     terms: NDArray[np.int32]
-    begins: IntArray
+    begins: NDArray[np.int32]
     rows: Rows
     counts: NDArray[np.uint8]
-
-
-class Passages(NamedTuple):
-    """Passages as in `PassageEntries`, by row."""
-
-    rows: Rows
-    vectors: NDArray[np.int16]
-    scales: NDArray[np.float32]
-    sparse_sizes: NDArray[np.int32]
-    sparse_scales: NDArray[np.float32]
-    sparse_words: NDArray[np.uint16]
-    sparse_weights: NDArray[np.uint16]
-
-
-class Adjacency(NamedTuple):
-    """Edges from each row, in the order of `near`: to which row, kind, and weight."""
-
-    near: Rows
-    far: Rows
-    kinds: NDArray[np.uint8]
-    weights: NDArray[np.float32]
 
 
 class IndexPart(NamedTuple):
@@ -122,20 +114,24 @@ class IndexPart(NamedTuple):
 
     postings: Postings
     passages: Passages
-    edges: Adjacency
+    edges: Edges
 
 
 @dataclass
 class RecallIndex:
     """A tenant's index. `replaced`: rows of which the base no longer holds anything that is true.
 
-    `scopes`, `sessions`, `statuses`, `kinds`, `lengths` (in words), `is_whole`: columns of the
-    facts that are read for all rows.
+    `scopes`, `sessions`, `lengths`: a column each, the first two by number. `statuses`, `kinds`,
+    `is_whole`: columns of the facts that are read for all rows. `base_sessions`: the sessions of
+    the base, sorted, from number 0 on.
     """
 
     records: FactRecords
     scopes: NDArray[np.int32]
     scope_names: list[str]
+    sessions: NDArray[np.int32]
+    base_sessions: NDArray[np.uint64]
+    lengths: NDArray[np.int32]
     base: IndexPart
     overlay: IndexPart
     replaced: BoolArray
@@ -144,24 +140,16 @@ class RecallIndex:
     changed_count: int = 0
     statuses: NDArray[np.uint8] = field(init=False)
     kinds: NDArray[np.uint8] = field(init=False)
-    lengths: NDArray[np.int32] = field(init=False)
     is_whole: BoolArray = field(init=False)
-    sessions: NDArray[np.int32] = field(init=False)
-    session_numbers: dict[int, int] = field(init=False)
     _new_rows: dict[int, int] = field(default_factory=dict)
+    _new_sessions: dict[int, int] = field(default_factory=dict)
     _scope_numbers: dict[str, int] = field(init=False)
     _matches: LRUCache[tuple[str, ...], BoolArray] = field(init=False)
 
     def __post_init__(self) -> None:
         self.statuses = self.records["status"].astype(np.uint8)
         self.kinds = self.records["kind"].astype(np.uint8)
-        self.lengths = self.records["terms"].astype(np.int32)
         self.is_whole = has_flag(self.records, WHOLE)
-        distinct, numbers = np.unique(
-            np.append(np.uint64(0), self.records["session"]), return_inverse=True
-        )
-        self.sessions = numbers[1:].astype(np.int32)
-        self.session_numbers = {session: number for number, session in enumerate(distinct.tolist())}
         self._scope_numbers = {name: number for number, name in enumerate(self.scope_names)}
         self._matches = LRUCache(MAX_MATCHES)
 
@@ -169,7 +157,8 @@ class RecallIndex:
     def nbytes(self) -> int:
         """The bytes of the arrays."""
         arrays: list[Any] = [self.records, self.scopes, self.replaced, self.base_docs]
-        arrays += [self.sessions, self.statuses, self.kinds, self.lengths, self.is_whole]
+        arrays += [self.sessions, self.base_sessions, self.lengths]
+        arrays += [self.statuses, self.kinds, self.is_whole]
         arrays += [array for part in (self.base, self.overlay) for group in part for array in group]
         return sum(array.nbytes for array in arrays)
 
@@ -185,7 +174,7 @@ class RecallIndex:
         """The number of memories that can still be added."""
         return len(self.records) - self.count
 
-    def find_rows(self, docs: IntArray) -> IntArray:
+    def find_rows(self, docs: Numbers) -> IntArray:
         """The rows of memories, -1 for those that are not there."""
         if not len(self.base_docs):
             return np.array([self._new_rows.get(doc, -1) for doc in docs.tolist()], np.int64)
@@ -227,12 +216,9 @@ class RecallIndex:
         self.scopes[rows] = [self._number_scope(name) for name in entries.scopes]
         self.statuses[rows] = entries.facts["status"]
         self.kinds[rows] = entries.facts["kind"]
-        self.lengths[rows] = entries.facts["terms"]
+        self.lengths[rows] = entries.lengths
         self.is_whole[rows] = has_flag(entries.facts, WHOLE)
-        self.sessions[rows] = [
-            self.session_numbers.setdefault(session, len(self.session_numbers))
-            for session in entries.facts["session"].tolist()
-        ]
+        self.sessions[rows] = [self._number_session(key) for key in entries.sessions]
         gone = self._find_ids(removed)
         self.statuses[gone], self.lengths[gone] = DELETED, 0
         rows = np.concatenate([rows, gone])
@@ -261,6 +247,17 @@ class RecallIndex:
             self.scope_names.append(name)
         return number
 
+    @property
+    def session_count(self) -> int:
+        """How many sessions have a number."""
+        return len(self.base_sessions) + len(self._new_sessions)
+
+    def _number_session(self, key: np.uint64) -> int:
+        number = int(np.searchsorted(self.base_sessions, key))
+        if number < len(self.base_sessions) and self.base_sessions[number] == key:
+            return number
+        return self._new_sessions.setdefault(int(key), self.session_count)
+
     def _find_ids(self, ids: Iterable[UUID]) -> IntArray:
         """The rows of memories by id, those that are there."""
         wanted = {memory_id.int for memory_id in ids}
@@ -273,20 +270,20 @@ class RecallIndex:
     def _build_part(self, entries: IndexEntries, is_own: BoolArray) -> IndexPart:
         """The entries by row; edges from those rows only."""
         word_rows = self.find_rows(entries.words.docs).astype(np.int32)
-        passages = entries.passages
-        passage_rows = self.find_rows(passages.docs).astype(np.int32)
-        ends = entries.edges
-        near, far = self.find_rows(ends.sources), self.find_rows(ends.targets)
-        near, far = np.concatenate([near, far]), np.concatenate([far, near])
-        kinds, weights = np.tile(ends.kinds, 2), np.tile(ends.weights, 2)
-        keep = (near >= 0) & (far >= 0) & is_own[near]
-        edges = Adjacency(
-            near[keep].astype(np.int32), far[keep].astype(np.int32), kinds[keep], weights[keep]
+        passages, edges = entries.passages, entries.edges
+        passage_rows = self.find_rows(passages.memories).astype(np.int32)
+        ends = [self.find_rows(column).astype(np.int32) for column in (edges.near, edges.far)]
+        both = Edges(
+            np.concatenate(ends),
+            np.concatenate(ends[::-1]),
+            np.tile(edges.kinds, 2),
+            np.tile(edges.weights, 2),
         )
+        kept = (both.near >= 0) & (both.far >= 0) & is_own[both.near]
         return IndexPart(
             _build_postings(entries.words.terms, word_rows, entries.words.counts),
-            Passages(passage_rows, *passages[1:]),
-            _sort_edges(edges),
+            passages._replace(memories=passage_rows),
+            _sort_edges(Edges._make(column[kept] for column in both)),
         )
 
 
@@ -298,16 +295,23 @@ def build_index(entries: IndexEntries) -> RecallIndex:
     records[:count] = entries.facts
     records["status"][count:] = DELETED
     nothing = _empty_part(entries.passages.vectors.shape[1])
+    base_sessions, numbers = np.unique(
+        np.append(np.uint64(0), entries.sessions), return_inverse=True
+    )
     index = RecallIndex(
         records,
         np.zeros(size, np.int32),
         [],
+        np.zeros(size, np.int32),
+        base_sessions,
+        np.zeros(size, np.int32),
         nothing,
         nothing,
         np.zeros(size, np.bool_),
         count,
         entries.facts["doc"].astype(np.int64),
     )
+    index.sessions[:count], index.lengths[:count] = numbers[1:], entries.lengths
     index.scopes[:count] = [index._number_scope(name) for name in entries.scopes]
     index.base = index._build_part(entries, np.ones(size, np.bool_))
     return index
@@ -315,28 +319,29 @@ def build_index(entries: IndexEntries) -> RecallIndex:
 
 def _empty_part(dims: int) -> IndexPart:
     rows, counts = np.empty(0, np.int32), np.empty(0, np.uint8)
-    floats, words = np.empty(0, np.float32), np.empty(0, np.uint16)
+    scales, words = np.empty(0, np.float32), np.empty(0, np.uint16)
     return IndexPart(
         _build_postings(rows, rows, counts),
-        Passages(rows, np.empty((0, dims), np.int16), floats, rows, floats, words, words),
-        Adjacency(rows, rows, counts, floats),
+        Passages(rows, np.empty((0, dims), np.int16), counts, counts, scales, words, words),
+        Edges(rows, rows, counts, words),
     )
 
 
 def _build_postings(terms: NDArray[np.int32], rows: Rows, counts: NDArray[np.uint8]) -> Postings:
     order = np.argsort(terms, kind="stable")
     distinct, begins = np.unique(terms[order], return_index=True)
-    return Postings(distinct, np.append(begins, len(terms)), rows[order], counts[order])
+    all_begins = np.append(begins, len(terms)).astype(np.int32)
+    return Postings(distinct, all_begins, rows[order], counts[order])
 
 
-def _sort_edges(edges: Adjacency) -> Adjacency:
+def _sort_edges(edges: Edges) -> Edges:
     order = np.argsort(edges.near, kind="stable")
-    return Adjacency._make(column[order] for column in edges)
+    return Edges._make(column[order] for column in edges)
 
 
 def _merge(old: IndexPart, stays: BoolArray, new: IndexPart) -> IndexPart:
     """The new part, and of the old one the rows that stay."""
-    word, passage = stays[old.postings.rows], stays[old.passages.rows]
+    word, passage = stays[old.postings.rows], stays[old.passages.memories]
     sparse, edge = np.repeat(passage, old.passages.sparse_sizes), stays[old.edges.near]
     kept_passages = [column[passage] for column in tuple[Any, ...](old.passages[:5])]
     kept_passages += [column[sparse] for column in tuple[Any, ...](old.passages[5:])]
@@ -348,7 +353,7 @@ def _merge(old: IndexPart, stays: BoolArray, new: IndexPart) -> IndexPart:
             np.concatenate([old.postings.counts[word], new.postings.counts]),
         ),
         Passages._make(_join(kept_passages, new.passages)),
-        _sort_edges(Adjacency._make(_join(kept_edges, new.edges))),
+        _sort_edges(Edges._make(_join(kept_edges, new.edges))),
     )
 
 

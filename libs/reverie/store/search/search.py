@@ -20,6 +20,7 @@ from reverie.domain.retrieval.answer import AnswerEdge
 from reverie.domain.retrieval.candidates import EDGE_KINDS, ArmHits, NeighbourEdges, TurnHit
 from reverie.domain.retrieval.facts import (
     KINDS,
+    PACKED_FACTS,
     FactTable,
     IntArray,
     decode_facts,
@@ -179,7 +180,8 @@ class SearchStore:
         )
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows("candidate_facts", *args)
-        records = decode_facts(b"".join(row["packed"] for row in found))
+        packed = b"".join(row["packed"] for row in found)
+        records = decode_facts(np.frombuffer(packed, PACKED_FACTS))
         passes = np.array([row["passes"] for row in found], np.bool_)
         return FactTable(records, passes, *number_scopes(row["scope"] for row in found))
 
