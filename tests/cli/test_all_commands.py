@@ -40,6 +40,7 @@ COMMANDS = dict(
 REQUIRED = {
     *("up", "serve", "init", "remember", "recall", "context", "link", "unlink", "subgraph"),
     *("impact", "forget", "status", "stale", "sessions", "task", "history", "rollback"),
+    *("archive", "erase"),
     *("provenance", "feedback", "export", "import", "gc", "dream", "git", "hook", "setup", "mcp"),
     *(
         "admin",

@@ -151,7 +151,10 @@ async def test_errors_have_a_message_and_an_exit_code(shell: Shell, stack: Stack
     assert (await shell.run("remember", " "))[0] == USAGE
     assert "give a file" in (await shell.run("impact"))[1]
     made = short_id_of(await shell.json("remember", "The shop opens at nine."))
-    assert await shell.run("restore", made) == (CONFLICT, "the memory is active, not archived")
+    assert await shell.run("restore", made) == (
+        CONFLICT,
+        "the memory is active, neither archived nor forgotten",
+    )
     own = dict(shell.env)
     shell.env["REVERIE_API_KEY"] = stack.key_of(role=KeyRole.READER)
     assert (await shell.run("remember", "not mine"))[0] == NOT_PERMITTED

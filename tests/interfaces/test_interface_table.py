@@ -9,6 +9,7 @@ from tests.interfaces.table import CASES
 MOST_EMPTY = 10
 FOR_EVERYBODY = {
     *("remember", "recall", "context", "forget", "get_memory", "list_memories", "feedback"),
+    *("archive", "restore", "erase"),
     *("link", "unlink", "subgraph", "impact", "graph_stats", "stale", "health", "run_maintenance"),
     *("list_tasks", "update_task", "claim_task", "list_sessions", "session_start", "session_end"),
     *("append_turns", "correct_session", "preflow", "dream", "history", "rollback", "provenance"),

@@ -127,13 +127,13 @@ async def _keyed(use: Use, place: str) -> None:
     fragments = (await use.note("memory_search", query=f"high water in {place}"))["results"]
     found = {one.get("is_active", True) for one in fragments if one.get("key") == key}
     assert found == {True, False}
-    assert (await use.note("memory_delete", key=key))["id"] == newer["id"]
+    assert (await use("forget", key=key))["id"] == newer["id"]
     elsewhere = {"key": f"{place}-bell", "scope": "global"}
     await use.note("memory_save", **elsewhere, content=f"Elsewhere the {place} bell is a gong.")
-    words, document = await use.refused_note("memory_delete", key=elsewhere["key"])
+    words, document = await refused(use.client, "forget", key=elsewhere["key"])
     assert document["code"] == "not_found"
     assert f"no active memory in project/{place} under the key {elsewhere['key']}" in words
-    await use.note("memory_delete", **elsewhere)
+    await use("forget", **elsewhere)
 
 
 async def _changes(use: Use, told: str) -> None:
@@ -363,7 +363,7 @@ async def test_a_credential_in_an_argument_is_neither_stored_nor_returned_nor_lo
                 ("more", _note("memory_save", key=secret, content=secret, supersede_reason=secret)),
                 ("feedback", {"id": made["id"], "verdict": "edit", "content": secret}),
                 ("remember", {"content": "x", "kind": KEY, "scope": KEY, KEY: KEY}),
-                ("more", _note("memory_delete", key=secret)),
+                ("forget", {"key": secret}),
                 ("forget", {"id": KEY}),
                 ("task_update", {"id": KEY, KEY: 1}),
                 ("status", {KEY: KEY}),

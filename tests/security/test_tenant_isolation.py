@@ -96,9 +96,8 @@ def _tools(of: Theirs) -> list[Any]:
         **{key: {} for key in ("stale", "status")},
         "more": {"operation": "list_turns", "arguments": {"id": of.session}},
     }
-    notes = {"memory_search": {"query": WORD}, "memory_delete": {"key": "carts"}, "memory_list": {}}
     calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
-    for name, given in notes.items():
+    for name, given in (("memory_search", {"query": WORD}), ("memory_list", {})):
         sent = {"operation": name, "arguments": given}
         calls.append(("tools/call", {"name": "more", "arguments": sent}))
     calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))
@@ -143,6 +142,7 @@ BODIES: dict[str, Bodies] = {
     "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],
     "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],
     "PATCH /v1/memories/{id}": lambda of: [{"content": "changed"}],
+    "POST /v1/memories/{id}/erase": lambda of: [{}],
     "POST /v1/memories/{id}/rollback": lambda of: [{"version": 1}],
     "POST /v1/memories/{id}/feedback": lambda of: [{"verdict": "discard"}],
     "POST /v1/facts": lambda of: [

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from reverie.client.parameters import RecallFields, RememberFields
     from reverie.contracts import context as of_context
-    from reverie.contracts import dreams as of_dreams
     from reverie.contracts import edits as of_edits
     from reverie.contracts import memories as of_memories
     from reverie.contracts import recall as of_recall
@@ -25,7 +24,6 @@ else:
     of_memories = LazyModule("reverie.contracts.memories")
     of_recall = LazyModule("reverie.contracts.recall")
     of_tasks = LazyModule("reverie.contracts.typed_memories")
-    of_dreams = LazyModule("reverie.contracts.dreams")
 
 Id = UUID | str
 
@@ -150,10 +148,20 @@ class MemoryCalls(ClientBase):
             of_edits.MemoryChangeResponse, "PATCH", path, body=changes, headers=headers
         )
 
-    async def forget(self, id: Id, *, version: int | None = None) -> of_edits.MemoryChangeResponse:
-        """Forgets a memory: it is never found include_seen."""
+    async def archive(self, id: Id, *, version: int | None = None) -> of_edits.MemoryChangeResponse:
+        """Archives a memory: it is found only when asked for."""
+        path, headers = f"/v1/memories/{quote_segment(id)}/archive", if_match_header(version)
+        return await self.request(of_edits.MemoryChangeResponse, "POST", path, headers=headers)
+
+    async def forget(self, id: Id, *, version: int | None = None) -> of_edits.ForgetMemoryResponse:
+        """Forgets a memory: no answer has it. `restore` undoes it until `restorable_until`."""
         path, headers = f"/v1/memories/{quote_segment(id)}", if_match_header(version)
-        return await self.request(of_edits.MemoryChangeResponse, "DELETE", path, headers=headers)
+        return await self.request(of_edits.ForgetMemoryResponse, "DELETE", path, headers=headers)
+
+    async def erase(self, id: Id, *, reason: str | None = None) -> of_edits.EraseMemoryResponse:
+        """Erases a memory at once and for good; returns a receipt of what was removed."""
+        path, body = f"/v1/memories/{quote_segment(id)}/erase", drop_none(reason=reason)
+        return await self.request(of_edits.EraseMemoryResponse, "POST", path, body=body)
 
     async def rollback(
         self, id: Id, version: int, *, reason: str | None = None
@@ -190,10 +198,10 @@ class MemoryCalls(ClientBase):
             of_edits.ConfirmMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/confirm"
         )
 
-    async def restore(self, id: Id) -> of_dreams.RestoreMemoryResponse:
-        """Restores a memory from the archive."""
+    async def restore(self, id: Id) -> of_edits.RestoreMemoryResponse:
+        """Restores a memory that was archived, or forgotten a short time ago."""
         return await self.request(
-            of_dreams.RestoreMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/restore"
+            of_edits.RestoreMemoryResponse, "POST", f"/v1/memories/{quote_segment(id)}/restore"
         )
 
     async def pin(self, id: Id) -> of_edits.MemoryChangeResponse:

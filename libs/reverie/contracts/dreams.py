@@ -281,11 +281,3 @@ class MaintenanceResponse(ResponseBody):
     derived: int = 0
     reviewed: int = 0
     unfinished: list[str] = Field(default_factory=list)
-
-
-class RestoreMemoryResponse(ResponseBody):
-    """`POST /v1/memories/{id}/restore`: the memory is active again."""
-
-    id: UUID
-    version: int
-    status: str = "active"

@@ -65,6 +65,42 @@ class MemoryChangeResponse(ResponseBody):
     hints: list[str] = Field(default_factory=list)
 
 
+class ForgetMemoryResponse(MemoryChangeResponse):
+    """`DELETE /v1/memories/{id}`: no answer has the memory any more.
+
+    It can be restored until `restorable_until`; null: its text was erased at once.
+    """
+
+    restorable_until: AwareDatetime | None = None
+
+
+class RestoreMemoryResponse(ResponseBody):
+    """`POST /v1/memories/{id}/restore`: the memory has the status that it had before."""
+
+    id: UUID
+    version: int
+    status: str = "active"
+
+
+class EraseMemoryRequest(RequestBody):
+    """`POST /v1/memories/{id}/erase`. `reason` must not tell what is erased."""
+
+    reason: NonBlankStr | None = None
+
+
+class EraseMemoryResponse(ResponseBody):
+    """The receipt of an erasure: the rows that were deleted or cleaned, by table.
+
+    `still_quoted_in`: other memories that contain a statement of it; they are left as they are.
+    Backups and archived logs of Postgres from before `in_backups_before` still hold the text.
+    """
+
+    id: UUID
+    rows: dict[str, int]
+    still_quoted_in: list[UUID] = Field(default_factory=list)
+    in_backups_before: AwareDatetime
+
+
 class ConfirmMemoryResponse(ResponseBody):
     """`POST /v1/memories/{id}/confirm`: the memory is still true. `cleared` counts the removed
     stale marks.

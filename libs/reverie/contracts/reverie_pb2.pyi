@@ -1165,6 +1165,49 @@ class EditMemoryRequest(_message.Message):
     version: int
     def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ..., summary: _Optional[str] = ..., kind: _Optional[str] = ..., tags: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reason: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
+class ForgetMemoryResponse(_message.Message):
+    __slots__ = ("id", "version", "changed", "redactions", "hints", "restorable_until")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    REDACTIONS_FIELD_NUMBER: _ClassVar[int]
+    HINTS_FIELD_NUMBER: _ClassVar[int]
+    RESTORABLE_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    changed: bool
+    redactions: int
+    hints: _containers.RepeatedScalarFieldContainer[str]
+    restorable_until: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., changed: _Optional[bool] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., restorable_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class EraseMemoryRequest(_message.Message):
+    __slots__ = ("id", "reason")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    reason: str
+    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class EraseMemoryResponse(_message.Message):
+    __slots__ = ("id", "rows", "still_quoted_in", "in_backups_before")
+    class RowsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    STILL_QUOTED_IN_FIELD_NUMBER: _ClassVar[int]
+    IN_BACKUPS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    rows: _containers.ScalarMap[str, int]
+    still_quoted_in: _containers.RepeatedScalarFieldContainer[str]
+    in_backups_before: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., rows: _Optional[_Mapping[str, int]] = ..., still_quoted_in: _Optional[_Iterable[str]] = ..., in_backups_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class RestoreMemoryResponse(_message.Message):
     __slots__ = ("id", "version", "status")
     ID_FIELD_NUMBER: _ClassVar[int]

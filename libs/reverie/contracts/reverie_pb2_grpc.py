@@ -55,10 +55,20 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Memory.FromString,
                 _registered_method=True)
+        self.Archive = channel.unary_unary(
+                '/reverie.v1.Reverie/Archive',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
+                _registered_method=True)
         self.Forget = channel.unary_unary(
                 '/reverie.v1.Reverie/Forget',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ForgetMemoryResponse.FromString,
+                _registered_method=True)
+        self.Erase = channel.unary_unary(
+                '/reverie.v1.Reverie/Erase',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.EraseMemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.EraseMemoryResponse.FromString,
                 _registered_method=True)
         self.RememberBatch = channel.unary_unary(
                 '/reverie.v1.Reverie/RememberBatch',
@@ -490,8 +500,23 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Archive(self, request, context):
+        """Archive a memory: it is found only when asked for (POST /v1/memories/{id}/archive).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Forget(self, request, context):
-        """Forget a memory for good (DELETE /v1/memories/{id}).
+        """Forget a memory: no answer has it, and its text is erased unless it is restored in time
+        (DELETE /v1/memories/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Erase(self, request, context):
+        """Erase a memory at once and for good, and say what was removed (POST /v1/memories/{id}/erase).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -540,7 +565,8 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Restore(self, request, context):
-        """Restore an archived memory (POST /v1/memories/{id}/restore).
+        """Restore a memory that was archived, or forgotten a short time ago
+        (POST /v1/memories/{id}/restore).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1083,10 +1109,20 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.Memory.SerializeToString,
             ),
+            'Archive': grpc.unary_unary_rpc_method_handler(
+                    servicer.Archive,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
+            ),
             'Forget': grpc.unary_unary_rpc_method_handler(
                     servicer.Forget,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
-                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.SerializeToString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ForgetMemoryResponse.SerializeToString,
+            ),
+            'Erase': grpc.unary_unary_rpc_method_handler(
+                    servicer.Erase,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.EraseMemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.EraseMemoryResponse.SerializeToString,
             ),
             'RememberBatch': grpc.unary_unary_rpc_method_handler(
                     servicer.RememberBatch,
@@ -1604,6 +1640,33 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
+    def Archive(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Archive',
+            reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Forget(request,
             target,
             options=(),
@@ -1619,7 +1682,34 @@ class Reverie:
             target,
             '/reverie.v1.Reverie/Forget',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
-            reverie_dot_contracts_dot_reverie__pb2.MemoryChangeResponse.FromString,
+            reverie_dot_contracts_dot_reverie__pb2.ForgetMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Erase(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Erase',
+            reverie_dot_contracts_dot_reverie__pb2.EraseMemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.EraseMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,4 +1,4 @@
-"""Tools that make several REST calls: status, task updates, search and deletion by key."""
+"""Tools that make several REST calls: status, task updates, search, and forgetting by key."""
 
 from __future__ import annotations
 
@@ -92,20 +92,30 @@ def _to_fragment(memory: dict[str, Any]) -> Body:
     }
 
 
-async def delete_note(rest: RestClient, arguments: Arguments) -> Body:
-    """The tool `memory_delete`: forgets the active memory with a key."""
+async def forget(rest: RestClient, arguments: Arguments) -> Body:
+    """The tool `forget`: forgets a memory by its id, or the active one with a key."""
+    for name in arguments.keys() - {"id", "key", "scope"}:
+        raise invalid_argument(name, "unknown field; there are id, key and scope")
     key = arguments.get("key")
-    if not isinstance(key, str) or not key.strip():
-        raise invalid_argument("key", "is required")
-    scope_filter = {"scope": arguments["scope"]} if arguments.get("scope") else {}
+    if key is None:
+        memory = quote_argument(arguments, "id")
+    elif isinstance(key, str) and key.strip():
+        memory = await _find_by_key(rest, key, arguments.get("scope"))
+    else:
+        raise invalid_argument("key", "input should be a text that is not empty")
+    return await call_rest(rest, "DELETE", f"/v1/memories/{memory}")
+
+
+async def _find_by_key(rest: RestClient, key: str, scope: str | None) -> str:
+    scope_filter = {"scope": scope} if scope else {}
     query = {"key": key, "status": "active", "limit": 3, **scope_filter}
     matches = (await call_rest(rest, "GET", "/v1/memories", query))["items"]
     if not matches:
-        location = f" in {arguments['scope']}" if scope_filter else ""
+        location = f" in {scope}" if scope else ""
         raise RestCallError(
             problem_from_error(NotFound(f"active memory{location} under the key", key))
         )
     if len(matches) > 1:
         scopes = ", ".join(match["scope"] for match in matches)
         raise invalid_argument("scope", f"the key stands in {scopes}: name one")
-    return await call_rest(rest, "DELETE", f"/v1/memories/{matches[0]['id']}")
+    return str(matches[0]["id"])

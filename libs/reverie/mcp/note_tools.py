@@ -1,12 +1,11 @@
-"""Tools for notes under keys: other names for remember, recall and forget."""
+"""Tools for notes under keys: other names for remember and recall."""
 
 from __future__ import annotations
 
-from reverie.contracts.edits import MemoryChangeResponse
 from reverie.contracts.memories import MemoryPage, RememberRequest, RememberResponse
 from reverie.contracts.recall import RecallRequest
 from reverie.mcp import composite_tools
-from reverie.mcp.tool_definition import ADDITIVE, DESTRUCTIVE, RestCall, Tool
+from reverie.mcp.tool_definition import ADDITIVE, RestCall, Tool
 from reverie.mcp.tool_schemas import (
     arguments_schema,
     field_schema,
@@ -68,15 +67,6 @@ _TOOLS = (
         ),
         project_argument="scope",
         returns_memories=True,
-    ),
-    Tool(
-        "memory_delete",
-        "Forget the note under a key.",
-        arguments_schema({"key": string_schema(), "scope": string_schema()}, "key"),
-        result_schema(MemoryChangeResponse, "version"),
-        composite_tools.delete_note,
-        DESTRUCTIVE,
-        project_argument="scope",
     ),
 )
 NOTE_TOOLS = {tool.name: tool for tool in _TOOLS}

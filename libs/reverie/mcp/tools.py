@@ -7,6 +7,7 @@ from reverie.contracts.dreams import DreamRequest, DreamRequestStatus
 from reverie.contracts.edits import (
     ConfirmMemoryResponse,
     FeedbackRequest,
+    ForgetMemoryResponse,
     MemoryChangeResponse,
     MemoryHistoryPage,
     RollbackRequest,
@@ -137,11 +138,19 @@ TOOLS = (
     ),
     Tool(
         "forget",
-        "Remove a wrong memory for good. If it was only replaced, use remember with its key.",
-        arguments_schema({"id": string_schema()}, "id"),
-        result_schema(MemoryChangeResponse, "version"),
-        RestCall("DELETE", "/v1/memories/{id}"),
+        "Remove a wrong memory, by id or key. If it was only replaced, use remember with its key.",
+        arguments_schema(
+            {
+                "id": string_schema(),
+                "key": string_schema("instead of id"),
+                "scope": string_schema("of the key"),
+            }
+        ),
+        result_schema(ForgetMemoryResponse, "version"),
+        composite_tools.forget,
         DESTRUCTIVE,
+        project_argument="scope",
+        alternative_arguments=("id",),
     ),
     Tool(
         "link",

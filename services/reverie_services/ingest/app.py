@@ -24,6 +24,7 @@ from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
+from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
@@ -58,6 +59,7 @@ from reverie_services.ingest.routes import (
     edits,
     events,
     facts,
+    forgetting,
     imports,
     links,
     project_settings,
@@ -139,6 +141,15 @@ def _build_routes(
     sessions, contexts = SessionStore(database), ContextStore(database)
     short_ids = ShortIdResolver(database)
     quotas, scope_names = QuotaStore(database), ScopeNameStore(database)
+    edit_deps = deps.EditDependencies(
+        memories,
+        edit_store,
+        ForgettingStore(database),
+        StaleMarkStore(database),
+        settings.content_limit,
+        settings.forget_after,
+        publisher,
+    )
     return [
         *writes.routes.bind(
             deps.WriteDependencies(
@@ -155,16 +166,8 @@ def _build_routes(
                 publisher,
             )
         ),
-        *edits.routes.bind(
-            deps.EditDependencies(
-                memories,
-                edit_store,
-                MaintenanceStore(database),
-                StaleMarkStore(database),
-                settings.content_limit,
-                publisher,
-            )
-        ),
+        *edits.routes.bind(edit_deps),
+        *forgetting.routes.bind(edit_deps),
         *imports.build_import_routes(
             deps.ImportDependencies(
                 settings,
@@ -237,6 +240,7 @@ def _build_derivation_jobs(
             DreamStore(database),
             DreamRunStore(database),
             MaintenanceStore(database),
+            ForgettingStore(database),
             RankStore(database),
             IdempotencyTable(database),
             RecallTraceStore(database),

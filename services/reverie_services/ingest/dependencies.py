@@ -16,6 +16,7 @@ from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
+from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
@@ -62,13 +63,17 @@ class WriteDependencies:
 
 @dataclass(frozen=True)
 class EditDependencies:
-    """Dependencies of edits, pins, confirmations and restored memories."""
+    """Dependencies of edits, pins, confirmations and of forgetting.
+
+    `forget_seconds`: how long a forgotten memory can be restored.
+    """
 
     memories: MemoryStore
     edits: EditStore
-    maintenance: MaintenanceStore
+    forgetting: ForgettingStore
     stale_marks: StaleMarkStore
     content_limit: int
+    forget_seconds: float
     publisher: EventPublisher
 
 
@@ -216,6 +221,7 @@ class SchedulerDependencies:
     dreams: DreamStore
     dream_runs: DreamRunStore
     maintenance: MaintenanceStore
+    forgetting: ForgettingStore
     ranks: RankStore
     idempotency: IdempotencyTable
     traces: RecallTraceStore

@@ -127,6 +127,8 @@ class Scheduler:
         await deps.memory_changes.sweep()
         await deps.audit.sweep(settings.audit_retention)
         await deps.vault.sweep_retired()
+        for tenant, memory in await deps.forgetting.list_due(settings.forget_after, ROUND_SIZE):
+            await deps.forgetting.erase(tenant, memory)
 
     async def find_missed(self) -> list[MissedMemory]:
         """Memories that are overdue and not postponed, at most `ROUND_SIZE` of them.

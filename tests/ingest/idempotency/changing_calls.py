@@ -80,6 +80,14 @@ async def _restore(stack: Stack, n: int) -> Case:
     return Case(f"/v1/memories/{memory}/restore", subject=memory)
 
 
+async def _erased(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("erased", n))
+    state: LiteralString = "select version, status, content from memory where id = %s"
+    differs = frozenset(("rows", "in_backups_before"))
+    path = f"/v1/memories/{memory}/erase"
+    return Case(path, {}, state, memory, lost="erase_memory, committed", differs=differs)
+
+
 async def edit(stack: Stack, n: int) -> Case:
     memory = await _kept(stack, text("edited", n))
     body = {"content": text("anew", n)}
@@ -317,7 +325,9 @@ RECIPES: dict[str, Recipe] = {
     "remember": _remember,
     "remember_batch": _batch,
     "edit_memory": edit,
+    "archive": _of_memory("/v1/memories/{}/archive"),
     "forget": _of_memory("/v1/memories/{}"),
+    "erase": _erased,
     "pin": _of_memory("/v1/memories/{}/pin"),
     "unpin": _of_memory("/v1/memories/{}/pin", pinned=True),
     "restore": _restore,

@@ -49,6 +49,7 @@ async def shop(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
 async def _cases(stack: Stack) -> dict[str, Case]:
     """For each route an address and what is sent there, which succeeds once."""
     note, other, old, *judged = [await _kept(stack, one) for one in NOTES]
+    away, gone = [await _kept(stack, f"Pier {n} is closed") for n in range(2)]
     task, taken = [await _kept(stack, f"Paint pier {n}", kind="task") for n in range(2)]
     await stack.post(f"/v1/tasks/{taken}/claim", {"agent": "ann"})
     put_away = "update memory set status = 'archived' where id = %s returning id"
@@ -80,6 +81,8 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /v1/import": ("/v1/import", {"data": _file(record("Boats leave at noon"))}),
         "POST /v1/links": (
             "/v1/links", _json({"from": note, "to": other, "type": "relates_to"})),
+        "POST /v1/memories/{id}/archive": (f"/v1/memories/{away}/archive", {}),
+        "POST /v1/memories/{id}/erase": (f"/v1/memories/{gone}/erase", {}),
         "POST /v1/memories/{id}/confirm": (f"/v1/memories/{note}/confirm", {}),
         "POST /v1/memories/{id}/feedback": (
             f"/v1/memories/{note}/feedback", _json({"verdict": "approve"})),

@@ -20,6 +20,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.platform.api_keys import (
     ApiKeyStore,
     NewApiKey,
@@ -52,6 +53,7 @@ ACROSS = {
     "dreams_overdue(interval,integer)",
     "due_dreams(jsonb,integer)",
     "find_key(bytea)",
+    "forgotten_due(interval,integer)",
     "webhook_find(text,text,text)",
     "enrichment_overdue(interval,integer)",
     "models_in_use(integer)",
@@ -299,6 +301,8 @@ async def test_memories_that_always_fail_do_not_block_the_others(store: Store) -
 async def test_forgotten_memories_are_not_pending(store: Store) -> None:
     [mine] = await write(store, new("to be forgotten"))
     admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", mine)
+    due = ForgettingStore(store.db).list_due
+    assert (await due(60, 9), await due(0, 9)) == ([], [(store.me.tenant, mine)])
     assert await EnrichmentStore(store.db).list_overdue(0) == []
     assert (await LeaderLock(store.db).count_backlog()).memories == 0
 

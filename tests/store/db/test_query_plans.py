@@ -95,7 +95,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
     page = (None, None, None, active, None, None, 20, None, None)
     return {
         "memory_get": (ids[0], everything),
-        "memory_by_short_id": (short_id(ids[0]), ids[0], ids[0], everything, None),
+        "memory_by_short_id": (short_id(ids[0]), ids[0], ids[0], everything, None, False),
         "memories_by_ids": (ids, everything),
         "memory_list": (everything, *page),
         "memory_list: narrow key": (HERE, *page),
@@ -336,7 +336,9 @@ def test_a_relay_claims_from_a_long_outbox_by_its_index(
         assert any(node.get("Index Name") == "outbox_at" for node in nodes(plan))
 
 
-@pytest.mark.parametrize("name", ["enrichment_overdue", "work_backlog", "changes_unprocessed"])
+@pytest.mark.parametrize(
+    "name", ["enrichment_overdue", "work_backlog", "changes_unprocessed", "forgotten_due"]
+)
 def test_the_scheduler_finds_work_by_an_index(
     loaded: Loaded, nested: psycopg.Connection[Any], name: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Commands on one memory: show, edit, forget, pin, history and others."""
+"""Commands on one memory: show, edit, pin, history and others."""
 
 from __future__ import annotations
 
@@ -69,18 +69,6 @@ def _format_memory(memory: JsonObject) -> Iterator[str]:
         )
 
 
-@click.command("forget")
-@memory_id_argument
-@common_options
-def forget(options: CommonOptions, id: str) -> None:
-    """Forget a memory for good.
-
-    Example: reverie forget 3fa9c1d2
-    """
-    response = options.gateway().request("DELETE", f"/v1/memories/{quote_segment(id)}")
-    options.print_result(response, f"{short_id(response['id'])} was forgotten")
-
-
 @click.command("pin")
 @memory_id_argument
 @common_options
@@ -103,18 +91,6 @@ def unpin(options: CommonOptions, id: str) -> None:
     """
     response = options.gateway().request("DELETE", f"/v1/memories/{quote_segment(id)}/pin")
     options.print_result(response, f"{short_id(response['id'])} is not pinned")
-
-
-@click.command("restore")
-@memory_id_argument
-@common_options
-def restore(options: CommonOptions, id: str) -> None:
-    """Restore an archived memory.
-
-    Example: reverie restore 3fa9c1d2
-    """
-    response = options.gateway().request("POST", f"/v1/memories/{quote_segment(id)}/restore")
-    options.print_result(response, f"{short_id(response['id'])} is {response['status']} again")
 
 
 @click.command("confirm")

@@ -93,6 +93,11 @@ class Settings(ServerSettings, LimitSettings):
     audit_retention_days: Annotated[float, Field(gt=0)] = Field(
         365.0, description="days that the audit log is kept"
     )
+    forget_days: Annotated[float, Field(ge=0, le=3650)] = Field(
+        30.0,
+        description="days in which a forgotten memory can be restored, until its text is erased; "
+        "0 erases it at once",
+    )
 
     embedding_model: str = Field("bge-small-en-v1.5", description="embedding model")
     embedding_url: WebUrl | None = Field(

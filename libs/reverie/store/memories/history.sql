@@ -69,7 +69,7 @@ order by src, dst, kind;
 
 -- name: provenance_turns
 -- The source turns of a memory, from sessions of agent $4 (null: any).
-select t.id, t.session, t.ordinal, t.role, t.content, t.at
+select t.id, t.session, t.ordinal, t.role, shown_turn_text($1, t.id, t.content) as content, t.at
 from memory_turn o join memory m on m.tenant = $1 and m.id = o.memory
 join turn t on t.tenant = $1 and t.id = o.turn
 join session s on s.tenant = $1 and s.id = t.session

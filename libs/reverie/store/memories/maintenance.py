@@ -9,9 +9,6 @@ from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
-from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
-from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import Memory, NewMemory, hash_content
 from reverie.domain.extraction.dream_runs import DreamRunLog
@@ -25,7 +22,6 @@ from reverie.domain.graph.clustering import (
 from reverie.domain.graph.promotion import AGENT_RULE_FILES, PROMOTABLE_KINDS, PromotionEvidence
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
-from reverie.store.db.idempotency import call_once
 from reverie.store.platform.vault import FREQUENT_WRITES
 
 START_ID = UUID(int=0)
@@ -341,32 +337,6 @@ class MaintenanceStore:
         async with self._db.tenant_transaction(tenant) as connection:
             return int(await connection.fetch_value("memory_uses_delete_old", days))
 
-    async def restore(self, principal: Principal, memory: UUID) -> tuple[int, OutgoingEvent]:
-        """Restores a memory from the archive; returns its version and the event to publish.
-
-        Raises `NotFound`, `Forbidden`, or `Conflict` if it is not archived or another active memory
-        has its key or content.
-        """
-        found = await call_once(
-            self._db,
-            "restore_memory",
-            principal.tenant,
-            f"restore {memory}",
-            principal.tenant_name,
-            memory,
-            list(principal.reads),
-            list(principal.writable_patterns),
-            principal.actor,
-            new_id(),
-            {},
-        )
-        _raise_problem(memory, found)
-        body = {"id": str(memory), "version": found["version"]}
-        subject = memory_subject(principal.tenant_name, "restored")
-        return found["version"], build_outgoing_event(
-            principal.tenant, subject, body, {}, UUID(found["event"])
-        )
-
 
 def _encode_topic(topic: TopicCluster) -> dict[str, Any]:
     return {
@@ -376,22 +346,6 @@ def _encode_topic(topic: TopicCluster) -> dict[str, Any]:
         "hash": hash_content(topic.centre.name),
         "members": [str(member) for member in sorted(topic.members)],
     }
-
-
-def _raise_problem(memory: UUID, found: dict[str, Any]) -> None:
-    match found.get("problem"):
-        case "not_found":
-            raise NotFound("memory", str(memory))
-        case "forbidden":
-            raise Forbidden("write", found["scope"])
-        case "made":
-            raise InvalidInput("id", "file and entity nodes are made from what memories touch")
-        case "status":
-            raise Conflict(f"the memory is {found['status']}, not archived")
-        case "twin":
-            raise Conflict(
-                f"the active memory {found['id']} holds its key or content", {"id": found["id"]}
-            )
 
 
 def _parse_evidence(row: Any) -> PromotionEvidence:

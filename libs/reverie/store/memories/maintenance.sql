@@ -1,7 +1,3 @@
--- name: restore_memory
--- Makes an archived memory active again and returns its event, or returns the problem.
-select restore_memory($1, $2, $3, $4, $5, $6, $7, $8) || jsonb_build_object('event', $7::uuid);
-
 -- name: fading_memories
 -- Active memories of kinds $4 above id $3 that are older than $5 days, in scopes $2.
 select * from memory_view($1) m

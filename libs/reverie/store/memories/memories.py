@@ -239,25 +239,36 @@ class MemoryStore:
         async with self._db.snapshot(principal.tenant) as connection:
             return await _load_neighbours(connection, principal, memory, NEIGHBOUR_LIMIT, at)
 
-    async def resolve(self, principal: Principal, text: str, at: datetime | None = None) -> UUID:
+    async def resolve(
+        self,
+        principal: Principal,
+        text: str,
+        at: datetime | None = None,
+        includes_forgotten: bool = False,
+    ) -> UUID:
         """The id that a full or short form means: of a merged one, of what it went into.
 
         `at`: what it meant at a moment. Raises `NotFound` or `InvalidInput`.
         """
-        memory_id = await self.find_id(principal, text, at)
+        memory_id = await self.find_id(principal, text, at, includes_forgotten)
         async with self._db.snapshot(principal.tenant) as connection:
             end = await connection.fetch_value("merge_target", memory_id, list(principal.reads), at)
         return UUID(str(end)) if end else memory_id
 
-    async def find_id(self, principal: Principal, text: str, at: datetime | None = None) -> UUID:
-        """The id that a full or short form names, merged or not; also of what was forgotten since
-        `at`. Raises as `resolve` does."""
+    async def find_id(
+        self,
+        principal: Principal,
+        text: str,
+        at: datetime | None = None,
+        includes_forgotten: bool = False,
+    ) -> UUID:
+        """The id that a full or short form names, merged or not. Raises as `resolve` does."""
         if (part := parse_id_fragment(text)) is None:
             return parse_id(text)
         id_range = (part.digits, part.low, part.high)
         async with self._db.snapshot(principal.tenant) as connection:
             found = await connection.fetch_rows(
-                "memory_by_short_id", *id_range, list(principal.reads), at
+                "memory_by_short_id", *id_range, list(principal.reads), at, includes_forgotten
             )
         return require_single_match("memory", text, found)
 

@@ -58,11 +58,12 @@ select n.scope, n.name from scope_name n
 where n.tenant = $1 and scope_matches($2, n.scope) and n.scope = any($3::text[]);
 
 -- name: memory_by_short_id
--- The memories whose id ends as $2, or is between $3 and $4: six are enough to show an ambiguous id. Of those
--- that existed at $6 (null: now), also the ones deleted since.
-select id, coalesce(key, left(content, 60)) as label from memory
-where tenant = $1 and scope_matches($5, scope)
-  and case when $6::timestamptz is null then status <> 'deleted' else created <= $6 end
+-- The memories whose id ends as $2, or is between $3 and $4, and that existed at $6 (null: now): six are enough
+-- to show an ambiguous id. With $7 the forgotten ones, too.
+select id, case when status = 'deleted' then 'forgotten' else coalesce(key, left(content, 60)) end as label
+from memory
+where tenant = $1 and scope_matches($5, scope) and (status <> 'deleted' or $7)
+  and ($6::timestamptz is null or created <= $6)
   and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
        or id between $3 and $4)
   and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $5))

@@ -108,6 +108,13 @@ begin
   where x.tenant = p_tenant and x.key = any(p_keys) and x.status is not null;
 end $$;
 
+-- Deletes the kept answers to session starts, which quote memories without naming them.
+create function forget_session_starts(p_tenant int) returns void
+language sql volatile
+return idempotency_forget_answers(p_tenant, array(
+  select x.key from idempotency x
+  where x.tenant = p_tenant and x.status is not null and x.route like '%/v1/sessions/start%'));
+
 -- Work in the background that failed: a memory (of that version) that could not be enriched, or a git
 -- change that could not be applied. After max_work_attempts() it is left alone, and counted.
 create table work_failure (

@@ -23,7 +23,7 @@ begin atomic
   select m.id, m.scope, m.status, m.superseded_by, coalesce(t.state, 'todo'), t.claimed_by,
          t.claimed_until
   from memory m left join task t on t.tenant = p_tenant and t.memory = m.id
-  where m.tenant = p_tenant and m.id = p_memory and m.kind = 'task'
+  where m.tenant = p_tenant and m.id = p_memory and m.kind = 'task' and m.status <> 'deleted'
     and m.known_from <= p_at and m.created <= p_at
   union all
   select m.id, coalesce(v.state ->> 'scope', m.scope), v.status,
@@ -31,6 +31,7 @@ begin atomic
          v.state -> 'task' ->> 'claimed_by', (v.state -> 'task' ->> 'claimed_until')::timestamptz
   from memory_version v join memory m on m.tenant = p_tenant and m.id = v.memory
   where v.tenant = p_tenant and v.memory = p_memory and v.known_from <= p_at and p_at < v.known_to
+    and m.status <> 'deleted'
     and coalesce(v.state ->> 'kind', m.kind) = 'task';
 end;
 

@@ -179,7 +179,7 @@ begin
   perform delete_search_rows(p_tenant, p_old);
   update edge e set known_to = next_moment(null, e.known_from)
   where e.tenant = p_tenant and p_old.id in (e.src, e.dst) and e.known_to is null;
-  update stale_mark s set cleared = now()
+  update stale_mark s set cleared = clock_timestamp()
   where s.tenant = p_tenant and s.memory = p_old.id and s.cleared is null;
 end $$;
 

@@ -89,8 +89,7 @@ begin
   end if;
   v_words := case when p_change ? 'index_text'
                   then to_tsvector('english', p_change ->> 'index_text') else v_old.words end;
-  v_needs_enrichment := v_new.status <> 'deleted'
-    and (v_new.content <> v_old.content or v_new.status <> v_old.status);
+  v_needs_enrichment := v_new.status <> 'deleted' and v_new.content <> v_old.content;
   perform save_version(p_tenant, v_old, p_actor, p_why);
   begin
     update memory m
@@ -115,6 +114,7 @@ begin
   end if;
   if v_new.status = 'deleted' then
     perform delete_derived(p_tenant, v_old);
+    perform forget_session_starts(p_tenant);
   elsif v_words <> v_old.words then
     perform unindex_words(p_tenant, v_old.doc, v_old.words);
     perform index_words(p_tenant, v_old.doc, v_words, word_count(v_words));
@@ -163,11 +163,12 @@ begin
   end loop;
 end $$;
 
--- Makes an archived memory active and confirmed. Returns {version}, or {problem:
--- not_found|forbidden|status|twin, ...}: the twin is the active memory with its key or content.
+-- Makes an archived memory active and confirmed, and brings back one that was forgotten less than
+-- p_kept ago. Returns {version, status}, or {problem: not_found|forbidden|status|twin, ...}: the twin
+-- is the active memory with its key or content.
 create function restore_memory(
   p_tenant int, p_tenant_name text, p_memory uuid, p_reads text[], p_writes text[], p_actor text,
-  p_event uuid, p_headers jsonb
+  p_event uuid, p_headers jsonb, p_kept interval
 ) returns jsonb
 language plpgsql as $$
 declare
@@ -175,6 +176,10 @@ declare
   v_old memory;
 begin
   v_lock := lock_for_change(p_tenant, p_memory, p_reads, p_writes);
+  if v_lock.problem ->> 'problem' = 'not_found' then
+    return restore_forgotten(p_tenant, p_tenant_name, p_memory, p_reads, p_writes, p_actor, p_event,
+                             p_headers, p_kept);
+  end if;
   if v_lock.problem is not null then return v_lock.problem; end if;
   v_old := v_lock.memory;
   if v_old.status <> 'archived' then
@@ -191,7 +196,7 @@ begin
   end;
   perform enqueue_memory_event(p_tenant, p_tenant_name, 'restored', p_memory, v_old.version + 1,
                                p_headers, p_event);
-  return jsonb_build_object('version', v_old.version + 1);
+  return jsonb_build_object('version', v_old.version + 1, 'status', 'active');
 end $$;
 
 -- Locks both memories of a pair in the order of their ids; true if each is active at its version.

@@ -131,7 +131,7 @@ create function clear_marks_of_inactive() returns trigger
 language plpgsql as $$
 begin
   if old.status = 'active' and new.status in ('superseded', 'deleted') then
-    update stale_mark s set cleared = now()
+    update stale_mark s set cleared = clock_timestamp()
     where s.tenant = new.tenant and s.cleared is null
       and (s.memory = new.id or s.origin = new.id);
   end if;

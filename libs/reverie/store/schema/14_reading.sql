@@ -72,7 +72,7 @@ begin atomic
 end;
 
 -- Memories as they were known at a moment (null: now), with the columns of memory_view() except use.
--- Staleness has no history.
+-- Staleness has no history, and what was forgotten since is not shown either.
 create function memory_as_of(p_tenant int, p_at timestamptz)
 returns table (
   tenant int, id uuid, doc bigint, scope text, kind text, tier text, status text, key text,
@@ -97,8 +97,8 @@ begin atomic
                  where t.tenant = p_tenant and t.memory = m.id order by t.tag) as tags, m.words,
            m.merged_into, case when m.confirmed <= coalesce(p_at, 'infinity') then m.confirmed end as confirmed
     from memory m
-    where m.tenant = p_tenant and m.known_from <= coalesce(p_at, 'infinity')
-      and m.created <= coalesce(p_at, 'infinity')
+    where m.tenant = p_tenant and m.status <> 'deleted'
+      and m.known_from <= coalesce(p_at, 'infinity') and m.created <= coalesce(p_at, 'infinity')
     union all
     select m.tenant, m.id, m.doc, coalesce(v.state ->> 'scope', m.scope),
            coalesce(v.state ->> 'kind', m.kind), coalesce(v.state ->> 'tier', m.tier), v.status,
@@ -112,7 +112,8 @@ begin atomic
            array(select jsonb_array_elements_text(coalesce(v.state -> 'tags', '[]'))), v.words,
            (v.state ->> 'merged_into')::uuid, (v.state ->> 'confirmed')::timestamptz
     from memory_version v join memory m on m.tenant = p_tenant and m.id = v.memory
-    where v.tenant = p_tenant and v.known_from <= p_at and p_at < v.known_to
+    where v.tenant = p_tenant and m.status <> 'deleted'
+      and v.known_from <= p_at and p_at < v.known_to
   ) k;
 end;
 

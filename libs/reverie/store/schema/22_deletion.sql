@@ -61,7 +61,8 @@ begin atomic
 end;
 
 -- Lets what may quote a memory follow it when it is forgotten or says something else: it is forgotten
--- or archived. What quotes it alone takes nothing else along.
+-- or archived. What was merged into it is forgotten, too. What quotes it alone takes nothing else
+-- along.
 create function follow_evidence(
   p_tenant int, p_tenant_name text, p_old memory, p_writes text[], p_is_forgotten boolean,
   p_headers jsonb
@@ -76,6 +77,10 @@ begin
     union
     select q.id from find_quoting_memories(p_tenant, p_old, p_writes) q
     where p_is_forgotten and not coalesce(v_is_following, false) and (p_old).kind <> 'session'
+    union
+    select k.id from memory k
+    where p_is_forgotten and k.tenant = p_tenant and k.merged_into = (p_old).id
+      and k.status <> 'deleted'
     order by 1
   loop
     perform set_config('reverie.following', 'on', true);
@@ -250,9 +255,7 @@ begin
   get diagnostics gone = row_count;
   name := 'idempotency';
   return next;
-  perform idempotency_forget_answers(p_tenant, array(
-    select x.key from idempotency x where x.tenant = p_tenant and x.status is not null
-      and x.route like '%/v1/sessions/start%'));
+  perform forget_session_starts(p_tenant);
   delete from memory_use_session x
   where x.tenant = p_tenant and x.used_by in (select 'session ' || i from unnest(p_ids) i);
   get diagnostics gone = row_count;

@@ -70,7 +70,8 @@ with found as materialized (
   from found f join term t on t.term = f.term
   group by f.doc order by score desc, f.doc
 )
-select t.id, t.session, t.ordinal, t.role, t.content, t.at, t.scope, t.agent, s.score
+select t.id, t.session, t.ordinal, t.role, shown_turn_text($1, t.id, t.content) as content, t.at, t.scope,
+       t.agent, s.score
 from scored s cross join lateral (
   select t.id, t.session, t.ordinal, t.role, t.content, t.at, x.scope, x.agent
   from turn t join session x on x.tenant = $1 and x.id = t.session

@@ -14,12 +14,12 @@ order by s.id limit $5;
 
 -- name: dream_turns
 -- Undigested turns of a session in order, after the ordinal $3.
-select id, ordinal, role, content, at, tool from turn
+select id, ordinal, role, shown_turn_text($1, id, content) as content, at, tool from turn
 where tenant = $1 and session = $2 and run is null and ordinal > $3 order by ordinal limit $4;
 
 -- name: session_turns
 -- The first turns of a session, digested or not.
-select id, ordinal, role, content, at, tool from turn
+select id, ordinal, role, shown_turn_text($1, id, content) as content, at, tool from turn
 where tenant = $1 and session = $2 order by ordinal limit $3;
 
 -- name: dream_similar_memories

@@ -37,5 +37,6 @@ returning scope, pending;
 
 -- name: turns_list
 -- The turns of a session in order after $3.
-select id, session, ordinal, role, content, at, tool, external_id, run is not null as digested
+select id, session, ordinal, role, shown_turn_text($1, id, content) as content, at, tool, external_id,
+       run is not null as digested
 from turn where tenant = $1 and session = $2 and ordinal > $3 order by ordinal limit $4;

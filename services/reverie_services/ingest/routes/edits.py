@@ -1,12 +1,10 @@
-"""Routes that edit, forget, pin, roll back, confirm and restore memories."""
+"""Routes that edit, judge, pin, roll back and confirm memories."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from reverie.contracts.dreams import RestoreMemoryResponse
 from reverie.contracts.edits import (
     ConfirmMemoryResponse,
     EditMemoryRequest,
@@ -15,7 +13,7 @@ from reverie.contracts.edits import (
     RollbackRequest,
 )
 from reverie.contracts.system_metadata import replace_own_metadata
-from reverie.domain.core.errors import InvalidInput, PreconditionFailed
+from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import KIND_POLICIES, parse_kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.extraction.content_checks import suggest_improvements
@@ -25,21 +23,16 @@ from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.db.idempotency import build_busy_error
-from reverie.store.memories.edits import MemoryChange, build_content_fields
+from reverie.store.memories.edits import build_content_fields
 from reverie_services.ingest.dependencies import EditDependencies
+from reverie_services.ingest.routes.forgetting import forget
+from reverie_services.ingest.write.memory_changes import apply_change, build_reply, change_as_read
 from reverie_services.ingest.write.preparation import (
     ONLY_RECALLED_MESSAGE,
     check_size,
     check_validity,
     parse_writable_kind,
 )
-
-_VERSION_TAG = re.compile(r'(?:W/)?"(\d{1,9})(?:-[0-9a-f]+)?"')
-
-_FORGOTTEN_FIELDS = {"status": MemoryStatus.DELETED.value}
-
-_ATTEMPTS = 8
 
 _RESTORED_FIELDS = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
 
@@ -53,22 +46,16 @@ async def edit_memory(deps: EditDependencies, call: Call[EditMemoryRequest, None
     return await _apply_edit(deps, call, call.body)
 
 
-@routes.add("DELETE /v1/memories/{id}", response=MemoryChangeResponse, supports_etag=True)
-async def forget_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
-    """Forget a memory for good."""
-    return await _apply_change(deps, call, _FORGOTTEN_FIELDS, "forgotten", "forgotten")
-
-
 @routes.add("PUT /v1/memories/{id}/pin", response=MemoryChangeResponse, supports_etag=True)
 async def pin_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
     """Pin a memory: always shown at session start, never decays."""
-    return await _apply_change(deps, call, {"pinned": True}, "pinned", "pinned")
+    return await apply_change(deps, call, {"pinned": True}, "pinned", "pinned")
 
 
 @routes.add("DELETE /v1/memories/{id}/pin", response=MemoryChangeResponse, supports_etag=True)
 async def unpin_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
     """Unpin a memory."""
-    return await _apply_change(deps, call, {"pinned": False}, "unpinned", "unpinned")
+    return await apply_change(deps, call, {"pinned": False}, "unpinned", "unpinned")
 
 
 @routes.add("POST /v1/memories/{id}/feedback", response=MemoryChangeResponse, supports_etag=True)
@@ -84,8 +71,8 @@ async def give_feedback(deps: EditDependencies, call: Call[FeedbackRequest, None
     reason = call.redactor.redact(body.reason or body.verdict).text
     if body.verdict == "approve":
         fields = {"confidence": 1.0}
-        return await _apply_change(deps, call, fields, reason, "approved", confirms=True)
-    return await _apply_change(deps, call, _FORGOTTEN_FIELDS, reason, "forgotten")
+        return await apply_change(deps, call, fields, reason, "approved", confirms=True)
+    return build_reply(await forget(deps, call, reason))
 
 
 @routes.add("POST /v1/memories/{id}/rollback", response=MemoryChangeResponse, supports_etag=True)
@@ -100,20 +87,9 @@ async def roll_back_memory(deps: EditDependencies, call: Call[RollbackRequest, N
         if body.version != memory.version:
             content, state = await deps.edits.version(call.principal, memory.id, body.version)
             fields = _build_restored_columns(memory, content, state)
-        return await _apply_change(deps, call, fields, reason, "edited", expected_version)
+        return await apply_change(deps, call, fields, reason, "edited", expected_version)
 
-    return await _change_as_read(deps, call, roll_back)
-
-
-@routes.add("POST /v1/memories/{id}/restore", response=RestoreMemoryResponse)
-async def restore_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
-    """Restore an archived memory."""
-    principal = call.principal
-    memory_id = await deps.memories.resolve(principal, call.path["id"])
-    version, event = await deps.maintenance.restore(principal, memory_id)
-    deps.publisher.publish_after_reply(call, principal.tenant, [event])
-    body = RestoreMemoryResponse(id=memory_id, version=version)
-    return Reply(body=body, headers={"ETag": f'"{version}"'})
+    return await change_as_read(deps, call, roll_back)
 
 
 @routes.add("POST /v1/memories/{id}/confirm")
@@ -124,28 +100,6 @@ async def confirm_memory(deps: EditDependencies, call: Call[None, None]) -> Conf
     version, cleared, events = await deps.stale_marks.confirm(principal, memory_id, trace_headers())
     deps.publisher.publish_after_reply(call, principal.tenant, events)
     return ConfirmMemoryResponse(id=memory_id, version=version, cleared=cleared)
-
-
-async def _change_as_read(
-    deps: EditDependencies, call: Call[Any, None], change: Callable[[Memory, int], Awaitable[Reply]]
-) -> Reply:
-    """Makes a change that follows from the memory as it was read: it is read again where
-    somebody changed it in between, so that nothing read before is written back.
-
-    Raises `PreconditionFailed` where the caller named the version, `Unavailable` where others
-    changed it at every attempt.
-    """
-    principal = call.principal
-    expected_version = _parse_if_match(call.headers)
-    for _ in range(_ATTEMPTS):
-        memory_id = await deps.memories.resolve(principal, call.path["id"])
-        memory = await deps.memories.get(principal, memory_id)
-        try:
-            return await change(memory, expected_version or memory.version)
-        except PreconditionFailed:
-            if expected_version is not None:
-                raise
-    raise build_busy_error("the memory")
 
 
 async def _apply_edit(
@@ -164,11 +118,11 @@ async def _apply_edit(
         kind = parse_kind(redacted.kind) if redacted.kind else memory.kind
         hints = suggest_improvements(redacted.content, kind) if redacted.content else ()
         is_new_text = redacted.content not in {None, memory.content}
-        return await _apply_change(
+        return await apply_change(
             deps, call, fields, reason, "edited", expected_version, redactions, hints, is_new_text
         )
 
-    return await _change_as_read(deps, call, edit)
+    return await change_as_read(deps, call, edit)
 
 
 def _redact_edit(
@@ -189,33 +143,6 @@ def _redact_edit(
     redacted = redactor.redact_value(texts)
     given_fields = {name: redacted.value[name] for name in texts if name in body.model_fields_set}
     return body.model_copy(update=given_fields), redacted.count
-
-
-async def _apply_change(
-    deps: EditDependencies,
-    call: Call[Any, None],
-    fields: Mapping[str, Any],
-    reason: str,
-    event: str,
-    expected_version: int | None = None,
-    redactions: int = 0,
-    hints: tuple[str, ...] = (),
-    confirms: bool = False,
-) -> Reply:
-    principal = call.principal
-    memory_id = await deps.memories.resolve(principal, call.path["id"])
-    expected_version = expected_version or _parse_if_match(call.headers)
-    change = MemoryChange(fields, reason, event, expected_version, confirms)
-    changed = await deps.edits.change(principal, memory_id, change, trace_headers())
-    deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
-    body = MemoryChangeResponse(
-        id=memory_id,
-        version=changed.version,
-        changed=changed.changed,
-        redactions=redactions,
-        hints=list(hints),
-    )
-    return Reply(body=body, headers={"ETag": f'"{changed.version}"'})
 
 
 def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str, Any]:
@@ -256,14 +183,3 @@ def _build_restored_columns(
     if memory.status is MemoryStatus.SUPERSEDED and memory.valid_to and not fields.get("valid_to"):
         fields["valid_to"] = memory.valid_to.isoformat()
     return fields | build_content_fields(content, state.get("key"), state.get("tags") or ())
-
-
-def _parse_if_match(headers: Mapping[str, str]) -> int | None:
-    """The version in If-Match; None without one or for `*`. Raises `InvalidInput`."""
-    header = headers.get("If-Match")
-    if header is None or header.strip() == "*":
-        return None
-    match = _VERSION_TAG.fullmatch(header.strip())
-    if match is None:
-        raise InvalidInput("If-Match", 'is not an ETag of a memory, as "3"')
-    return int(match[1])

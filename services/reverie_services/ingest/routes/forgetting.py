@@ -1,0 +1,100 @@
+"""Routes that archive, forget, restore and erase memories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from reverie.contracts.edits import (
+    EraseMemoryRequest,
+    EraseMemoryResponse,
+    ForgetMemoryResponse,
+    MemoryChangeResponse,
+    RestoreMemoryResponse,
+)
+from reverie.domain.core.errors import Conflict
+from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.runtime.http.calls import Call, Reply
+from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.observability.tracing import trace_headers
+from reverie.store.memories.edits import MemoryChange
+from reverie_services.ingest.dependencies import EditDependencies
+from reverie_services.ingest.write.memory_changes import (
+    apply_change,
+    build_reply,
+    change_as_read,
+    change_memory,
+)
+
+_ARCHIVED_FIELDS = {"status": MemoryStatus.ARCHIVED.value}
+
+_FORGOTTEN_FIELDS = {"status": MemoryStatus.DELETED.value}
+
+routes = RouteTable[EditDependencies]()
+
+
+@routes.add("POST /v1/memories/{id}/archive", response=MemoryChangeResponse, supports_etag=True)
+async def archive_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Archive a memory: it is found only when asked for."""
+
+    async def archive(memory: Memory, expected_version: int) -> Reply:
+        if memory.status not in {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED}:
+            raise Conflict(f"the memory is {memory.status.value}, not active")
+        return await apply_change(
+            deps, call, _ARCHIVED_FIELDS, "archived", "archived", expected_version
+        )
+
+    return await change_as_read(deps, call, archive)
+
+
+@routes.add("DELETE /v1/memories/{id}", response=ForgetMemoryResponse, supports_etag=True)
+async def forget_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Forget a memory: no answer has it, and its text is erased unless it is restored in time."""
+    return build_reply(await forget(deps, call, "forgotten"))
+
+
+async def forget(
+    deps: EditDependencies, call: Call[Any, None], reason: str
+) -> ForgetMemoryResponse:
+    """Forgets the memory of the path, at once and for good if nothing is kept to restore it."""
+    changed = await change_memory(deps, call, _FORGOTTEN_FIELDS, reason, "forgotten")
+    restorable_until = None
+    if deps.forget_seconds:
+        restorable_until = datetime.now(UTC) + timedelta(seconds=deps.forget_seconds)
+    else:
+        await deps.forgetting.erase(call.principal.tenant, changed.id)
+    return ForgetMemoryResponse(**changed.model_dump(), restorable_until=restorable_until)
+
+
+@routes.add("POST /v1/memories/{id}/restore", response=RestoreMemoryResponse)
+async def restore_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
+    """Restore a memory that was archived, or forgotten a short time ago."""
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"], includes_forgotten=True)
+    restored = await deps.forgetting.restore(principal, memory_id, deps.forget_seconds)
+    deps.publisher.publish_after_reply(call, principal.tenant, [restored.event])
+    body = RestoreMemoryResponse(id=memory_id, version=restored.version, status=restored.status)
+    return Reply(body=body, headers={"ETag": f'"{restored.version}"'})
+
+
+@routes.add("POST /v1/memories/{id}/erase")
+async def erase_memory(
+    deps: EditDependencies, call: Call[EraseMemoryRequest, None]
+) -> EraseMemoryResponse:
+    """Erase a memory at once and for good, and say what was removed."""
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"], includes_forgotten=True)
+    memory = await deps.forgetting.get(principal, memory_id)
+    principal.check_admin(memory.scope)
+    if memory.status is not MemoryStatus.DELETED:
+        reason = call.redactor.within(memory.scope).redact(call.body.reason or "erased").text
+        change = MemoryChange(_FORGOTTEN_FIELDS, reason, "forgotten")
+        changed = await deps.edits.change(principal, memory_id, change, trace_headers())
+        deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
+    rows = await deps.forgetting.erase(principal.tenant, memory_id)
+    return EraseMemoryResponse(
+        id=memory_id,
+        rows=rows,
+        still_quoted_in=await deps.forgetting.list_quoting(principal, memory.content),
+        in_backups_before=datetime.now(UTC),
+    )
