@@ -163,7 +163,7 @@ STEPS: dict[str, MaintenanceStep] = {
     "liken": merge_duplicates,
     "cluster": update_topics,
     "centre": update_ranks,
-    "forget": delete_old_usage,
+    "usage": delete_old_usage,
 }
 
 REVIEW_STEPS: dict[str, MaintenanceStep] = {"review": review_stale_memories}
