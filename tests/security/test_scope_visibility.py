@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.stack import Stack
+from tests.support.stack import Stack, eventually
 
 
 async def _start(stack: Stack, key: str, **fields: str) -> dict[str, Any]:
@@ -154,10 +154,7 @@ async def test_a_doubt_from_another_scope_names_neither_its_file_nor_its_commit(
     files = [{"path": "src/secret_wheel.py", "status": "deleted"}]
     change = {"project": "mill", "branch": "main", "after": sha, "commits": [commit]}
 
-    async def settled() -> bool:
-        return idle(stack.admin_url, stack.number())
-
-    await eventually(settled)
+    await stack.settled()
     await stack.post("/v1/git/changes", {**change, "files": files})
 
     async def doubted() -> bool:

@@ -56,7 +56,7 @@ def make_entries(count: int) -> IndexEntries:
 
 
 def test_a_memory_takes_at_most_1500_bytes() -> None:
-    index = build_index(make_entries(MEMORIES), 0.0)
+    index = build_index(make_entries(MEMORIES))
     per_memory = index.nbytes / MEMORIES
     assert per_memory <= MAX_BYTES
     # All of it is counted: the vectors alone take half.

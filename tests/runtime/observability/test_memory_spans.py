@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from reverie.contracts.memories import RememberResponse
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.runtime.observability.memory_spans import OPERATIONS, MemorySpan
-from reverie.testing.in_memory_runtime import build_principal
 from tests.interfaces.test_openapi_document import ROUTES
+from tests.support.in_memory_runtime import build_principal
 
 MEMORY, SESSION = str(UUID(int=7)), UUID(int=9)
 QUESTION = RecallRequest(query="Who rings the bell?", session=SESSION)

@@ -68,7 +68,7 @@ class MemorySpan:
 
     def _describe(self, number: int, hit: Any) -> dict[str, Any]:
         """One memory, as a document of OpenInference; returns it as a record."""
-        record = {"id": str(hit.id or ""), "score": float(hit.score)}
+        record: dict[str, Any] = {"id": str(hit.id or ""), "score": float(hit.score)}
         prefix = f"retrieval.documents.{number}.document"
         self._set(f"{prefix}.id", record["id"])
         self._set(f"{prefix}.score", record["score"])

@@ -54,7 +54,7 @@ class RankStore:
         async with self._db.tenant_transaction(tenant) as connection:
             changes = await connection.fetch_rows("rank_changes")
             edges = await connection.fetch_rows("rank_edges", READ_BATCH_SIZE)
-        scopes = [
+        scopes: list[EdgesByKind] = [
             [(EdgeKind(row["kind"]), _decode_edges(row["edges"])) for row in rows]
             for _, rows in groupby(edges, lambda row: row["scope"])
         ]
