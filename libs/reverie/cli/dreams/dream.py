@@ -65,8 +65,12 @@ def run(
         lines.append(f"an earlier dream, {ago}, took the turns: {_format_run(outcome.earlier)}")
     if outcome.status not in {"done", "parked"}:
         lines.append(f"{outcome.scope}: {outcome.status}")
-    result: JsonObject = {"scope": outcome.scope, "status": outcome.status, "runs": outcome.runs}
-    result |= {"earlier": outcome.earlier} if outcome.earlier else {}
+    result = {
+        "scope": outcome.scope,
+        "status": outcome.status,
+        "runs": outcome.runs,
+        **({"earlier": outcome.earlier} if outcome.earlier else {}),
+    }
     options.print_result(result, *lines)
     if outcome.status == "parked" and not options.json:
         err().print(f"{outcome.scope} failed: {outcome.error}", markup=False)
