@@ -7,6 +7,7 @@ from tests.interfaces.memory_and_graph_cases import ids
 from tests.interfaces.running_system import PROJECT, World
 from tests.support.stack import eventually
 
+LASTING = "it cannot be undone; a person does it with `reverie {}`"
 SECRET = "a model would have a secret in its conversation; a person does it with `reverie {}`"
 
 
@@ -101,7 +102,8 @@ ADMIN_CASES = (
          lambda a, f: PROJECT in {one["project"] for one in a["items"]},
          cli="admin projects list", client="list_projects"),
     Case("delete_project", World.own_project, lambda a, f: int(a["rows"]["memory"]) == 1,
-         cli="admin projects delete {name} --yes", client="delete_project"),
+         cli="admin projects delete {name} --yes", client="delete_project",
+         empty={"MCP": LASTING.format("admin projects delete")}),
     Case("get_project_settings", lambda w: w.none(name=PROJECT),
          lambda a, f: int(a["context"]["hot"]) > 0,
          cli="admin settings --project {name}", client="get_project_settings"),
@@ -112,14 +114,16 @@ ADMIN_CASES = (
     Case("list_scopes", _scopes, lambda a, f: f["_scope"] in {one["scope"] for one in a["items"]},
          cli="admin scopes list", client="list_scopes"),
     Case("delete_scope", _scope, lambda a, f: int(a["rows"]["memory"]) == 1,
-         cli="admin scopes delete {scope} --yes", client="delete_scope"),
+         cli="admin scopes delete {scope} --yes", client="delete_scope",
+         empty={"MCP": LASTING.format("admin scopes delete")}),
     Case("get_tenant_settings", World.none, lambda a, f: a["dream"]["turns"] > 0,
          cli="admin settings", client="get_tenant_settings"),
     Case("update_tenant_settings", lambda w: w.none(changes={"dream": {"turns": 900}}),
          lambda a, f: a["dream"]["turns"] == 900,
          cli="admin settings -c dream.turns=900", client="update_tenant_settings"),
     Case("delete_tenant", World.own_tenant, lambda a, f: int(a["rows"]["tenant"]) == 1,
-         cli="admin tenants delete {confirm} --yes", client="delete_tenant"),
+         cli="admin tenants delete {confirm} --yes", client="delete_tenant",
+         empty={"MCP": LASTING.format("admin tenants delete")}),
     Case("health", World.none, lambda a, f: a.get("ready") is not False,
          cli="status", client="get_readiness", tool="status"),
 )  # fmt: skip
