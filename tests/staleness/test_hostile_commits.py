@@ -11,6 +11,7 @@ import pytest
 
 from reverie.domain.extraction.commit_records import extract_commit_record
 from tests.support.stack import Stack
+from tests.support.store_setup import Store, admin_rows
 
 SHA = "a" * 40
 REASON = "We keep tokens for one hour only, because the audit of the payments asked for it."
@@ -46,6 +47,34 @@ async def test_a_commit_dated_after_its_arrival_counts_from_its_arrival(stack: S
     [memory] = await _list_memories(stack)
     times = [memory["valid_from"], memory["provenance"]["git"]["committed_at"]]
     assert all(datetime.fromisoformat(time) <= datetime.now(UTC) for time in times)
+
+
+async def test_a_push_of_thousands_of_commits_with_a_file_each_is_indexed(store: Store) -> None:
+    shas = [f"{number:040x}" for number in range(1 << 150, (1 << 150) + 4_000)]
+    shas = [sha[::-1] for sha in shas]
+    body = {
+        "commits": [
+            {"sha": sha, "subject": f"Change {sha[:4]}", "committed_at": "2026-03-01T00:00:00Z"}
+            for sha in shas
+        ],
+        "files": [
+            {"path": f"src/{sha}.py", "status": "modified", "commit": sha[:9]} for sha in shas
+        ],
+    }
+    # Compared each with each, they took minutes.
+    statement = (
+        "set statement_timeout = '20s'; insert into git_event"
+        " (tenant, id, project, branch, after, body)"
+        f" values ({store.me.tenant}, gen_random_uuid(), 'shop', 'main', '{shas[0]}',"
+        f" '{json.dumps(body)}')"
+    )
+    admin_rows(store.admin_url, statement)
+    [[files, named]] = admin_rows(
+        store.admin_url,
+        "select count(*), count(*) filter (where right(facts ->> 'subject', 4) = left("
+        "split_part(facts ->> 'path', '/', 2), 4)) from git_file",
+    )
+    assert (files, named) == (4_000, 4_000)
 
 
 @pytest.mark.timeout(60)

@@ -77,6 +77,16 @@ begin atomic
            case when c.value ->> 'merged_at' is not null
                 then least((c.value ->> 'merged_at')::timestamptz, p_event.received) end as reached
     from jsonb_array_elements(coalesce(p_event.body -> 'commits', '[]')) with ordinality c
+  ), latest as (
+    select t.* from pushed_commits t order by t.at desc, t.ordinal desc limit 1
+  ), named_commits as (
+    -- The first seven digits, which every name has, let a push of thousands be joined by hash.
+    select distinct on (n.name) n.name, t.body, t.at, t.reached
+    from (select distinct f ->> 'commit' as name
+          from jsonb_array_elements(coalesce(p_event.body -> 'files', '[]')) f) n
+    join pushed_commits t on left(t.body ->> 'sha', 7) = left(n.name, 7)
+      and (starts_with(t.body ->> 'sha', n.name) or starts_with(n.name, t.body ->> 'sha'))
+    order by n.name, t.at desc, t.ordinal desc
   ), last as (
     select case when coalesce((p_event.body ->> 'forced')::boolean, false)
                 then p_event.received else coalesce(max(pushed_commits.at), p_event.received) end as at,
@@ -98,12 +108,11 @@ begin atomic
            'reverts', k.body ->> 'reverts')
   from jsonb_array_elements(coalesce(p_event.body -> 'files', '[]')) with ordinality f
   cross join last l
-  left join lateral (
-    select t.body, t.at, t.reached from pushed_commits t
-    where f.value ->> 'commit' is null or starts_with(t.body ->> 'sha', f.value ->> 'commit')
-      or starts_with(f.value ->> 'commit', t.body ->> 'sha')
-    order by t.at desc, t.ordinal desc limit 1
-  ) k on true
+  left join named_commits n on n.name = f.value ->> 'commit'
+  left join latest a on f.value ->> 'commit' is null
+  cross join lateral (
+    select coalesce(n.body, a.body) as body, coalesce(n.at, a.at) as at, coalesce(n.reached, a.reached) as reached
+  ) k
   -- A history that comes later knows no lines: what another change told of a commit stands.
   where coalesce(p_event.body ->> 'detail', 'lines') = 'lines' or not exists (
     select from git_file g
