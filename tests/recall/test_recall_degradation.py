@@ -152,6 +152,13 @@ async def test_without_the_store_an_agents_context_is_empty_and_names_what_is_mi
             once = await stack.call("POST", path, turn, headers=named)
             assert once.status == 200, once
             assert "session" in once.body["degraded"]
+        for tool, arguments in (("recall", {"query": "walrus"}), ("context", {})):
+            call = {"name": tool, "arguments": arguments}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            told = await stack.call("POST", "/mcp", message)
+            text = told.body["result"]["content"][0]["text"]
+            assert "Memory cannot be read now" in text
+            assert "Nothing is known" not in text
         refused = await stack.call("POST", "/v1/remember", {"content": "x"}, headers=named)
         assert refused.status == 503
         proxy.restore()

@@ -60,14 +60,21 @@ def _describe_place(arguments: Arguments) -> str:
     return f" in {', '.join(map(str, scopes))}: is the name right?" if scopes else "."
 
 
+def _describe_nothing(found: str, body: Body, arguments: Arguments) -> str:
+    """That nothing was found, or that memory could not be asked, which says nothing of it."""
+    if body.get("degraded"):
+        return "Memory cannot be read now, so this does not say that nothing is known: ask later."
+    return f"{found}{_describe_place(arguments)}"
+
+
 def _render_memories(body: Body, arguments: Arguments) -> str:
-    empty_text = f"Nothing is known about that{_describe_place(arguments)}"
+    empty_text = _describe_nothing("Nothing is known about that", body, arguments)
     missing = "".join(f"\n(not asked: {name})" for name in body.get("degraded", ()))
     return render_memories(body["memories"], empty_text) + missing
 
 
 def _render_context(body: Body, arguments: Arguments) -> str:
-    return str(body.get("markdown") or f"Nothing is known yet{_describe_place(arguments)}")
+    return str(body.get("markdown") or _describe_nothing("Nothing is known yet", body, arguments))
 
 
 TOOLS = (
