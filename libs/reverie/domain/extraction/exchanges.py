@@ -33,6 +33,8 @@ _PASTE = re.compile(
     r"|^[^\S\n]*+at [^\s(]++\(.*:\d++\)|^\[\d\d/\d\d/\d\d |^Run \S+@|^\$ ",
     re.M,
 )
+# From there on, what was pasted is changed code.
+_DIFF = re.compile(r"^\s*(?:diff --git |@@ -\d|[+-]{3} [ab]/)", re.M)
 _OUTPUT_LINE = re.compile(
     r"^\s*(?:[✨📦📍✅❌👀☁️•●⚠]|\d{1,2}s$|\[\d|-{4,}|={4,}|[\w.-]+@[\w.-]+[:$#]|/\S+/\S+|at \S+\("
     r"|\S+: \S+: |[A-Z]\w+ing \S+ https?://|\w+=\S*$|[{}\[\]]|//|return\b|if \w+ ?[!=]="
@@ -169,6 +171,7 @@ def _drop_pasted_output(content: str) -> str:
 
 def _split_message(content: str) -> list[str]:
     """The user's own sentences, then the error that a pasted output ends in."""
+    content = _DIFF.split(content, maxsplit=1)[0]
     lines = [
         "" if is_code_line(line) else line for line in _drop_pasted_output(content).splitlines()
     ]

@@ -265,14 +265,18 @@ def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatem
 def _iter_code_statements(
     heading: str, intro: str, code: str, with_code: bool
 ) -> Iterator[KeyStatement]:
-    """Short code with what announces it; of other code what announces it, and what it defines."""
+    """Short code with what announces it; of other code what announces it.
+
+    What was added is named by what the code defines.
+    """
     announced = intro or heading
     is_told = with_code and not code.startswith("```diff")
     if is_told and len(code) <= MAX_CODE and code.count("\n") <= MAX_CODE_LINES:
         text = f"{announced}:\n{code}" if announced else code
         yield KeyStatement(heading if intro else "", (text,), is_code=not announced)
     elif announced:
-        names = list(dict.fromkeys(_DEFINITION.findall(code)))[:MAX_NAMES]
+        is_change = discourse_markers.COMPLETED_CHANGE.match(announced)
+        names = list(dict.fromkeys(_DEFINITION.findall(code)))[:MAX_NAMES] if is_change else []
         told = [f"`{name}`" for name in names if name not in announced]
         if told or len(intro) >= MIN_REPORT:
             text = ": ".join(filter(None, (announced, ", ".join(told))))
