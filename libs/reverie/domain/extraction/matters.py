@@ -122,7 +122,7 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
     Assents, remarks on a result, and states of a branch name none. A guess of the user does not
     stand where something else was told. Of a slash command its title is taken.
     """
-    command = ""
+    command = introduction = ""
     for exchange in exchanges:
         request = exchange.request
         if is_slash_command(request):
@@ -132,9 +132,11 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
         sentences = list_informative_sentences(request)
         if sentences:
             reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
-            reported = [s for s in reported if s[-1] not in ":："] or reported[:1]
+            introduction = introduction or reported[0]
+            reported = [s for s in reported if s[-1] not in ":："]
+        if sentences and reported:
             return _take_sentences([_drop_open_advice(s) for s in reported], limit)
-    return shorten(command, limit)
+    return shorten(command or introduction, limit)
 
 
 def _take_sentences(sentences: Sequence[str], limit: int) -> str:
