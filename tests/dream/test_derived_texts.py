@@ -17,6 +17,8 @@ SAID = (
     ("assistant", "Noted: prices are integers of cents in src/money.py from now on."),
     ("user", "Always run the linter before a commit."),
     ("assistant", "I will always run the linter before a commit."),
+    ("user", "The importer in src/importer.py stops at noon. Why?"),
+    ("assistant", "Root cause: src/importer.py reads the hour as twelve-hour time."),
 )
 IMPORTED = "The importer of the warehouse streams parquet"
 

@@ -184,8 +184,6 @@ async def test_a_known_memory_is_reinforced_refined_or_contradicted(store: Store
     doubted = _memories(store)
     assert doubted[fuller][1] < refined[fuller][1]
     assert _edges(store, "contradicts") == [(other, fuller)]
-    learned = [one for one, node in _edges(store, "learned_in")]
-    assert learned.count(rule) == 2
     decided = admin_rows(store.admin_url, "select outcome from dream_decision order by run, no")
     assert {"created", "duplicate", "superseded", "contradicting"} <= {row[0] for row in decided}
     assert again
@@ -201,17 +199,26 @@ async def test_a_dream_compares_a_value_with_the_latest_one(store: Store) -> Non
 
 async def test_a_session_has_one_memory_that_grows(store: Store) -> None:
     parts = dream_parts(store)
-    session, _ = await told(store, parts, _talk(TOPICS[0]))
+    session, _ = await told(store, parts, [*_talk(TOPICS[0]), *_talk(TOPICS[1])])
     assert await dreamt(store, parts, "asked") == "done"
     node = "select id, version, content, status from memory where kind = 'session'"
     [(first, version, content, _)] = admin_rows(store.admin_url, node)
-    late = [TurnToAppend(new_id(), role, said, said) for role, said in _talk(TOPICS[1])]
+    late = [TurnToAppend(new_id(), role, said, said) for role, said in _talk(TOPICS[2])]
     await SessionStore(store.db).append(store.me, session, late)
     assert await dreamt(store, parts, "asked") == "done"
     [(again, later, grown, status)] = admin_rows(store.admin_url, node)
     assert (again, later, status) == (first, version + 1, "active")
     assert grown != content
     assert len(_edges(store, "learned_in")) == len(_memories(store))
+
+
+async def test_a_memory_is_linked_to_each_session_that_taught_it(store: Store) -> None:
+    parts = dream_parts(store)
+    rule = "Uploads should always stay below 20 MB."
+    for _ in range(2):
+        said = [*_talk(TOPICS[0]), *_talk(TOPICS[1]), ("user", rule), ("assistant", "Noted.")]
+        await _ended(store, parts, said)
+    assert [one for one, _ in _edges(store, "learned_in")].count(rule) == 2
 
 
 async def test_a_digest_writes_only_to_the_scope_whose_turns_it_cites(store: Store) -> None:

@@ -49,13 +49,8 @@ def test_a_question_that_points_back_is_left_out_where_its_subject_is_not_told()
     assert not any("same there" in record.content for record in records(*turns))
 
 
-def test_the_memory_of_a_session_of_answers_is_its_title() -> None:
-    session = build_session_memory(segment_turns(build_turns(*TALK)))
-    assert session is not None
-    assert session.content == (
-        "Session: I was looking at `ring.py`, where `Ring.push` copies the buffer. Why does it do "
-        "that?"
-    )
+def test_a_session_of_answers_has_no_memory_beside_them() -> None:
+    assert build_session_memory(segment_turns(build_turns(*TALK))) is None
 
 
 def test_an_answer_keeps_its_code_and_its_yes() -> None:

@@ -194,12 +194,11 @@ def build_session_memory(
     roots: Sequence[str] = (),
     memories: Sequence[ExtractedMemory] | None = None,
 ) -> ExtractedMemory | None:
-    """Builds a memory of a session: its first request, and what came of each matter of its work.
+    """Builds a memory of a session: its first request, and what came of each matter.
 
-    The record of a single matter, and the answers of mere talk, say all: there the title is enough,
-    to which the memories are linked. None if the session was mere talk that taught nothing. Of more
-    lines than fit, the last ones stay: they say where the work stands. `memories`: those extracted
-    from the segments, if that is done.
+    None where that says nothing more than the memories do: of a single matter, and of mere answers.
+    Of more lines than fit, the last ones stay: they say where the work stands. `memories`: those
+    extracted from the segments, if that is done.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]
     requests = [e for e in exchanges if e.request and e.opening]
@@ -213,10 +212,8 @@ def build_session_memory(
     reviews = [review for review in map(summarize_review, exchanges) if review]
     dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
     dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
-    if not memories and not reviews and not any(turn.role == "tool" for turn in all_turns):
-        return None
     if not reviews and len(dated_lines) < MIN_SESSION_LINES:
-        dated_lines = []
+        return None
     title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
     first = next(iter(split_sentences(title.partition(" ")[2])), "")
     lines = [line.replace(f"- {first} ", "- ", 1) for _, line in sorted(dated_lines)]
