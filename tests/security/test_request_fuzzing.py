@@ -48,6 +48,10 @@ MERGE = {
 }  # fmt: skip
 
 
+# Services draw random numbers in a thread of their own, while a strategy does.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module")
+
+
 def generate(strategy: st.SearchStrategy[Any], times: int = 1) -> list[Any]:
     """What a strategy comes up with: the same each time in the suite."""
     found: list[Any] = []
