@@ -42,7 +42,7 @@ class Inbox:
         self._got.put_nowait(message)
 
     async def next(self) -> Message:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             return await self._got.get()
 
     @property
@@ -63,7 +63,7 @@ async def running(work: Awaitable[None]) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             if await holds():
                 return
@@ -99,7 +99,7 @@ async def settled(bus: MessageBus, spec: ConsumerSpec = ENRICH) -> None:
 
 async def take(bus: MessageBus, spec: ConsumerSpec = WORKERS) -> Delivery:
     """One message, in the hands of a worker that is then heard of no more."""
-    async with asyncio.timeout(15), aclosing(bus.deliveries(spec)) as deliveries:
+    async with asyncio.timeout(60), aclosing(bus.deliveries(spec)) as deliveries:
         return await anext(deliveries)
 
 

@@ -16,5 +16,5 @@ from tests.bus.bus_cases import SPECS
 async def bus(nats_url: str) -> AsyncIterator[MessageBus]:
     await ensure_streams(nats_url, consumers=SPECS)
     async with connect(nats_url, "tests") as connected:
-        assert await connected.wait_connected(10)
+        assert await connected.wait_connected(30)
         yield connected

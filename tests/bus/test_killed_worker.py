@@ -41,7 +41,7 @@ async def delivery_that_kills(url: str) -> int:
     )
     try:
         assert worker.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for line in worker.stdout:
                 if line.startswith(b"delivery "):
                     return int(line.split()[1])
@@ -56,7 +56,7 @@ async def test_the_ticket_becomes_a_dead_letter_and_its_scope_can_be_requested_a
 ) -> None:
     await ensure_streams(nats_url, consumers=[WORKERS, DEAD_LETTER_WATCHER])
     async with connect(nats_url, "witness") as bus:
-        assert await bus.wait_connected(10)
+        assert await bus.wait_connected(30)
         await bus.publish(event(TICKET, "cursed"))
         assert [await delivery_that_kills(nats_url) for _ in range(2)] == [1, 2]
         inbox = Inbox()
@@ -79,12 +79,12 @@ async def test_without_the_watcher_the_subject_would_stay_blocked(nats_url: str)
     """What the watcher is for: the server alone keeps the ticket and takes no other."""
     await ensure_streams(nats_url, consumers=[WORKERS, DEAD_LETTER_WATCHER])
     async with connect(nats_url, "witness") as bus:
-        assert await bus.wait_connected(10)
+        assert await bus.wait_connected(30)
         await bus.publish(event(TICKET, "cursed"))
         for _ in range(2):
             await delivery_that_kills(nats_url)
         async with running(consume(bus, WORKERS, Inbox())):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while True:
                     if await bus.lag(DEAD_LETTER_WATCHER) == 1:
                         break

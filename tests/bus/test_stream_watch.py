@@ -20,7 +20,7 @@ async def _taken(
     bus: MessageBus, after: int, count: int, subject: str = ALL
 ) -> list[StoredMessage]:
     found: list[StoredMessage] = []
-    async with asyncio.timeout(20), aclosing(bus.watch(MEMORY_STREAM, subject, after)) as watch:
+    async with asyncio.timeout(60), aclosing(bus.watch(MEMORY_STREAM, subject, after)) as watch:
         async for one in watch:
             found.append(one)
             if len(found) == count:
@@ -80,7 +80,7 @@ async def test_a_watch_survives_a_server_restart_without_loss_or_repetition(
 ) -> None:
     await ensure_streams(nats_server.url, consumers=SPECS)
     async with connect(nats_server.url, "contract") as bus:
-        assert await bus.wait_connected(10)
+        assert await bus.wait_connected(30)
         seen: list[bytes] = []
         half = asyncio.Event()
 
@@ -100,6 +100,6 @@ async def test_a_watch_survives_a_server_restart_without_loss_or_repetition(
         nats_server.start()
         for number in range(3, 6):
             await _published(bus, event(payload=str(number)))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await watching
         assert seen == [b"0", b"1", b"2", b"3", b"4", b"5"]

@@ -120,7 +120,7 @@ async def test_a_clone_can_be_watched(stack: Stack, clone: Clone, tmp_path: Path
         assert b"watching" in await watching.stderr.readline()
         await eventually(lambda: _noted(clone))
         clone.commit("One", {"src/loop.py": numbered(20, _1="one")})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert b"announced" in await watching.stdout.readline()
     finally:
         watching.terminate()

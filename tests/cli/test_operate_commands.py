@@ -20,7 +20,7 @@ from reverie.testing.servers import DatabaseUrls, NatsServer
 async def test_a_dead_letter_is_listed_with_its_reason_and_replayed(nats_url: str) -> None:
     await ensure_streams(nats_url)
     async with connect(nats_url, "test") as bus:
-        assert await bus.wait_connected(5)
+        assert await bus.wait_connected(30)
         message = Message("memory.default.remembered", b'{"v": 1}', {}, 8)
         await publish_dead_letter(
             bus, DeadLetterOrigin("MEMORY", "ingest-enrich", "7"), message, "no such thing"

@@ -116,7 +116,7 @@ async def test_watched_events_resume_after_a_broken_connection(stack: Stack) -> 
 
 
 async def _next(heard: AsyncIterator[StreamEvent]) -> StreamEvent:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         return await anext(heard)
 
 

@@ -42,7 +42,7 @@ from memory m order by m.id
 async def bus(nats_url: str) -> AsyncIterator[MessageBus]:
     await ensure_streams(nats_url)
     async with connect(nats_url, "dream") as connected:
-        assert await connected.wait_connected(10)
+        assert await connected.wait_connected(30)
         yield connected
 
 

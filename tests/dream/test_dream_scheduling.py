@@ -145,7 +145,7 @@ async def test_two_schedulers_without_a_worker_leave_one_ticket_per_scope(
     )
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(connect(nats_url, "witness"))
-        await bus.wait_connected(10)
+        await bus.wait_connected(30)
         for n in range(SCOPES):
             scope = f"project/p{n}"
             session, _ = await SessionStore(store.db).start(

@@ -98,7 +98,7 @@ async def test_6_credentials_in_a_content_are_redacted_in_reply_row_event_and_lo
         events = [row[0] for row in rows(alone.admin_url, "select t::text from outbox t")]
         await eventually(lambda: _published(alone))
     async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
+        await bus.wait_connected(30)
         for stream, subject in tenant_subjects("default"):
             message = await bus.read(stream, 1, subject)
             events += [] if message is None else [repr(message)]

@@ -170,7 +170,7 @@ def _sealed(bash: Shell, _: str) -> None:
 async def _poison(bash: Shell) -> None:
     """What no worker can read, in the stream of memories."""
     async with connect(resolve_bus_url(Settings(home=bash.home)), "poison") as bus:
-        assert await bus.wait_connected(5.0)
+        assert await bus.wait_connected(30)
         await bus.send("memory.default.remembered", b"not an event", {})
 
         async def buried() -> bool:

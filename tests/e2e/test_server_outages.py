@@ -66,7 +66,7 @@ async def _all_took_effect_once(stack: Stack, nats_url: str, memories: list[str]
     runs = (await stack.get("/v1/dreams"))["items"]
     assert [(run["status"], run["turns"]) for run in runs if run["turns"]] == [("done", 2)]
     async with connect(nats_url, "witness") as bus:
-        assert await bus.wait_connected(10)
+        assert await bus.wait_connected(30)
         assert await list_dead_letters(bus) == []
 
 

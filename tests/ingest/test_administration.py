@@ -98,7 +98,7 @@ async def _messages(nats_url: str, tenant: str, number: int) -> list[str]:
         held = [info.config.name for info in await js.streams_info()]
         assert set(held) >= {spec.name for spec in STREAMS}
         async with connect(nats_url, "test") as bus:
-            await bus.wait_connected(5)
+            await bus.wait_connected(30)
             found = [one for name in held for one in await bus.read_page(str(name), ">", 0, 10_000)]
     finally:
         await client.close()
@@ -124,7 +124,7 @@ async def test_deleting_a_tenant_leaves_nothing_of_it_in_any_table_or_stream(
     await _fill(stack, two)
     number, other = _tenant(stack, "one"), _tenant(stack, "two")
     async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
+        await bus.wait_connected(30)
         ticket = Message(dream_subject("one", "global"), b'{"scope": "global"}', {}, 1)
         await publish_dead_letter(
             bus, DeadLetterOrigin(DREAM_STREAM, "dream-workers", "1"), ticket, "broken"

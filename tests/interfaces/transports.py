@@ -54,7 +54,7 @@ async def rest(world: World, case: Case, fields: Fields) -> Any:
 
 
 async def _first_event(lines: Any) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not (line := (await lines.readline())).startswith(b"data:"):
             assert line, "the stream ended"
         return {"items": [{"data": json.loads(line[5:])}]}
@@ -93,7 +93,7 @@ async def grpc(world: World, case: Case, fields: Fields) -> Any:
         return {"data": found.decode()}
     if case.operation == "watch_memories":
         watched = ask(pb.WatchRequest(cursor=sent["after"], event=sent["event"]), metadata=metadata)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (one := await anext(aiter(watched))).alive:
                 pass
         watched.cancel()
@@ -175,7 +175,7 @@ async def client(world: World, case: Case, fields: Fields) -> Any:
         return {"data": b"".join([piece async for piece in found]).decode()}
     if isinstance(found, AsyncIterator):
         most = 1 if case.operation == "watch_memories" else 1000
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return {"items": [_json(one) for one in await _taken(found, most)]}
     return _json(await found)
 

@@ -316,7 +316,7 @@ async def _doubts(stack: Stack, stub: Any) -> None:
 
 
 async def _read(stream: Any) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         return await anext(aiter(stream))
 
 

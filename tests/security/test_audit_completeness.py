@@ -60,7 +60,7 @@ async def test_every_read_is_recorded_whatever_another_one_names(audited: Stack)
     async def recorded() -> bool:
         return bool(value(audited.admin_url, "select count(*) from audit") == len(calls))
 
-    await eventually(recorded, seconds=20)
+    await eventually(recorded)
     [clean] = rows(audited.admin_url, "select subjects from audit where subjects <> '{}'"
                    " and subjects[1] like %s", "\N{REPLACEMENT CHARACTER}")  # fmt: skip
     assert clean == (["\N{REPLACEMENT CHARACTER}"],)
@@ -95,7 +95,7 @@ async def test_a_change_is_recorded_although_its_client_left(audited: Stack) -> 
             rows(audited.admin_url, "select action from audit where action = 'POST /v1/import'")
         )
 
-    assert await eventually(recorded, seconds=20)
+    assert await eventually(recorded)
 
 
 async def test_the_deletion_of_a_tenant_drops_no_entry(audited: Stack) -> None:

@@ -143,7 +143,7 @@ async def _told(stack: Stack, nats_url: str) -> list[str]:
     changes = generate(spoilt(CHANGE, WORDS, NAMES))
     wrong += await _at_once(_answered(stack, "/v1/git/changes", one) for one in changes)
     async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
+        await bus.wait_connected(30)
         for one in changes:
             await bus.send("git.default.shop.changed", _bytes(one)[:60_000], {})
 

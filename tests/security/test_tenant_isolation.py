@@ -345,7 +345,7 @@ async def _forged(nats_url: str, mine: int, other: int, theirs: Theirs) -> None:
     """Messages on the subjects of one tenant that speak of another's memory and change."""
     remembered, changed = "memory.madagascar.remembered", git_subject("madagascar", "shop")
     async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
+        await bus.wait_connected(30)
         for tenant in (mine, other):
             memory = {"v": 1, "tenant": tenant, "id": theirs.memory, "version": 99}
             change = {"v": 1, "tenant": tenant, "id": theirs.change, "project": "shop"}
@@ -366,7 +366,7 @@ async def _taken(bus: MessageBus, consumer: ConsumerSpec) -> bool:
 async def _said_on_the_bus(nats_url: str, tenant: str, theirs: Theirs) -> list[str]:
     """The messages under a tenant's subjects that name what is another's."""
     async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
+        await bus.wait_connected(30)
         return [
             said
             for stream, subject in tenant_subjects(tenant)

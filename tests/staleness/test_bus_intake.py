@@ -66,7 +66,7 @@ async def test_valid_changes_are_taken_from_the_bus_and_others_become_dead_lette
         ),
     ]
     async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
+        await bus.wait_connected(30)
         with closing(Tables(stack.admin_url)) as tables:
             await eventually(lambda: _idle(tables))
             before = counted(tables)

@@ -17,7 +17,7 @@ async def answer_to(
     try:
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n"
         writer.write(f"{head}{headers}\r\n".encode("latin-1") + body)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             first = await reader.readline()
             length = 0
             while line := (await reader.readline()).strip():

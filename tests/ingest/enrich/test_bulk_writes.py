@@ -48,7 +48,7 @@ async def test_batches_and_imports_are_announced_in_bulk_and_all_else_is_not(
     single, bulk = "memory.default.remembered", "memory.default.bulk.remembered"
     expected: list[str] = []
     async with connect(nats_url, "test") as bus:
-        assert await bus.wait_connected(10)
+        assert await bus.wait_connected(30)
 
         async def announced() -> bool:
             return await _announced(bus) == expected
@@ -111,7 +111,7 @@ async def test_a_single_memory_is_enriched_while_a_batch_of_its_tenant_waits(
     items = [{"content": f"Imported lamp {n} is lit", "scope": SCOPE} for n in range(count)]
     await alone.post("/v1/remember/batch", {"items": items})
     async with connect(nats_url, "test") as bus:
-        assert await bus.wait_connected(10)
+        assert await bus.wait_connected(30)
 
         async def on_bus(expected: int) -> bool:
             return await bus.lag(INGEST_ENRICH_BULK) == expected
