@@ -23,8 +23,10 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _MAX_COMPARED_WORDS = 4_000
 """Longer texts are compared by lines, which takes no quadratic time in practice."""
-# Characters that turn the direction of a text, so that it reads as another one.
-_DIRECTION_MARKS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
+# Control characters, and those that turn the direction of a text so that it reads as another one.
+_MISLEADING = dict.fromkeys(
+    [*{*range(32), 127} - {9, 10, 13}, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
+)
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,8 @@ def show_number(value: Any, digits: int = 3) -> str:
 
 
 def show_text(value: Any) -> str:
-    """A stored text, in which marks that turn the direction of writing are made visible."""
-    return str(value or "").translate(_DIRECTION_MARKS)
+    """A stored text, in which characters that mislead a reader are made visible."""
+    return str(value or "").translate(_MISLEADING)
 
 
 def shorten_text(value: Any, chars: int = 160) -> str:
