@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from reverie.domain.access.principals import KeyRole
+from reverie.runtime.settings.settings import Settings
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
 from reverie_services.console.actions import ACTIONS
+from reverie_services.console.live import MAX_STREAMS_OF_KEY
 from reverie_services.console.pages import PAGES
+from reverie_services.recall.app import open_service
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
 from tests.console.sample import SCOPE, fill
 from tests.support.stack import Stack, eventually
@@ -340,6 +347,30 @@ async def test_a_live_page_is_told_of_a_change(stack: Stack) -> None:
                     await stack.post("/v1/recall", {"query": "is there news?"})
                 if line == b"event: changed\n":
                     break
+
+
+async def test_a_key_holds_a_few_streams_and_no_more(stack: Stack) -> None:
+    async with visiting(stack, stack.key) as visitor, AsyncExitStack() as opened:
+        address = f"{stack.url}/console/live/recalls"
+        for _ in range(MAX_STREAMS_OF_KEY):
+            stream = await opened.enter_async_context(visitor.http.get(address))
+            assert await stream.content.readline() == b"retry: 5000\n"
+        assert (await visitor.get("/live/recalls")).status == 429
+        assert (await visitor.get("/recalls")).status == 200
+
+
+async def test_the_console_can_be_switched_off(shared_database: DatabaseUrls) -> None:
+    mounts = []
+    for enabled in (True, False):
+        settings = Settings(
+            home=model_home(),
+            database_url=SecretStr(shared_database.service_url),
+            grpc_enabled=False,
+            console_enabled=enabled,
+        )
+        async with open_service(settings) as service:
+            mounts.append(list(service.mounts))
+    assert mounts == [["/console"], []]
 
 
 async def test_chinese_is_chosen_by_the_browser_or_by_the_person(stack: Stack) -> None:

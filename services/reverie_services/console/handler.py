@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -24,7 +24,7 @@ from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.store.platform.console_sessions import ConsoleSessionStore, ConsoleToken
 from reverie_services.console.actions import ACTIONS, perform, show_action
-from reverie_services.console.live import stream_changes
+from reverie_services.console.live import LiveStreams, stream_changes
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.console.rendering import (
     LANGUAGES,
@@ -61,6 +61,7 @@ class Console:
     sessions: ConsoleSessionStore
     load_redactor: RedactorLoader
     over_tls: bool
+    streams: LiveStreams = field(default_factory=LiveStreams)
 
     async def handle(self, request: IncomingRequest) -> OutgoingResponse:
         """The answer to any request below `/console`."""
@@ -120,7 +121,7 @@ class Console:
 
     async def _get(self, request: IncomingRequest, path: str, visit: Visit) -> OutgoingResponse:
         if path.startswith("live/"):
-            return await stream_changes(visit, path.removeprefix("live/"))
+            return await stream_changes(visit, path.removeprefix("live/"), self.streams)
         if path.startswith("do/"):
             name = path.removeprefix("do/")
             if name in ACTIONS:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
@@ -36,6 +38,32 @@ async def _look_at_all(visit: Visit) -> Any:
     )
 
 
+MAX_STREAMS, MAX_STREAMS_OF_KEY = 500, 20
+"""Streams of a gateway, and of one key, at most: each of them asks every two seconds."""
+
+
+class LiveStreams:
+    """The open streams of a gateway, by key."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    def check(self, key: str) -> None:
+        """Raises `RestCallError` if the key, or all keys together, hold too many."""
+        if self._open[key] >= MAX_STREAMS_OF_KEY or self._open.total() >= MAX_STREAMS:
+            raise RestCallError(build_problem("too_many", "too many pages are open"))
+
+    @contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Counts a stream for as long as this lasts."""
+        self._open[key] += 1
+        try:
+            yield
+        finally:
+            self._open[key] -= 1
+            self._open += Counter()
+
+
 LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
     "overview": _look_at_all,
     "recalls": _look_at_recalls,
@@ -44,28 +72,35 @@ LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
 """By page: what it would show, in as few calls as tell a change."""
 
 
-async def stream_changes(visit: Visit, name: str) -> OutgoingResponse:
+async def stream_changes(visit: Visit, name: str, streams: LiveStreams) -> OutgoingResponse:
     """A stream with an event whenever the page of that name has something new to show."""
     if name not in LOOKS:
         raise RestCallError(build_problem("not_found", "no such stream"))
+    streams.check(visit.principal.key_id)
     first = await _fingerprint(visit, name)
     headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     return OutgoingResponse(
-        200, CIMultiDict(headers), chunks=_iterate_changes(visit, name, first), endless=True
+        200,
+        CIMultiDict(headers),
+        chunks=_iterate_changes(visit, name, first, streams),
+        endless=True,
     )
 
 
-async def _iterate_changes(visit: Visit, name: str, last: str) -> AsyncGenerator[bytes, None]:
+async def _iterate_changes(
+    visit: Visit, name: str, last: str, streams: LiveStreams
+) -> AsyncGenerator[bytes, None]:
     """Ends once a call is refused: then the key was revoked, and the page asks to sign in."""
-    yield b"retry: 5000\nevent: ready\ndata: \n\n"
-    while True:
-        await asyncio.sleep(POLL_SECONDS)
-        try:
-            current = await _fingerprint(visit, name)
-        except RestCallError:
-            return
-        yield b": still here\n\n" if current == last else b"event: changed\ndata: \n\n"
-        last = current
+    with streams.hold(visit.principal.key_id):
+        yield b"retry: 5000\nevent: ready\ndata: \n\n"
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                current = await _fingerprint(visit, name)
+            except RestCallError:
+                return
+            yield b": still here\n\n" if current == last else b"event: changed\ndata: \n\n"
+            last = current
 
 
 async def _fingerprint(visit: Visit, name: str) -> str:

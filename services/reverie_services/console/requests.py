@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl
@@ -16,6 +17,8 @@ from reverie.runtime.http.streaming import read_body
 HOME = "/console"
 FORM_LIMIT = 256 * 1024
 """The size limit of a form (bytes): the content of a memory in percent-encoding fits."""
+FORM_SECONDS = 30.0
+"""Seconds within which a form must have come."""
 _MAX_FIELDS = 2_000
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -34,7 +37,8 @@ async def read_form(request: IncomingRequest) -> MultiDict[str]:
     media_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
         raise MalformedInput("a form must be sent as application/x-www-form-urlencoded")
-    body = await read_body(request, FORM_LIMIT)
+    async with asyncio.timeout(FORM_SECONDS):
+        body = await read_body(request, FORM_LIMIT)
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS

@@ -1,10 +1,10 @@
 // Live updates and charts. Every page works without them.
 "use strict";
 
-// Loads the part of the page that changes again, unless somebody selects text in it.
+// Loads the part of the page that changes again, unless somebody works in it.
 function refresh() {
   const part = document.getElementById("live");
-  if (!part || document.hidden || String(getSelection())) return;
+  if (!part || String(getSelection()) || part.contains(document.activeElement)) return;
   htmx.ajax("GET", location.href, {target: part, select: "#live", swap: "outerHTML"}).then(draw);
 }
 
@@ -20,6 +20,7 @@ function draw() {
         width: place.clientWidth,
         height: 180,
         legend: {show: false},
+        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
         axes: [axis, axis],
         series: [{}, {label: place.dataset.label, stroke: colour("--main"), paths: () => null,
                       points: {show: true, size: 6, fill: colour("--main")}}],
@@ -35,7 +36,17 @@ document.addEventListener("DOMContentLoaded", () => {
   draw();
   const address = document.body.dataset.live;
   if (!address) return;
-  const stream = new EventSource(address);
-  stream.addEventListener("changed", refresh);
-  addEventListener("pagehide", () => stream.close());
+  // A browser opens few connections to a host, so only the page that is looked at holds one.
+  let stream = null;
+  const follow = () => {
+    if (stream) stream.close();
+    stream = document.hidden ? null : new EventSource(address);
+    if (stream) stream.addEventListener("changed", refresh);
+  };
+  follow();
+  addEventListener("pagehide", () => stream && stream.close());
+  document.addEventListener("visibilitychange", () => {
+    follow();
+    if (!document.hidden) refresh();
+  });
 });
