@@ -89,10 +89,11 @@ def _check_remember(found: list[Span], tenant: str, failed: Sequence[str] = ()) 
     door = ["POST /v1/remember/*"] * 2
     server = ["POST /v1/remember", *door]
     assert _chain(found, _one(found, "POST /v1/remember")) == server
-    assert _chain(found, _one(found, "sql remember")) == ["sql remember", *server]
+    written = ["sql remember", "upsert_memory", *server]
+    assert _chain(found, _one(found, "sql remember")) == written
     events = {span["attributes"]["messaging.destination.name"] for span in _publishes(found)}
     assert events == {f"memory.{tenant}.remembered", f"memory.{tenant}.enriched"}
-    consumed = ["ingest-enrich process", *server]
+    consumed = ["ingest-enrich process", "upsert_memory", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
     for leaf in ("sql derive", "sql ensure_nodes"):
@@ -114,7 +115,7 @@ async def test_a_memory_is_one_trace_from_the_gateway_to_its_vectors(
     found = await spans.when(reply.headers["X-Trace-Id"], "POST /v1/remember", *SLOW_PATH)
     _check_remember(found, stack.tenant)
     # The relay publishes it too, where it comes first.
-    assert "POST /v1/remember" in {
+    assert "upsert_memory" in {
         _chain(found, span)[1] for span in _publishes(found)
         if span["attributes"]["messaging.destination.name"] == f"memory.{stack.tenant}.remembered"
     }  # fmt: skip
@@ -195,7 +196,7 @@ async def test_a_callers_own_trace_is_continued_and_returned(traced: tuple[Stack
     found = await spans.when(trace, "POST /v1/recall", "sql search_words", outside=parent)
     assert _one(found, "POST /v1/recall")["parent_id"] == parent
     assert _chain(found, _one(found, "sql search_words")) == [
-        "sql search_words", "recall words", "POST /v1/recall"
+        "sql search_words", "recall words", "search_memory", "POST /v1/recall"
     ]  # fmt: skip
 
 

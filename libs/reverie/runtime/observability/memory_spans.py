@@ -25,6 +25,7 @@ OPERATIONS: Mapping[str, str] = {
     "PATCH /v1/memories/{id}": "update_memory",
     "POST /v1/memories/{id}/rollback": "update_memory",
     "DELETE /v1/memories/{id}": "delete_memory",
+    "POST /v1/memories/{id}/erase": "delete_memory",
 }
 """The routes that are memory operations, by their name in the conventions."""
 MAX_DOCUMENTS = 50
@@ -44,7 +45,7 @@ class MemorySpan:
         self._set("gen_ai.agent.name", principal.agent)
         self._set("gen_ai.memory.record.id", path.get("id"))
         session = getattr(body, "session", None)
-        self._set("gen_ai.conversation.id", session and str(session))
+        self._set("gen_ai.conversation.id", str(session) if session else None)
         if self._operation == "search_memory":
             self._set("openinference.span.kind", "RETRIEVER")
             if self._with_content:
@@ -57,7 +58,7 @@ class MemorySpan:
             return
         if self._operation != "search_memory":
             memory_id = getattr(body, "id", None)
-            self._set("gen_ai.memory.record.id", memory_id and str(memory_id))
+            self._set("gen_ai.memory.record.id", str(memory_id) if memory_id else None)
             self._set("gen_ai.memory.record.count", len(getattr(body, "items", (memory_id,))))
             return
         found = getattr(body, "memories", None) or getattr(body, "items", None) or []
@@ -75,7 +76,7 @@ class MemorySpan:
         metadata = {"kind": hit.kind, "scope": hit.scope}
         self._set(f"{prefix}.metadata", json.dumps(metadata, ensure_ascii=False))
         if self._with_content:
-            content = getattr(hit, "content", None) or getattr(hit, "text", "")
+            content = str(getattr(hit, "content", None) or getattr(hit, "text", ""))
             self._set(f"{prefix}.content", content)
             record["content"] = content
         return record
