@@ -195,6 +195,7 @@ async def test_everything_needed_works_without_scripts(console: Console) -> None
     await expect(page.get_by_role("status")).to_contain_text("The memory is pinned.")
     await page.goto(f"/console/graph?from={FILE}")
     await expect(page.get_by_role("region", name="Nodes")).to_contain_text("The sluice is opened")
+    await expect(page.get_by_text("What is believed about it")).to_be_visible()
     await page.context.close()
 
 

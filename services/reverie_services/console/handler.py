@@ -76,6 +76,12 @@ class Console:
             return self._show_problem(request, error.problem)
         except ReverieError as error:
             return self._show_problem(request, problem_from_error(error))
+        except ConnectionResetError:
+            raise
+        except Exception:
+            log.exception("request_failed", method=request.method, route=request.route_pattern)
+            problem = build_problem("internal", "something failed inside")
+            return self._show_problem(request, problem)
 
     async def _handle(self, request: IncomingRequest, path: str) -> OutgoingResponse:
         cookies = read_cookies(request.headers)

@@ -47,11 +47,11 @@ class Visit:
         text = self.ask(name) or ""
         return min(int(text), most) if text.isascii() and text.isdigit() else default
 
-    async def get(self, path: str, **query: Any) -> dict[str, Any]:
+    async def get(self, path: str, /, **query: Any) -> dict[str, Any]:
         """The body of a GET call. Raises `RestCallError`."""
         return await call_rest(self.rest, "GET", path, query)
 
-    async def try_get(self, path: str, **query: Any) -> dict[str, Any] | None:
+    async def try_get(self, path: str, /, **query: Any) -> dict[str, Any] | None:
         """The body of a GET call; None where this part may not be seen or does not answer."""
         try:
             return await self.get(path, **query)

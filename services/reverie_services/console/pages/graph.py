@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.core.kinds import EdgeKind, Kind
@@ -23,7 +24,7 @@ async def show_graph(visit: Visit) -> PageValues:
     values: PageValues = {
         "start": start,
         "graph": None,
-        "impact": None,
+        "about": [],
         "kinds": [kind.value for kind in Kind],
         "types": [kind.value for kind in EdgeKind],
         "kind": visit.query.getall("kind", []),
@@ -31,37 +32,56 @@ async def show_graph(visit: Visit) -> PageValues:
     }
     if start is None:
         return values
-    root = await _find_root(visit, start)
-    if root is None:
+    found = await _find_root(visit, start)
+    if found is None:
         # Nothing is known by this id or name: an answer, not an error.
         return values | {"graph": {"nodes": [], "edges": []}}
     graph = await visit.get(
-        f"{memory_path(root)}/subgraph",
+        f"{memory_path(found.id)}/subgraph",
         depth=visit.number("depth", 2, 5) or 1,
         limit=visit.number("limit", 150, MAX_NODES) or 1,
         as_of=visit.ask("as_of"),
     )
-    return values | {"graph": _filter_graph(graph, values["kind"], values["type"])}
+    about = await _list_about(visit, found, start)
+    return values | {
+        "graph": _filter_graph(graph, values["kind"], values["type"]),
+        "about": about,
+    }
 
 
-async def _find_root(visit: Visit, start: str) -> str | None:
-    """The id of the node that is meant."""
+async def _list_about(visit: Visit, root: GraphRoot, start: str) -> Sequence[_Body]:
+    """What is believed about a file or an entity, in words: nodes of a graph have names alone."""
+    if root.parameter is None:
+        return []
+    found = await visit.try_get("/v1/impact", limit=50, **{root.parameter: start})
+    items: Sequence[_Body] = (found or {}).get("items", [])
+    return items
+
+
+@dataclass(frozen=True)
+class GraphRoot:
+    """The node that is meant; `parameter` names it in questions about files and entities."""
+
+    id: str
+    parameter: str | None = None
+
+
+async def _find_root(visit: Visit, start: str) -> GraphRoot | None:
     if " " not in start and "/" not in start:
         try:
-            found: str = (await visit.get(memory_path(start)))["id"]
+            memory = await visit.get(memory_path(start))
         except RestCallError as error:
             if error.problem.status not in {400, 404, 422}:
                 raise
         else:
-            return found
+            return GraphRoot(memory["id"])
     if len(start) > MAX_NAME:
         return None
     # Reverie keeps files and entities as nodes with such keys.
-    for kind in ("file", "entity"):
+    for kind, parameter in (("file", "path"), ("entity", "entity")):
         page = await visit.get("/v1/memories", kind=kind, key=f"{kind}:{start}", limit=1)
         if page["items"]:
-            node: str = page["items"][0]["id"]
-            return node
+            return GraphRoot(page["items"][0]["id"], parameter)
     return None
 
 
