@@ -19,7 +19,12 @@ from reverie import contracts
 from reverie.contracts.admin import CreateKeyRequest, UpdateKeyRequest
 from reverie.contracts.base import RequestBody
 from reverie.contracts.context import PreflowRequest
-from reverie.contracts.edits import EditMemoryRequest, FeedbackRequest, RollbackRequest
+from reverie.contracts.edits import (
+    EditMemoryRequest,
+    EraseMemoryRequest,
+    FeedbackRequest,
+    RollbackRequest,
+)
 from reverie.contracts.git import (
     AnchorMemoriesRequest,
     FileChange,
@@ -73,7 +78,10 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
     },
     PreflowRequest: {"budget_tokens": 500},
     UpdateKeyRequest: {"limits": {}},
-    CreateKeyRequest: {"limits": {}, "reads": ["*"], "writes": ["*"], "agent": "a", "project": "p"},
+    CreateKeyRequest: {
+        **{"limits": {}, "reads": ["*"], "writes": ["*"]},
+        **{"agent": "a", "user": "u", "project": "p"},
+    },
 }
 """What cannot hold any text, per body; the rest of the fields is filled with a credential."""
 
@@ -154,6 +162,7 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
     symbol = {"name": f"x {KEY}", "lines": [1, 2]}
     place = {"branch": f"b {KEY}", "symbols": {f"{KEY}.py": [symbol], "a.py": [symbol]}}
     anchors = {"project": "p", "anchors": [{"memory": code["id"], "git": place}]}
+    gone = (await stack.post("/v1/remember", {"content": "to be erased"}))["id"]
     key = f"/v1/admin/keys/{(await stack.post('/v1/admin/keys', {'label': 'guest'}))['id']}"
     return [
         ("PATCH", key, UpdateKeyRequest, dirty(UpdateKeyRequest)),
@@ -168,6 +177,7 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
         ("PATCH", f"/v1/memories/{one}", EditMemoryRequest, dirty(EditMemoryRequest)),
         ("POST", f"/v1/memories/{one}/feedback", FeedbackRequest, dirty(FeedbackRequest)),
         ("POST", f"/v1/memories/{one}/rollback", RollbackRequest, dirty(RollbackRequest)),
+        ("POST", f"/v1/memories/{gone}/erase", EraseMemoryRequest, dirty(EraseMemoryRequest)),
         (
             "POST",
             "/v1/links",

@@ -72,6 +72,7 @@ class AdministrationCalls(ClientBase):
         writes: Sequence[str] | None = None,
         project: str | None = None,
         agent: str | None = None,
+        user: str | None = None,
         expires: datetime | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> of_admin.CreatedKeyBody:
@@ -80,7 +81,7 @@ class AdministrationCalls(ClientBase):
         If only one of `reads` and `writes` is given, the other is the same.
         """
         body = drop_none(label=label, role=role, reads=reads, writes=writes)
-        body |= drop_none(project=project, agent=agent, expires=expires, limits=limits)
+        body |= drop_none(project=project, agent=agent, user=user, expires=expires, limits=limits)
         return await self.request(of_admin.CreatedKeyBody, "POST", "/v1/admin/keys", body=body)
 
     async def get_key(self, id: Id) -> of_admin.KeyUsageBody:

@@ -46,12 +46,19 @@ class ClientBase:
         timeout: float = 30.0,
         max_attempts: int = 4,
         agent: str = "reverie-client",
+        user: str = "",
         ca: Path | str | None = None,
     ) -> None:
         from reverie.client.transport import HttpTransport
 
         self._transport = HttpTransport(
-            url, key, timeout=timeout, max_attempts=max_attempts, agent=agent, ca=ca
+            url,
+            key,
+            timeout=timeout,
+            max_attempts=max_attempts,
+            agent=agent,
+            user=user,
+            ca=ca,
         )
 
     async def __aenter__(self: Self) -> Self:

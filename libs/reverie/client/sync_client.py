@@ -125,10 +125,17 @@ class Reverie(_BlockingClient):
         timeout: float = 30.0,
         max_attempts: int = 4,
         agent: str = "reverie-client",
+        user: str = "",
         ca: Path | str | None = None,
     ) -> None:
         inner = AsyncReverie(
-            url, key, timeout=timeout, max_attempts=max_attempts, agent=agent, ca=ca
+            url,
+            key,
+            timeout=timeout,
+            max_attempts=max_attempts,
+            agent=agent,
+            user=user,
+            ca=ca,
         )
         super().__init__(inner, BlockingPortal())
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import aiohttp
@@ -76,6 +76,7 @@ class HttpTransport:
         timeout: float = 30.0,
         max_attempts: int = 4,
         agent: str = "reverie",
+        user: str = "",
         ca: Path | str | None = None,
     ) -> None:
         self.url = url.rstrip("/")
@@ -85,6 +86,7 @@ class HttpTransport:
         )
         self.max_attempts = max_attempts
         self._agent = agent
+        self._user = user
         self._ca = ca
         self._http: aiohttp.ClientSession | None = None
         self._write_position: str | None = None
@@ -210,6 +212,8 @@ class HttpTransport:
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None or self._http.closed:
             headers = {"Authorization": f"Bearer {self._key}", "User-Agent": self._agent}
+            if self._user:
+                headers["Reverie-User"] = quote(self._user, safe="@.+-_")
             self._http = aiohttp.ClientSession(
                 headers=headers,
                 timeout=self._timeout,

@@ -39,8 +39,8 @@ class CreateKeyRequest(RequestBody):
 
     A pattern in `reads` and `writes` is `*`, a scope, or a scope with `/*` for all scopes below it.
     If only one of them is given, the other is the same; if neither is, both are `*`. `agent` (or
-    `<agent>/sub/<sub-agent>`) binds the key to that agent. A bound key cannot read the scopes of
-    other agents.
+    `<agent>/sub/<sub-agent>`) binds the key to that agent, and `user` to that person. A bound key
+    cannot read the scopes of other agents or of other users.
     """
 
     label: Name
@@ -49,6 +49,7 @@ class CreateKeyRequest(RequestBody):
     writes: list[NonBlankStr] | None = Field(default=None, max_length=100)
     project: Name | None = None
     agent: Name | None = None
+    user: Name | None = None
     expires_at: Timestamp | None = None
     limits: KeyLimits | None = None
 
@@ -84,6 +85,7 @@ class KeyBody(ResponseBody):
     writes: list[str]
     project: str | None = None
     agent: str | None = None
+    user: str | None = None
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None
     revoked_at: AwareDatetime | None = None

@@ -2590,7 +2590,7 @@ class ListKeysResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[KeyBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class KeyBody(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "limits", "previous_expires_at")
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "limits", "previous_expires_at", "user")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2610,6 +2610,7 @@ class KeyBody(_message.Message):
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -2622,7 +2623,8 @@ class KeyBody(_message.Message):
     revoked_at: _timestamp_pb2.Timestamp
     limits: _containers.ScalarMap[str, int]
     previous_expires_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    user: str
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., user: _Optional[str] = ...) -> None: ...
 
 class ListAuditEntriesRequest(_message.Message):
     __slots__ = ("limit", "cursor", "actor", "action", "subject", "changes", "since", "until")
@@ -2681,7 +2683,7 @@ class AuditEntryBody(_message.Message):
     def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., actor: _Optional[str] = ..., service: _Optional[str] = ..., action: _Optional[str] = ..., changes: _Optional[bool] = ..., status: _Optional[int] = ..., problem: _Optional[str] = ..., subjects: _Optional[_Iterable[str]] = ..., trace_id: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
 
 class CreateKeyRequest(_message.Message):
-    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires_at", "limits")
+    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires_at", "limits", "user")
     LABEL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     READS_FIELD_NUMBER: _ClassVar[int]
@@ -2690,6 +2692,7 @@ class CreateKeyRequest(_message.Message):
     AGENT_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
     label: str
     role: str
     reads: _containers.RepeatedScalarFieldContainer[str]
@@ -2698,10 +2701,11 @@ class CreateKeyRequest(_message.Message):
     agent: str
     expires_at: _timestamp_pb2.Timestamp
     limits: _struct_pb2.Struct
-    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    user: str
+    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., user: _Optional[str] = ...) -> None: ...
 
 class CreatedKeyBody(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "key", "limits", "previous_expires_at")
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "key", "limits", "previous_expires_at", "user")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2722,6 +2726,7 @@ class CreatedKeyBody(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -2735,7 +2740,8 @@ class CreatedKeyBody(_message.Message):
     key: str
     limits: _containers.ScalarMap[str, int]
     previous_expires_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    user: str
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., user: _Optional[str] = ...) -> None: ...
 
 class RevokeKeyRequest(_message.Message):
     __slots__ = ("id",)
@@ -3148,7 +3154,7 @@ class GetKeyRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class KeyUsageBody(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "limits", "previous_expires_at", "used")
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires_at", "revoked_at", "limits", "previous_expires_at", "used", "user")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -3176,6 +3182,7 @@ class KeyUsageBody(_message.Message):
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -3189,7 +3196,8 @@ class KeyUsageBody(_message.Message):
     limits: _containers.ScalarMap[str, int]
     previous_expires_at: _timestamp_pb2.Timestamp
     used: _containers.ScalarMap[str, int]
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    user: str
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., previous_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., used: _Optional[_Mapping[str, int]] = ..., user: _Optional[str] = ...) -> None: ...
 
 class UpdateKeyRequest(_message.Message):
     __slots__ = ("id", "changes")

@@ -15,6 +15,7 @@ from reverie.domain.redaction.redactor import redact
 from reverie.mcp import prompts, resources
 from reverie.mcp.more_tool import available_operations, find_note_call
 from reverie.mcp.note_tools import NOTE_TOOLS
+from reverie.mcp.own_statements import is_own_statement
 from reverie.mcp.rest_calls import RestCallError, RestClient
 from reverie.mcp.short_ids import resolve_short_ids
 from reverie.mcp.tool_definition import Tool, ToolHints
@@ -39,7 +40,7 @@ class McpHandlers:
     """The handlers of a profile, full or minimal.
 
     `get_rest` returns the REST client of a request. `get_project` returns the default project of
-    calls without a project.
+    calls without a project; what users say of themselves is of none, if `knows_user`.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class McpHandlers:
         profile: str = "full",
         get_project: ProjectProvider = lambda _: None,
         wrap_call: CallWrapper = _no_wrapper,
+        knows_user: Callable[[McpContext], bool] = lambda _: False,
     ) -> None:
         self._get_rest = get_rest
         self._get_project = get_project
         self._wrap_call = wrap_call
+        self._knows_user = knows_user
         self._tools = select_tools(profile)
 
     def get_input_schema(self, name: str) -> dict[str, Any] | None:
@@ -72,6 +75,8 @@ class McpHandlers:
         try:
             arguments = tool.convert_arguments(params.arguments or {})
             arguments = await resolve_short_ids(rest, arguments)
+            if self._knows_user(ctx) and is_own_statement(tool.name, arguments, project):
+                project = None
             if tool.name == "more" and (note_call := find_note_call(arguments)):
                 tool, arguments = note_call
             with self._wrap_call(params.name):

@@ -35,15 +35,20 @@ class StreamableHttp:
     """An MCP server for each profile.
 
     `rest` and `get_project` are called in the context of each request. `wrap_call` wraps each call
-    of a tool.
+    of a tool. `knows_user`: whether the request names its user.
     """
 
     def __init__(
-        self, rest: RestClient, get_project: Callable[[], str | None], wrap_call: CallWrapper
+        self,
+        rest: RestClient,
+        get_project: Callable[[], str | None],
+        wrap_call: CallWrapper,
+        knows_user: Callable[[], bool],
     ) -> None:
         self._rest = rest
         self._get_project = get_project
         self._wrap_call = wrap_call
+        self._knows_user = knows_user
         self._managers: dict[ToolProfile, StreamableHTTPSessionManager] = {}
 
     @asynccontextmanager
@@ -57,6 +62,7 @@ class StreamableHttp:
                     profile,
                     lambda _: self._get_project(),
                     self._wrap_call,
+                    lambda _: self._knows_user(),
                 )
                 server = build_server(create_handlers)
                 manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)

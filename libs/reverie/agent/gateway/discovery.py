@@ -14,6 +14,7 @@ import json
 import os
 
 from reverie.agent.gateway.agent_keys import find_agent_key
+from reverie.agent.gateway.user_detection import detect_user
 
 # Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False
@@ -88,6 +89,12 @@ def locate_from_environment(
     ca = str(environ.get("REVERIE_CA_FILE") or config.get("ca_file") or "")
     location = locate_gateway(home, url, key, agent=agent, project=project)
     return location, find_ca_file(home, ca)
+
+
+def user_from_environment(environ: Mapping[str, str]) -> str:
+    """The user of this machine, as the environment, `config.toml` or git says."""
+    config = _read_config(os.path.join(resolve_home(environ), "config.toml"))
+    return detect_user(environ.get("REVERIE_USER") or str(config.get("user") or ""), environ)
 
 
 def resolve_home(environ: Mapping[str, str]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import socket
 
+from reverie.agent.gateway.user_detection import user_header
+
 # Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +36,17 @@ class CallRefused(Exception):
 
 
 class GatewayConnection:
-    """Calls a gateway with a key. `timeout` is in seconds, `ca` a PEM file of authorities."""
+    """Calls a gateway with a key, for a user. `timeout` is in seconds, `ca` a PEM file of
+    authorities."""
 
     def __init__(
-        self, url: str, key: str, timeout: float, ca: str = "", agent: str = "reverie-hook"
+        self,
+        url: str,
+        key: str,
+        timeout: float,
+        ca: str = "",
+        agent: str = "reverie-hook",
+        user: str = "",
     ) -> None:
         self.url = url.rstrip("/")
         self.timeout = timeout
@@ -45,7 +54,11 @@ class GatewayConnection:
         self._scheme, _, address = self.url.partition("://")
         self._authority, slash, prefix = address.partition("/")
         self._prefix = f"{slash}{prefix}"
-        self._headers = {"Authorization": f"Bearer {key}", "User-Agent": agent}
+        self._headers = {
+            "Authorization": f"Bearer {key}",
+            "User-Agent": agent,
+            **user_header(user),
+        }
 
     def request(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None

@@ -11,7 +11,11 @@ import os
 import sys
 import time
 
-from reverie.agent.gateway.discovery import locate_from_environment, resolve_home
+from reverie.agent.gateway.discovery import (
+    locate_from_environment,
+    resolve_home,
+    user_from_environment,
+)
 from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.hooks.delivery import (
     confirm_delivery,
@@ -70,7 +74,10 @@ def connect_gateway(
     `agent` and `project` are those that `reverie setup` made a key for.
     """
     location, ca = locate_from_environment(environ, agent, project)
-    return GatewayConnection(location.url, location.key, timeout, ca) if location.key else None
+    if not location.key:
+        return None
+    user = user_from_environment(environ)
+    return GatewayConnection(location.url, location.key, timeout, ca, user=user)
 
 
 class HookCall:

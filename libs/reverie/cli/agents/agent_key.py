@@ -11,6 +11,7 @@ from typing import Any
 
 from reverie.agent.clone_paths import replace_atomically
 from reverie.agent.gateway.agent_keys import agent_key_path, read_agent_key
+from reverie.agent.gateway.user_detection import detect_user
 from reverie.cli.app.gateway_client import GatewayClient, GatewayError, create_client
 from reverie.cli.app.gateway_discovery import read_raw_settings
 from reverie.cli.app.options import CommonOptions
@@ -99,12 +100,18 @@ class AgentKeyKeeper:
         return not stored.get("revoked_at")
 
     def _request(self) -> dict[str, Any]:
-        """A writer that is bound to the agent; for one project, it writes to no other scope."""
-        label = f"setup: {self._agent}"
+        """A writer that is bound to the agent and the user; for one project, it writes to no other
+        scope than theirs."""
+        label, user = (
+            f"setup: {self._agent}",
+            detect_user(str(self._settings.get("user") or ""), os.environ),
+        )
         body: dict[str, Any] = {"label": label, "role": "writer", "agent": self._agent}
+        body |= {"user": user} if user else {}
         if not self._project:
             return body
-        writes = [f"project/{self._project}/*", f"agent/{self._agent}/*", "session/*"]
+        owners = [f"agent/{self._agent}/*", *(["user/*"] if user else [])]
+        writes = [f"project/{self._project}/*", *owners, "session/*"]
         return {
             **body,
             "label": f"{label}, {self._project}",

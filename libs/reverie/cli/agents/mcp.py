@@ -104,7 +104,9 @@ class _LazyGateway:
 
         gateway = self._get_gateway()
         project = self._project or gateway.project
-        return McpHandlers(lambda _: gateway, self._profile, lambda _: project)
+        return McpHandlers(
+            lambda _: gateway, self._profile, lambda _: project, knows_user=lambda _: True
+        )
 
     async def prepare(self) -> None:
         """Finds or starts the gateway before the first call needs it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from reverie.agent.gateway.http_client import GatewayConnection
+from reverie.agent.gateway.user_detection import detect_user
 from reverie.cli.app.gateway_discovery import discover_gateway, endpoint_from_settings
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 
@@ -33,10 +35,16 @@ class GatewayClient:
     """A gateway with its key, and the project of the current folder."""
 
     def __init__(
-        self, url: str, key: str, timeout: float, project: str | None, ca: str = ""
+        self,
+        url: str,
+        key: str,
+        timeout: float,
+        project: str | None,
+        ca: str = "",
+        user: str = "",
     ) -> None:
         self.project = project
-        self._connection = GatewayConnection(url, key, timeout, ca, agent="reverie-cli")
+        self._connection = GatewayConnection(url, key, timeout, ca, "reverie-cli", user)
 
     @property
     def url(self) -> str:
@@ -144,7 +152,12 @@ def create_client(
     """A client of the configured gateway, else of the one that runs on the home folder."""
     gateway = discover_gateway(home, sets)
     return GatewayClient(
-        gateway.url, gateway.key, gateway.timeout, project or gateway.project, gateway.ca
+        gateway.url,
+        gateway.key,
+        gateway.timeout,
+        project or gateway.project,
+        gateway.ca,
+        gateway.user,
     )
 
 
@@ -154,7 +167,8 @@ def open_client(settings: Settings, agent: str) -> AsyncReverie:
 
     url, key = endpoint_from_settings(settings)
     timeout, ca = settings.request_timeout, settings.trusted_ca_file
-    return AsyncReverie(url, key, timeout=timeout, agent=agent, ca=ca)
+    user = detect_user(settings.user or "", os.environ)
+    return AsyncReverie(url, key, timeout=timeout, agent=agent, user=user, ca=ca)
 
 
 def error_from_response(status: int, problem: Any) -> GatewayError:

@@ -10,24 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reverie.agent.gateway.discovery import find_ca_file, locate_gateway
+from reverie.agent.gateway.user_detection import detect_user
 from reverie.domain.core.errors import InvalidInput, Misconfigured, Unavailable
 
 if TYPE_CHECKING:
     from reverie.runtime.settings.settings import Settings
 
 ENV_PREFIX = "REVERIE_"
-_COMMON_SETTINGS = frozenset({"api_key", "gateway_url", "home", "project", "recall_port"})
+_COMMON_SETTINGS = frozenset({"api_key", "gateway_url", "home", "project", "recall_port", "user"})
 
 
 @dataclass(frozen=True)
 class DiscoveredGateway:
-    """A gateway with its key, the timeout in seconds, the folder's project and the CA file."""
+    """A gateway with its key, the timeout in seconds, the folder's project, the CA file and the
+    user."""
 
     url: str
     key: str
     timeout: float
     project: str | None
     ca: str = ""
+    user: str = ""
 
 
 def discover_gateway(home: Path | None, sets: Sequence[str]) -> DiscoveredGateway:
@@ -40,7 +43,8 @@ def discover_gateway(home: Path | None, sets: Sequence[str]) -> DiscoveredGatewa
         timeout = float(raw.get("request_timeout") or 30)
     except (TypeError, ValueError):
         raise Misconfigured("request_timeout", "is not a number of seconds") from None
-    return DiscoveredGateway(url, key, timeout, str(project) if project else None, ca)
+    user = detect_user(str(raw.get("user") or ""), os.environ)
+    return DiscoveredGateway(url, key, timeout, str(project) if project else None, ca, user)
 
 
 def resolve_endpoint(raw: Mapping[str, Any]) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from reverie.agent.gateway.discovery import GatewayLocation, is_home_locked, locate_gateway
+from reverie.agent.gateway.user_detection import detect_user
 from reverie.domain.core.errors import Conflict, Unavailable
 from reverie.runtime.settings.settings import Settings, base_url
 
@@ -226,5 +227,11 @@ def _create_caller(endpoint: GatewayLocation, settings: Settings) -> HttpTranspo
     """Creates the HTTP client; it runs in a thread, because its import is slow."""
     from reverie.client import HttpTransport
 
-    timeout, ca = settings.request_timeout, settings.trusted_ca_file
-    return HttpTransport(endpoint.url, endpoint.key, timeout=timeout, agent="reverie-mcp", ca=ca)
+    return HttpTransport(
+        endpoint.url,
+        endpoint.key,
+        timeout=settings.request_timeout,
+        agent="reverie-mcp",
+        user=detect_user(settings.user or "", os.environ),
+        ca=settings.trusted_ca_file,
+    )

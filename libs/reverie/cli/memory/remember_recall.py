@@ -92,7 +92,8 @@ def remember(
     """Store one fact as a memory. Without a kind, rules choose it.
 
     Inside a project it is stored for that project, else in the default scope of
-    your API key. In a clone, it also sends line numbers and names of the functions
+    your API key. What you prefer in all projects is stored for you alone.
+    In a clone, it also sends line numbers and names of the functions
     that the text mentions, but no source code.
     With --lines, each line is stored or refused on its own.
 
@@ -101,8 +102,9 @@ def remember(
     client, text = options.gateway(project), read_text(content)
     if not text.strip():
         raise InvalidInput("content", "is empty")
+    is_own = not (scope or project or lines) and _is_own(client, text, fields["kind"], files)
     fields |= {
-        "scope": scope or client.project_scope,
+        "scope": scope or (None if is_own else client.project_scope),
         "session": client.resolve_session_id(session),
         "pinned": pin or None,
     }
@@ -116,6 +118,16 @@ def remember(
     print_warnings([*notices, *response["hints"]])
     message = f"{response['status']} {short_id(response['id'])}, version {response['version']}"
     options.print_result(response, message)
+
+
+def _is_own(client: GatewayClient, text: str, kind: str | None, files: Sequence[str]) -> bool:
+    """Whether a text is a preference of the user, which belongs to no project."""
+    from reverie.domain.core.kinds import parse_kind
+    from reverie.domain.extraction.content_checks import classify_kind
+    from reverie.domain.extraction.own_preferences import is_own_preference
+
+    parsed_kind = parse_kind(kind) if kind else classify_kind(text)
+    return is_own_preference(parsed_kind, text, files, client.project)
 
 
 def _remember_lines(

@@ -14,7 +14,9 @@ from reverie.domain.access.scopes import (
     GLOBAL_SCOPE,
     intersect_patterns,
     restrict_to_agent,
+    restrict_to_user,
     scope_matches,
+    slugify,
 )
 from reverie.domain.core.errors import Forbidden
 
@@ -86,9 +88,11 @@ TENANT_DELETION_PATTERN = "!"
 class Principal:
     """The holder of a key: its tenant, its role, and grant patterns per direction.
 
-    A key that is bound to an agent covers no other agent's scopes: `reads` and `writes` are
-    restricted accordingly. `limits` apply to this key, `tenant_limits` to all keys of its tenant.
-    The holder of a token of an identity provider has no key; its rights end at `token_expires_at`.
+    A key that is bound to an agent covers no other agent's scopes, and one that is bound to a user
+    no other user's: `reads` and `writes` are restricted accordingly. `limits` apply to this key,
+    `tenant_limits` to all keys of its tenant. `acting_user` is whom the call names; it grants
+    nothing. The holder of a token of an identity provider has no key; its rights end at
+    `token_expires_at`.
     """
 
     tenant: int
@@ -99,6 +103,8 @@ class Principal:
     writes: tuple[str, ...]
     project: str | None = None
     agent: str | None = None
+    user: str | None = None
+    acting_user: str | None = None
     limits: UsageLimits = NO_LIMITS
     tenant_limits: UsageLimits = NO_LIMITS
     token_expires_at: datetime | None = None
@@ -106,12 +112,17 @@ class Principal:
     def __post_init__(self) -> None:
         for name in ("reads", "writes"):
             restricted = restrict_to_agent(getattr(self, name), self.agent)
-            object.__setattr__(self, name, restricted)
+            object.__setattr__(self, name, restrict_to_user(restricted, self.user))
 
     @property
     def actor(self) -> str:
         """The name in histories: the agent, else the key."""
         return self.agent or f"key {self.key_id[-8:]}"
+
+    @property
+    def known_user(self) -> str | None:
+        """The slug of the user: the key's own, else whom the call names."""
+        return self.user or (slugify(self.acting_user) if self.acting_user else None)
 
     @property
     def writable_patterns(self) -> tuple[str, ...]:
@@ -178,17 +189,25 @@ class Principal:
             self.check_admin("*")
         self.check_read(["*"])
 
-    def check_grant(self, reads: Iterable[str], writes: Iterable[str], agent: str | None) -> None:
+    def check_grant(
+        self,
+        reads: Iterable[str],
+        writes: Iterable[str],
+        agent: str | None,
+        user: str | None = None,
+    ) -> None:
         """Raises `Forbidden` naming the first pattern that this key itself does not have."""
         for action, granted, requested in (
             ("read", self.reads, reads),
             ("write", self.writes, writes),
         ):
-            for pattern in restrict_to_agent(requested, agent):
+            for pattern in restrict_to_user(restrict_to_agent(requested, agent), user):
                 if not any(scope_matches(granted_pattern, pattern) for granted_pattern in granted):
                     raise Forbidden(f"let another {action}", pattern)
         if self.agent and not (agent and scope_matches(f"{self.agent}/*", agent)):
             raise Forbidden("make a key for another agent in", f"agent/{agent or '*'}")
+        if self.user and user != self.user:
+            raise Forbidden("make a key for another user in", f"user/{user or '*'}")
 
     def default_scope(self) -> str:
         """The scope of a write that names none: the key's project, else global."""

@@ -47,7 +47,7 @@ _NAME_HELP = (
     "nor is any part "
     "of a feature's between its /"
 )
-_NON_AGENT_PATTERNS = (GLOBAL_SCOPE, "user/*", "session/*", "project/*", "feature/*", "topic/*")
+_SHARED_PATTERNS = (GLOBAL_SCOPE, "session/*", "project/*", "feature/*", "topic/*")
 MAIN_BRANCHES = frozenset({"main", "master", "trunk", "develop", "dev"})
 """Names of main branches."""
 _UNSAFE_CHARS = re.compile(r"[^a-z0-9_-]+")
@@ -220,16 +220,18 @@ def normalize_agent_name(text: str) -> str:
     return "/sub/".join(slugify(name) for _, name in agent_levels(text))
 
 
+def own_scopes(agent: str | None, user: str | None) -> list[str]:
+    """The scopes of what an agent and a user know for themselves."""
+    agent_scopes = [f"agent/{normalize_agent_name(agent)}"] if agent else []
+    return [*agent_scopes, *([f"user/{slugify(user)}"] if user else [])]
+
+
 def default_read_scopes(home: str, agent: str | None, user: str | None) -> list[str]:
     """The patterns that a session reads by default: its home, its project with all topics, its
     agent, its user, and global."""
     project = project_of_scope(home)
     project_patterns = [f"project/{project}", f"project/{project}/topic/*"] if project else []
-    agent_patterns = [f"agent/{normalize_agent_name(agent)}"] if agent else []
-    user_patterns = [f"user/{slugify(user)}"] if user else []
-    return list(
-        dict.fromkeys([home, *project_patterns, *agent_patterns, *user_patterns, GLOBAL_SCOPE])
-    )
+    return list(dict.fromkeys([home, *project_patterns, *own_scopes(agent, user), GLOBAL_SCOPE]))
 
 
 def intersect_patterns(left: Iterable[str], right: Iterable[str]) -> list[str]:
@@ -271,9 +273,28 @@ def restrict_to_agent(patterns: Iterable[str], agent: str | None) -> tuple[str, 
     return tuple(dict.fromkeys(restricted))
 
 
+def restrict_to_user(patterns: Iterable[str], user: str | None) -> tuple[str, ...]:
+    """The patterns without the scopes of users other than `user`; unchanged for None."""
+    if user is None:
+        return tuple(patterns)
+    own = f"user/{user}"
+    restricted = [
+        allowed_pattern
+        for pattern in patterns
+        for allowed_pattern in (
+            [*_SHARED_PATTERNS, "agent/*", own]
+            if pattern == "*"
+            else [own] * scope_matches(pattern, own)
+            if pattern == "user" or pattern.startswith("user/")
+            else [pattern]
+        )
+    ]
+    return tuple(dict.fromkeys(restricted))
+
+
 def _restrict_pattern(pattern: str, agent_scope: str) -> list[str]:
     if pattern == "*":
-        return [*_NON_AGENT_PATTERNS, f"{agent_scope}/*"]
+        return [*_SHARED_PATTERNS, "user/*", f"{agent_scope}/*"]
     if pattern != "agent" and not pattern.startswith("agent/"):
         return [pattern]
     parent = agent_scope.split("/sub/")[0]

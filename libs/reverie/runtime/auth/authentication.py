@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
+from urllib.parse import unquote
 
 import structlog
 from cachetools import TTLCache
 
 from reverie.domain.access.principals import Principal, hash_key
+from reverie.domain.access.scopes import MAX_NAME_LENGTH
 from reverie.domain.core.errors import ReverieError, Unauthenticated, Unavailable
 
 log = structlog.get_logger()
 
+USER_HEADER = "Reverie-User"
+"""The percent-encoded name of the user for whom a call is made. It grants nothing."""
 _MAX_CACHED_KEYS = 10_000
 _MAX_KEY_LENGTH = 8192
 
@@ -79,7 +84,10 @@ class CachedKeyFinder:
 async def authenticate(
     headers: Mapping[str, str], keys: KeyFinder, tokens: TokenVerifier | None = None
 ) -> Principal:
-    """The holder of the key, or of the token, that is sent; raises `Unauthenticated`."""
+    """The holder of the key, or of the token, that is sent, with the user whom the call names.
+
+    Raises `Unauthenticated`.
+    """
     key = bearer_token(headers)
     if key and tokens is not None and is_jwt(key):
         principal: Principal | None = await tokens.verify(key)
@@ -88,7 +96,10 @@ async def authenticate(
     if principal is None:
         raise Unauthenticated
     structlog.contextvars.bind_contextvars(tenant=principal.tenant_name)
-    return principal
+    user = unquote(headers.get(USER_HEADER, "")).strip()
+    if not user:
+        return principal
+    return replace(principal, acting_user=user[:MAX_NAME_LENGTH])
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:

@@ -156,6 +156,7 @@ class OidcTokenVerifier:
             agent=_read_claim(
                 claims, "agent", lambda name: normalize_agent_name(str(name)) if name else None
             ),
+            user=_read_claim(claims, "user", lambda name: slugify(str(name)) if name else None),
             token_expires_at=_read_claim(
                 claims,
                 "exp",

@@ -26,7 +26,7 @@ from yarl import URL
 
 from reverie.contracts.tls import create_tls_context
 from reverie.domain.core.errors import ReverieError, Unavailable
-from reverie.runtime.auth.authentication import Authenticator
+from reverie.runtime.auth.authentication import USER_HEADER, Authenticator
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.instrumentation import TENANT_HEADER, TENANT_REQUESTED
@@ -57,6 +57,7 @@ _REQUEST_HEADERS = (
     "If-None-Match",
     POSITION_HEADER,
     "User-Agent",
+    USER_HEADER,
     "X-GitHub-Delivery",
     "X-GitHub-Event",
     "X-Gitlab-Event",

@@ -47,6 +47,11 @@ class Settings(ServerSettings, LimitSettings):
         description="gateway that `reverie mcp` and other commands call with api_key; unset: the "
         "one of this machine",
     )
+    user: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None,
+        description="person who uses this machine, whose own memory is in user/<user>; unset: the "
+        "e-mail of git's own settings, else the login name",
+    )
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         None,
         description="project whose memories commands use, for its `reverie.toml`; unset: all that"

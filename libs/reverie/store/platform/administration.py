@@ -35,6 +35,7 @@ class ApiKey:
     writes: list[str]
     project: str | None
     agent: str | None
+    user: str | None
     created: datetime
     expires_at: datetime | None
     revoked: datetime | None
@@ -90,10 +91,11 @@ class AdministrationStore:
         Raises `InvalidInput` naming the field, `Forbidden` for a grant that the caller lacks.
         """
         new = normalize_key(new)
-        principal.check_grant(new.reads, new.writes, new.agent)
+        principal.check_grant(new.reads, new.writes, new.agent, new.user)
         text = generate_key_text()
         reads, writes = list(new.reads), list(new.writes)
-        fields = (new.label, new.role.value, reads, writes, new.project, new.agent, expires)
+        owners = (new.project, new.agent, new.user)
+        fields = (new.label, new.role.value, reads, writes, *owners, expires)
 
         async def add() -> str:
             key_id = new_id()
@@ -266,13 +268,13 @@ async def _load_manageable_key(
     row = await connection.fetch_row("admin_key_get", key_id)
     if row is None:
         raise NotFound("key", str(key_id))
-    principal.check_grant(row["reads"], row["writes"], row["agent"])
+    principal.check_grant(row["reads"], row["writes"], row["agent"], row["user"])
     return ApiKey(**row)
 
 
 def _is_manageable(principal: Principal, row: Any) -> bool:
     try:
-        principal.check_grant(row["reads"], row["writes"], row["agent"])
+        principal.check_grant(row["reads"], row["writes"], row["agent"], row["user"])
     except Forbidden:
         return False
     return True
@@ -287,7 +289,7 @@ async def _check_within_own(
     """Raises `Forbidden` if an admin of a part of the tenant gives a key, such as its own, higher
     limits or a later expiry than it has itself.
     """
-    if "*" in principal.reads and "*" in principal.writes and principal.agent is None:
+    if "*" in principal.reads and "*" in principal.writes:
         return
     own_id = _own_key_id(principal)
     own = await connection.fetch_row("admin_key_get", own_id) if own_id else None

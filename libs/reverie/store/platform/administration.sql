@@ -1,17 +1,20 @@
 -- name: admin_keys
 -- Keys of a tenant by id, after $2; never their text or hash.
-select id, label, role, reads, writes, project, agent, created, expires_at, revoked, limits,
+select id, label, role, reads, writes, project, agent, user_name as "user", created, expires_at, revoked,
+       limits,
        case when previous_expires_at > now() then previous_expires_at end as previous_expires_at
 from api_key where tenant = $1 and ($2::uuid is null or id > $2) order by id limit $3;
 
 -- name: admin_key_add
 -- A new key of a tenant.
-insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent, expires_at, limits)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+insert into api_key
+  (tenant, id, hash, label, role, reads, writes, project, agent, user_name, expires_at, limits)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: admin_key_get
 -- A key by its id, locked; never its text or hash.
-select id, label, role, reads, writes, project, agent, created, expires_at, revoked, limits,
+select id, label, role, reads, writes, project, agent, user_name as "user", created, expires_at, revoked,
+       limits,
        case when previous_expires_at > now() then previous_expires_at end as previous_expires_at
 from api_key where tenant = $1 and id = $2 for update;
 

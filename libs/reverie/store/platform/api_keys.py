@@ -48,6 +48,7 @@ class NewApiKey:
     writes: Sequence[str] = ("*",)
     project: str | None = None
     agent: str | None = None
+    user: str | None = None
     tenant: str = DEFAULT_TENANT
     expires_at: datetime | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -65,6 +66,7 @@ class TenantApiKey:
     writes: list[str]
     project: str | None
     agent: str | None
+    user: str | None
     created: datetime
     expires_at: datetime | None
     revoked: datetime | None
@@ -89,7 +91,8 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
         tenant = _ensure_tenant(connection, new.tenant)
         connection.execute(
             "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent,"
-            " expires_at, limits) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            " user_name, expires_at, limits)"
+            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
             " on conflict do nothing",
             (
                 tenant,
@@ -101,6 +104,7 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
                 list(new.writes),
                 new.project,
                 new.agent,
+                new.user,
                 new.expires_at,
                 json.dumps(dict(new.limits)),
             ),
@@ -128,7 +132,8 @@ def list_keys(url: str) -> list[TenantApiKey]:
         for number, name in select_tenants(connection):
             set_tenant(connection, number)
             found = connection.execute(
-                "select id::text, label, role, reads, writes, project, agent, created, expires_at,"
+                "select id::text, label, role, reads, writes, project, agent,"
+                ' user_name as "user", created, expires_at,'
                 " revoked, limits, case when previous_expires_at > now() then previous_expires_at"
                 " end as previous_expires_at"
                 " from api_key where tenant = %s order by id",
@@ -222,6 +227,7 @@ def normalize_key(new: NewApiKey) -> NewApiKey:
         writes=_normalize_grants("writes", new.writes),
         project=_normalize_name("project", new.project),
         agent=_normalize_name("agent", new.agent, normalize_agent_name),
+        user=_normalize_name("user", new.user),
     )
 
 
@@ -333,6 +339,7 @@ class ApiKeyStore:
             writes=tuple(row["writes"]),
             project=row["project"],
             agent=row["agent"],
+            user=row["user_name"],
             limits=combine_limits(row["limits"]),
             tenant_limits=combine_limits(row["tenant_limits"], row["own_limits"]),
         )

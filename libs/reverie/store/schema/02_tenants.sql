@@ -45,6 +45,8 @@ create table api_key (
   writes text[] not null,
   project text,
   agent text,
+  -- The only person whose own memory the key covers; null: no such limit.
+  user_name text,
   created timestamptz not null default now(),
   expires_at timestamptz,
   revoked timestamptz,
@@ -166,10 +168,11 @@ call protect_tenant_table('console_session', p_readable => false);
 -- The principal behind the hash of a key's text, before its tenant is known.
 create function find_key(p_hash bytea)
 returns table (tenant int, tenant_name text, id uuid, role text, reads text[], writes text[],
-               project text, agent text, limits jsonb, tenant_limits jsonb, own_limits jsonb)
+               project text, agent text, user_name text, limits jsonb, tenant_limits jsonb, own_limits jsonb)
 language sql stable security definer
 begin atomic
-  select k.tenant, t.name, k.id, k.role, k.reads, k.writes, k.project, k.agent, k.limits, t.limits,
+  select k.tenant, t.name, k.id, k.role, k.reads, k.writes, k.project, k.agent, k.user_name, k.limits,
+         t.limits,
          coalesce((select s.value from project_setting s
                    where s.tenant = k.tenant and s.project = '*' and s.name = 'limits'), '{}')
   from api_key k join tenant t on t.id = k.tenant

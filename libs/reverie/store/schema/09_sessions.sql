@@ -24,6 +24,8 @@ create table session (
   started timestamptz not null default now(),
   ended timestamptz,
   summary text,
+  -- The scopes of its user and its agent that its dreams may write, because its key may.
+  own_scopes text[] not null default '{}',
   primary key (tenant, id)
 ) partition by hash (tenant);
 create unique index session_external on session (tenant, agent, external_id)

@@ -148,7 +148,8 @@ end $$;
 -- Writes one item of a digest. `like` is the existing memory that it resembles: {id, version,
 -- verdict, reason}. `same` reinforces that memory, `refined` supersedes it, `contradicting` links it
 -- and lowers its confidence; where it has changed since, the item is new. Returns what remember_item()
--- does, or {problem: beyond} for an item of another scope or with turns of another session, and
+-- does, or {problem: beyond} for an item of a scope that is neither p_scope nor one of the session's
+-- own, or with turns of another session, and
 -- {problem: forgotten} for the memory of a session whose memory was forgotten.
 create function dream_write_item(
   p_tenant int, p_tenant_name text, p_scope text, p_session uuid, p_item jsonb, p_headers jsonb
@@ -160,7 +161,10 @@ declare
   v_result jsonb;
   v_pair jsonb;
 begin
-  if p_item ->> 'scope' <> p_scope or not cites_only_session(p_tenant, p_scope, p_session, p_item) then
+  if not cites_only_session(p_tenant, p_scope, p_session, p_item)
+     or p_item ->> 'scope' <> p_scope and not exists (
+       select from session s where s.tenant = p_tenant and s.id = p_session
+         and p_item ->> 'scope' = any(s.own_scopes)) then
     return jsonb_build_object('problem', 'beyond');
   end if;
   if p_item ->> 'key' = 'session:' || p_session then

@@ -64,6 +64,7 @@ class DreamSession:
     started: datetime
     ended: datetime | None
     summary: str | None
+    own_scopes: Sequence[str] = ()
     settled: bool = True
 
 

@@ -2,7 +2,7 @@
 -- Sessions of a scope with undigested turns above the id $3. Settled: ended, or silent for the time in the
 -- limits $4 or the request.
 select s.id, s.external_id, s.agent, s.user_name, s.project, s.branch, s.started, s.ended, s.summary,
-       s.ended is not null or s.appended <= h.horizon as settled
+       s.own_scopes, s.ended is not null or s.appended <= h.horizon as settled
 from session s, (
   select greatest(
     clock_timestamp() - make_interval(

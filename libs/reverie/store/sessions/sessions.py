@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import own_scopes
 from reverie.domain.core.errors import Conflict, NotFound
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.store.db.database import Database
@@ -101,7 +102,13 @@ class SessionStore:
 
         async def begin() -> dict[str, str]:
             row = await connection.fetch_row(
-                "session_start", new, *values, scope, list(principal.writable_patterns), at
+                "session_start",
+                new,
+                *values,
+                scope,
+                list(principal.writable_patterns),
+                at,
+                own_scopes(fields.get("agent"), fields.get("user")),
             )
             if row is None:
                 raise Conflict("external_id stands for a session elsewhere: choose another")

@@ -1,9 +1,10 @@
 -- name: session_start
 -- A new session, which began at $10 (null: now), or the one that this agent started under the same external
--- id; no row if its scope is not covered by the grants $9.
+-- id; no row if its scope is not covered by the grants $9. Of $11 it keeps the scopes that the grants cover.
 insert into session as s
-  (tenant, id, external_id, agent, user_name, project, branch, scope, started)
-values ($1, $2, $3, $4, $5, $6, $7, $8, least($10, now()))
+  (tenant, id, external_id, agent, user_name, project, branch, scope, started, own_scopes)
+values ($1, $2, $3, $4, $5, $6, $7, $8, least($10, now()),
+        array(select o from unnest($11::text[]) o where scope_matches($9, o)))
 on conflict (tenant, agent, external_id) where external_id is not null
   do update set branch = coalesce(excluded.branch, s.branch) where scope_matches($9, s.scope)
 returning id, scope;

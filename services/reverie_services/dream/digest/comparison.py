@@ -34,12 +34,13 @@ async def compare_with_existing(
     """Compares new memories with existing ones; returns the matches by id of the new memory.
 
     A memory that matches nothing is not in the result. Memories with a key are not compared: the
-    key names what they replace.
+    key names what they replace. Nor are those of another scope, which their enrichment compares.
     """
     matches: dict[UUID, ExistingMatch] = {}
     matched_ids: set[UUID] = set()
     for item in items:
-        match = None if item.key else await _find_match(deps, lease, item, matched_ids)
+        is_comparable = item.key is None and item.scope == lease.scope
+        match = await _find_match(deps, lease, item, matched_ids) if is_comparable else None
         if match:
             matches[item.id] = match
             matched_ids.add(match.id)

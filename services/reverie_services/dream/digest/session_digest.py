@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -18,6 +18,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES
 from reverie.domain.core.memory import NewMemory, hash_content
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.extraction.own_preferences import own_preference_scope
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
@@ -75,7 +76,11 @@ async def digest_session(
                     lease, session.id, deps.settings.opening_turns
                 )
                 session_overview = await asyncio.to_thread(
-                    _build_session_overview, first_turns, closed_topics, extracted_memories
+                    _build_session_overview,
+                    first_turns,
+                    closed_topics,
+                    extracted_memories,
+                    lambda item: _choose_scope(lease.scope, session, item) == lease.scope,
                 )
                 # The vault may have got secrets after the turns were stored.
                 redactor = await deps.load_redactor(lease.tenant)
@@ -156,17 +161,42 @@ def _build_session_overview(
     first_turns: Sequence[TurnText],
     closed_topics: Sequence[TopicSegment],
     memories: Sequence[ExtractedMemory],
+    is_shared: Callable[[ExtractedMemory], bool],
 ) -> ExtractedMemory | None:
     """Builds the overview of a session: its first request and its outcome.
 
-    `memories`: those of the closed topics.
+    `memories`: those of the closed topics. Only shared ones may be mentioned.
     """
     first = closed_topics[0].turns[0].ordinal
     earlier_topics = segment_turns([turn for turn in first_turns if turn.ordinal < first])
+    all_memories = [*extract_memories(earlier_topics), *memories]
+    own_memories = [memory for memory in all_memories if not is_shared(memory)]
     return build_session_memory(
-        [*earlier_topics, *closed_topics],
-        memories=[*extract_memories(earlier_topics), *memories],
+        list(_leave_out([*earlier_topics, *closed_topics], own_memories)),
+        memories=[memory for memory in all_memories if is_shared(memory)],
     )
+
+
+def _leave_out(
+    topics: Sequence[TopicSegment], own_memories: Sequence[ExtractedMemory]
+) -> Iterator[TopicSegment]:
+    """The topics without what users say of themselves, which a project's memory must not tell."""
+    statements: dict[UUID, list[str]] = {}
+    for memory in own_memories:
+        for turn_id in memory.turns:
+            statements.setdefault(turn_id, []).append(memory.content)
+    for topic in topics:
+        turns = [_cut_statements(turn, statements.get(turn.id, ())) for turn in topic.turns]
+        if remaining := tuple(turn for turn in turns if turn.content):
+            yield TopicSegment(remaining)
+
+
+def _cut_statements(turn: TurnText, statements: Sequence[str]) -> TurnText:
+    """The turn without the statements; empty if one of them is not found in its words."""
+    content = turn.content
+    for statement in statements:
+        content = content.replace(statement, "") if statement in content else ""
+    return replace(turn, content=content.strip()) if statements else turn
 
 
 async def _commit_memories(
@@ -220,12 +250,23 @@ def _build_memories(
     redactor: Redactor,
 ) -> list[NewMemory]:
     """Builds the memories of the new turns, and the updated memory of the session."""
-    memories = [_build_memory(scope, session, item) for item in extracted_memories]
+    memories = [
+        _build_memory(_choose_scope(scope, session, item), session, item)
+        for item in extracted_memories
+    ]
     if session_overview is not None:
         key = f"session:{session.id}"
         whole = _build_memory(scope, session, session_overview, key, "the session went on")
         memories.append(replace(whole, summary=session.summary))
     return [redactor.redact_memory(item) for item in memories]
+
+
+def _choose_scope(scope: str, session: DreamSession, item: ExtractedMemory) -> str:
+    """The scope of a memory: what users say of their own way of working is their own."""
+    own = own_preference_scope(
+        item.kind, item.content, item.files, session.project, session.user_name
+    )
+    return own if own and own in session.own_scopes else scope
 
 
 def _build_memory(

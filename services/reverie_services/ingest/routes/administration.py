@@ -91,7 +91,7 @@ async def create_key(
     """Create a key; its text is shown only once."""
     principal, body = _require_admin(call.principal), call.body
     reads, writes = complete_grants(body.reads, body.writes)
-    names = [*reads, *writes, body.project, body.agent]
+    names = [*reads, *writes, body.project, body.agent, body.user]
     if call.redactor.redact_value(names).count:
         raise InvalidInput("scope", "holds a secret: scopes are shown, name it otherwise")
     new_key = NewApiKey(
@@ -101,6 +101,7 @@ async def create_key(
         writes,
         body.project,
         body.agent,
+        body.user,
         principal.tenant_name,
         limits=_build_limits(body.limits),
     )
@@ -291,6 +292,7 @@ def _build_key_body(key: ApiKey) -> KeyBody:
         writes=key.writes,
         project=key.project,
         agent=key.agent,
+        user=key.user,
         created_at=key.created,
         expires_at=key.expires_at,
         revoked_at=key.revoked,

@@ -170,7 +170,9 @@ async def start_session(
     deps: WriteDependencies, call: Call[StartSessionRequest, None]
 ) -> StartSessionResponse:
     """Start or resume a session, and get its context."""
-    principal, body = call.principal, _redact_names(call.body, call.redactor)
+    principal = call.principal
+    named = {"user": principal.user or call.body.user or principal.acting_user}
+    body = _redact_names(call.body.model_copy(update=named), call.redactor)
     agent = _resolve_agent(principal, body.agent)
     project = slugify(body.project) if body.project else principal.project
     branch = body.branch or None

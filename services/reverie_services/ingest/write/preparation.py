@@ -24,6 +24,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind, parse_edge_kind, parse_kind
 from reverie.domain.core.memory import NewEdge, NewMemory, hash_content, state_hints
 from reverie.domain.extraction.content_checks import classify_kind, suggest_improvements
+from reverie.domain.extraction.own_preferences import own_preference_scope
 from reverie.domain.formats.procedures import render_steps
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
@@ -70,7 +71,8 @@ def prepare_memory(
     scope = (
         parse_scope(body.scope, redactor)
         if body.scope
-        else _default_scope(principal, session, body.git, redactor)
+        else _own_scope(principal, session, body)
+        or _default_scope(principal, session, body.git, redactor)
     )
     principal.check_write(scope)
     check_validity(body.valid_from, body.valid_to)
@@ -114,6 +116,18 @@ def prepare_memory(
         redactions,
         (*suggest_improvements(redacted.content, kind), *state_hints(redacted.content)),
     )
+
+
+def _own_scope(
+    principal: Principal, session: SessionRecord | None, body: RememberRequest
+) -> str | None:
+    """The scope of the user, if they say something of their own way of working."""
+    user = (session.user_name if session else None) or principal.known_user
+    kind = parse_kind(body.kind) if body.kind else classify_kind(body.content)
+    project = session.project if session else principal.project
+    files = body.git.files if body.git else ()
+    scope = own_preference_scope(kind, body.content, files or (), project, user)
+    return scope if scope and principal.may_write(scope) else None
 
 
 def _default_scope(

@@ -22,7 +22,13 @@ log = structlog.get_logger()
 PROBLEM_METADATA_KEY = "reverie-problem-bin"
 _MAX_PROBLEM_BYTES = 4096
 """Clients accept little more than this in all the metadata of a response."""
-_FORWARDED_METADATA = ("authorization", "traceparent", "user-agent", "idempotency-key")
+_FORWARDED_METADATA = (
+    "authorization",
+    "traceparent",
+    "user-agent",
+    "idempotency-key",
+    "reverie-user",
+)
 
 
 def decode_fields(request: Any) -> FieldValues:

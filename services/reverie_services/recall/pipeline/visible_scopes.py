@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.access.scopes import default_read_scopes, slugify
+from reverie.domain.access.scopes import default_read_scopes, restrict_to_user, slugify
 from reverie.domain.core.errors import Unavailable
 from reverie.runtime.process.asyncio_helpers import run_with_timeout
 from reverie.store.sessions.sessions import SessionRecord, SessionStore
@@ -47,16 +47,21 @@ def resolve_project_scopes(principal: Principal, project: str) -> list[str]:
     """The scopes that a session of a project sees by default. Raises `Forbidden`."""
     project_scope = f"project/{slugify(project)}"
     principal.check_read([project_scope])
-    return principal.narrow_to_readable(default_read_scopes(project_scope, principal.agent, None))
+    default_scopes = default_read_scopes(project_scope, principal.agent, principal.known_user)
+    return principal.narrow_to_readable(default_scopes)
 
 
 def resolve_scopes(
     principal: Principal, requested_scopes: list[str] | None, session: SessionRecord | None
 ) -> list[str]:
-    """The scope patterns to search: the requested ones, a session's, or all readable ones."""
+    """The scope patterns to search: the requested ones, a session's, or all readable ones.
+
+    What other users know for themselves is searched only where a scope names it.
+    """
     if session is None:
         principal.check_read(requested_scopes or ())
-        return list(principal.reads) if requested_scopes is None else requested_scopes
+        own_view = restrict_to_user(principal.reads, principal.known_user)
+        return list(own_view) if requested_scopes is None else requested_scopes
     session_principal = replace(principal, agent=session.agent)
     if requested_scopes is not None:
         session_principal.check_read(requested_scopes)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from reverie.contracts.base import Name
 from reverie.mcp.rest_calls import RestCallError, RestQuery
 from reverie.mcp.tool_definition import ToolProfile
+from reverie.runtime.auth.authentication import USER_HEADER
 from reverie.runtime.http.calls import JSON_MEDIA_TYPE, Call, Reply
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.routes import Route
@@ -25,7 +26,7 @@ from reverie_services.in_process_rest import InProcessRestClient
 if TYPE_CHECKING:
     from reverie.mcp.streamable_http import StreamableHttp
 
-_FORWARDED = ("Authorization", "User-Agent")
+_FORWARDED = ("Authorization", "User-Agent", USER_HEADER)
 
 
 class McpQuery(QueryParams):
@@ -85,7 +86,10 @@ class McpGateway:
         await self._requested.wait()
         module = await asyncio.to_thread(import_module, "reverie.mcp.streamable_http")
         server: StreamableHttp = module.StreamableHttp(
-            _call_rest, lambda: _CALLER.get().project, self._observe_tool
+            _call_rest,
+            lambda: _CALLER.get().project,
+            self._observe_tool,
+            lambda: USER_HEADER in _CALLER.get().headers,
         )
         async with server.run():
             self._mcp_server = server
