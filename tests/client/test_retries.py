@@ -114,7 +114,7 @@ async def test_the_client_writes_finds_and_reads_and_reports_refusals(stack: Sta
         found = await reverie.recall("when does the ferry leave", limit=3, kinds=["lesson"])
         assert [one.id for one in found.memories] == [made.id]
         assert (await reverie.get_memory(str(made.id))).key == "ferry"
-        assert "ferry" in (await reverie.get_context(scope=["global"])).markdown
+        assert "ferry" in (await reverie.get_context(scopes=["global"])).markdown
         with pytest.raises(ApiError, match="ferry") as refused:
             await reverie.remember("The ferry leaves at ten.", kind="lesson", key="ferry")
         problem = refused.value.problem

@@ -32,7 +32,7 @@ READS = (
     "/v1/memories/{id}/subgraph",
     "/v1/impact?path=src/a.py",
     "/v1/graph/stats",
-    "/v1/context?scope=global",
+    "/v1/context?scopes=global",
     "/v1/export",
 )
 

@@ -230,7 +230,7 @@ async def test_memories_outside_the_grants_cannot_be_read_by_id(fenced: Fenced) 
             "POST", "/v1/recall", {"query": "zebra", "scopes": ["project/a", "global"]}, key
         ),
         await stack.call("GET", "/v1/context?project=b", key=key),
-        await stack.call("GET", "/v1/context?scope=project/b", key=key),
+        await stack.call("GET", "/v1/context?scopes=project/b", key=key),
         await stack.call("GET", "/v1/memories?scope=project/b", key=key),
         await stack.call("GET", "/v1/stale?project=b", key=key),
         await stack.call("GET", "/v1/stale?scope=project/b", key=key),

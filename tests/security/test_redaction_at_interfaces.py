@@ -79,8 +79,12 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
     PreflowRequest: {"budget_tokens": 500},
     UpdateKeyRequest: {"limits": {}},
     CreateKeyRequest: {
-        **{"limits": {}, "reads": ["*"], "writes": ["*"]},
-        **{"agent": "a", "user": "u", "project": "p"},
+        "limits": {},
+        "reads": ["*"],
+        "writes": ["*"],
+        "agent": "a",
+        "user": "u",
+        "project": "p",
     },
 }
 """What cannot hold any text, per body; the rest of the fields is filled with a credential."""

@@ -35,6 +35,7 @@ class ActivityCalls(ClientBase):
         project: str | None = None,
         user: str | None = None,
         branch: str | None = None,
+        group: str | None = None,
         external_id: str | None = None,
         include_context: bool = True,
         context_shown: bool = False,
@@ -42,10 +43,16 @@ class ActivityCalls(ClientBase):
     ) -> of_sessions.StartSessionResponse:
         """Starts a session; with the same `external_id` again, it goes on with that one.
 
-        With `context_shown`, the memories in its `context` count as given to the agent.
+        Sessions of a `group` share the scope `group/<group>`. With `context_shown`, the memories in
+        its `context` count as given to the agent.
         """
         body = drop_none(
-            agent=agent, project=project, user=user, branch=branch, external_id=external_id
+            agent=agent,
+            project=project,
+            user=user,
+            branch=branch,
+            group=group,
+            external_id=external_id,
         )
         body |= {
             "include_context": include_context,

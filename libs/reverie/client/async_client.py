@@ -109,10 +109,17 @@ class SessionCalls(MemoryCalls, ActivityCalls):
         project: str | None = None,
         user: str | None = None,
         branch: str | None = None,
+        group: str | None = None,
         external_id: str | None = None,
     ) -> AsyncSession:
         """Opens a session for the block and ends it afterwards, even if the block fails."""
-        start = {"project": project, "user": user, "branch": branch, "external_id": external_id}
+        start = {
+            "project": project,
+            "user": user,
+            "branch": branch,
+            "group": group,
+            "external_id": external_id,
+        }
         return AsyncSession(self, agent=agent, **start)
 
 

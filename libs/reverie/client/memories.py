@@ -73,6 +73,7 @@ class MemoryCalls(ClientBase):
         query: str,
         *,
         before: str | None = None,
+        scopes: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
         budget_tokens: int | None = None,
         compacted: bool = False,
@@ -83,7 +84,12 @@ class MemoryCalls(ClientBase):
         With `before` "edit" or "command": those about the file or the command in `query`.
         """
         body = drop_none(
-            session=session, query=query, before=before, files=files, budget_tokens=budget_tokens
+            session=session,
+            query=query,
+            before=before,
+            scopes=scopes,
+            files=files,
+            budget_tokens=budget_tokens,
         )
         body |= {"compacted": compacted, "include_seen": include_seen}
         return await self.request(of_context.PreflowResponse, "POST", "/v1/preflow", body=body)
@@ -93,7 +99,7 @@ class MemoryCalls(ClientBase):
         *,
         project: str | None = None,
         session: Id | None = None,
-        scope: Sequence[str] | None = None,
+        scopes: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
         budget_tokens: int | None = None,
     ) -> of_context.ContextResponse:
@@ -101,7 +107,11 @@ class MemoryCalls(ClientBase):
         read.
         """
         query = drop_none(
-            project=project, session=session, scope=scope, files=files, budget_tokens=budget_tokens
+            project=project,
+            session=session,
+            scopes=scopes,
+            files=files,
+            budget_tokens=budget_tokens,
         )
         return await self.request(of_context.ContextResponse, "GET", "/v1/context", query=query)
 

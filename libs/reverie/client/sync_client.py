@@ -160,11 +160,17 @@ class Reverie(_BlockingClient):
         project: str | None = None,
         user: str | None = None,
         branch: str | None = None,
+        group: str | None = None,
         external_id: str | None = None,
     ) -> Session:
         """Opens a session for the block and ends it afterwards, even if the block fails."""
         session = self._inner.session(
-            agent, project=project, user=user, branch=branch, external_id=external_id
+            agent,
+            project=project,
+            user=user,
+            branch=branch,
+            group=group,
+            external_id=external_id,
         )
         return Session(session, self._portal)
 

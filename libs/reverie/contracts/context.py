@@ -145,11 +145,12 @@ class PreflowRequest(RequestBody):
     `files` are open in the agent. `compacted` means that the agent's context no longer holds
     earlier answers. `include_seen` requests the whole set, including memories that the session
     already received. Before an edit or a command, `before` says which: `query` is then the path of
-    the file, or the command line.
+    the file, or the command line. `scopes` narrow or widen what the session sees.
     """
 
     session: UUID
     query: NonBlankStr
+    scopes: list[NonBlankStr] | None = Field(default=None, max_length=100)
     before: Literal["edit", "command"] | None = None
     files: list[OpenFilePath] = Field(default_factory=list, max_length=50)
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None

@@ -326,6 +326,7 @@ class ExportedSession(ExportRecord):
     user_name: StoredName | None = None
     project: StoredName | None = None
     branch: StoredName | None = None
+    group_name: StoredName | None = None
     summary: str | None = None
     turns: Count = 0
     pending: Count = 0

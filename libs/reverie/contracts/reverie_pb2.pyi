@@ -247,18 +247,18 @@ class Edge(_message.Message):
     def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., type: _Optional[str] = ..., weight: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., **kwargs) -> None: ...
 
 class ContextRequest(_message.Message):
-    __slots__ = ("session", "project", "scope", "files", "budget_tokens")
+    __slots__ = ("session", "project", "scopes", "files", "budget_tokens")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
-    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
     session: str
     project: str
-    scope: _containers.RepeatedScalarFieldContainer[str]
+    scopes: _containers.RepeatedScalarFieldContainer[str]
     files: _containers.RepeatedScalarFieldContainer[str]
     budget_tokens: int
-    def __init__(self, session: _Optional[str] = ..., project: _Optional[str] = ..., scope: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., project: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ...) -> None: ...
 
 class ContextResponse(_message.Message):
     __slots__ = ("markdown", "tokens", "memories", "sections", "truncated", "summaries", "degraded", "budgets", "omitted", "warnings")
@@ -613,7 +613,7 @@ class StaleEvidence(_message.Message):
     def __init__(self, commit: _Optional[str] = ..., subject: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., path: _Optional[str] = ..., change: _Optional[str] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., via: _Optional[_Iterable[str]] = ..., lines: _Optional[_Iterable[_Union[_struct_pb2.ListValue, _Mapping]]] = ...) -> None: ...
 
 class SessionStartRequest(_message.Message):
-    __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key", "at", "include_context", "compacted", "context_shown")
+    __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key", "at", "include_context", "compacted", "context_shown", "group")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -624,6 +624,7 @@ class SessionStartRequest(_message.Message):
     INCLUDE_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     COMPACTED_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_SHOWN_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     agent: str
     project: str
     user: str
@@ -634,7 +635,8 @@ class SessionStartRequest(_message.Message):
     include_context: bool
     compacted: bool
     context_shown: bool
-    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_context: _Optional[bool] = ..., compacted: _Optional[bool] = ..., context_shown: _Optional[bool] = ...) -> None: ...
+    group: str
+    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_context: _Optional[bool] = ..., compacted: _Optional[bool] = ..., context_shown: _Optional[bool] = ..., group: _Optional[str] = ...) -> None: ...
 
 class SessionStartResponse(_message.Message):
     __slots__ = ("session", "scope", "context")
@@ -1021,7 +1023,7 @@ class RememberBatchItem(_message.Message):
     def __init__(self, remembered: _Optional[_Union[RememberResponse, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ...) -> None: ...
 
 class PreflowRequest(_message.Message):
-    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen", "before")
+    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen", "before", "scopes")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -1029,6 +1031,7 @@ class PreflowRequest(_message.Message):
     COMPACTED_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SEEN_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
     session: str
     query: str
     files: _containers.RepeatedScalarFieldContainer[str]
@@ -1036,7 +1039,8 @@ class PreflowRequest(_message.Message):
     compacted: bool
     include_seen: bool
     before: str
-    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ..., before: _Optional[str] = ...) -> None: ...
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ..., before: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PreflowResponse(_message.Message):
     __slots__ = ("markdown", "tokens", "items", "active", "layers", "scopes", "keywords", "intent", "turn", "omitted", "degraded", "trace_id")
@@ -1550,7 +1554,7 @@ class ListSessionsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[SessionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class SessionBody(_message.Message):
-    __slots__ = ("id", "agent", "scope", "project", "branch", "user", "external_id", "turns", "started_at", "ended_at", "summary")
+    __slots__ = ("id", "agent", "scope", "project", "branch", "user", "external_id", "turns", "started_at", "ended_at", "summary", "group")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -1562,6 +1566,7 @@ class SessionBody(_message.Message):
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     ENDED_AT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     id: str
     agent: str
     scope: str
@@ -1573,7 +1578,8 @@ class SessionBody(_message.Message):
     started_at: _timestamp_pb2.Timestamp
     ended_at: _timestamp_pb2.Timestamp
     summary: str
-    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., scope: _Optional[str] = ..., project: _Optional[str] = ..., branch: _Optional[str] = ..., user: _Optional[str] = ..., external_id: _Optional[str] = ..., turns: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summary: _Optional[str] = ...) -> None: ...
+    group: str
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., scope: _Optional[str] = ..., project: _Optional[str] = ..., branch: _Optional[str] = ..., user: _Optional[str] = ..., external_id: _Optional[str] = ..., turns: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summary: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
 
 class ListTurnsRequest(_message.Message):
     __slots__ = ("id", "limit", "cursor")

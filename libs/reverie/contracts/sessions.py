@@ -24,13 +24,15 @@ class StartSessionRequest(RequestBody):
     A repeated `external_id` returns the same session. `at` is the start time of a session that is
     recorded later. `include_context: false` leaves the context block out. `context_shown` means
     that the caller shows the block to the agent: its memories count as given to the session.
-    `compacted` means that the agent's context no longer holds earlier answers.
+    `compacted` means that the agent's context no longer holds earlier answers. Sessions of the same
+    `group` share the scope `group/<group>`, but no transcript.
     """
 
     agent: Name
     project: Name | None = None
     user: Name | None = None
     branch: Name | None = None
+    group: Name | None = None
     external_id: Name | None = None
     at: Timestamp | None = None
     include_context: bool = True
@@ -55,6 +57,7 @@ class SessionBody(ResponseBody):
     project: str | None = None
     branch: str | None = None
     user: str | None = None
+    group: str | None = None
     external_id: str | None = None
     turns: int
     started_at: AwareDatetime

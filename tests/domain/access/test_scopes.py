@@ -243,15 +243,18 @@ def test_lasting_memories_go_to_the_home_scope(
 
 
 def test_a_session_reads_its_home_its_parents_its_own_scope_and_global() -> None:
-    assert default_read_scopes("project/p/feature/f", "ann", "bob") == [
+    assert default_read_scopes("project/p/feature/f", "ann", "bob", "g") == [
         "project/p/feature/f",
         "project/p",
         "project/p/topic/*",
         "agent/ann",
         "user/bob",
+        "session/g",
+        "feature/f",
+        "topic/*",
         "global",
     ]
-    assert default_read_scopes("global", None, None) == ["global"]
+    assert default_read_scopes("global", None, None) == ["global", "topic/*"]
 
 
 @given(st.text(min_size=1, max_size=40))

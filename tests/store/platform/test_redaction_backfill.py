@@ -39,6 +39,8 @@ SLUGS_AND_STATES = (
         "subject",
         "headers",
         "scopes",
+        "own_scopes",
+        "group_name",
     }
 )
 """Columns of names that were made safe, of fixed words, and of who did something."""

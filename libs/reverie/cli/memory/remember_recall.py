@@ -290,7 +290,7 @@ def context(
         **filters,
         "project": None if session or scopes else client.project,
         "session": client.resolve_session_id(session),
-        "scope": scopes,
+        "scopes": scopes,
     }
     response = client.request("GET", "/v1/context", query)
     _print_degraded(response)
@@ -305,6 +305,7 @@ def context(
 @session_argument
 @query_argument
 @open_files_option
+@scopes_option
 @budget_option
 @click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")
 @click.option(

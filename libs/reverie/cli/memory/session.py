@@ -81,6 +81,7 @@ _SESSION_COLUMNS: Columns = {
 @click.option("--agent", required=True, help="The name of the agent.")
 @project_option
 @click.option("--branch", help="The branch that is checked out.")
+@click.option("--group", help="A group of agents that share the scope group/GROUP.")
 @click.option("--user", help="The user; default: the setting `user`, git's e-mail or the login.")
 @external_id_option
 @click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")

@@ -226,12 +226,17 @@ def own_scopes(agent: str | None, user: str | None) -> list[str]:
     return [*agent_scopes, *([f"user/{slugify(user)}"] if user else [])]
 
 
-def default_read_scopes(home: str, agent: str | None, user: str | None) -> list[str]:
+def default_read_scopes(
+    home: str, agent: str | None, user: str | None, group: str | None = None
+) -> list[str]:
     """The patterns that a session reads by default: its home, its project with all topics, its
-    agent, its user, and global."""
-    project = project_of_scope(home)
+    agent, its user, its group, its branch and topics beyond the project, and global."""
+    project, branch = project_of_scope(home), branch_of_scope(home)
     project_patterns = [f"project/{project}", f"project/{project}/topic/*"] if project else []
-    return list(dict.fromkeys([home, *project_patterns, *own_scopes(agent, user), GLOBAL_SCOPE]))
+    shared = [f"session/{group}"] if group else []
+    shared += [f"feature/{branch}"] if branch else []
+    own = own_scopes(agent, user)
+    return list(dict.fromkeys([home, *project_patterns, *own, *shared, "topic/*", GLOBAL_SCOPE]))
 
 
 def intersect_patterns(left: Iterable[str], right: Iterable[str]) -> list[str]:

@@ -24,6 +24,8 @@ create table session (
   started timestamptz not null default now(),
   ended timestamptz,
   summary text,
+  -- The group of agents that it joined, which share the scope session/<group>.
+  group_name text,
   -- The scopes of its user and its agent that its dreams may write, because its key may.
   own_scopes text[] not null default '{}',
   primary key (tenant, id)

@@ -31,6 +31,7 @@ class SessionRecord:
     started: datetime
     ended: datetime | None
     summary: str | None
+    group_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ class SessionStore:
     ) -> tuple[UUID, str]:
         """Starts a session, or finds the one of this external id. Returns its id and scope.
 
-        `fields`: external_id, agent, user, project, branch; `at`: when it began (None: now). Raises
-        `Conflict` if the external id is of a session that the key may not write to.
+        `fields`: external_id, agent, user, project, branch, group; `at`: when it began (None: now).
+        Raises `Conflict` if the external id is of a session that the key may not write to.
         """
         values = [
             fields.get(name) for name in ("external_id", "agent", "user", "project", "branch")
@@ -109,6 +110,7 @@ class SessionStore:
                 list(principal.writable_patterns),
                 at,
                 own_scopes(fields.get("agent"), fields.get("user")),
+                fields.get("group"),
             )
             if row is None:
                 raise Conflict("external_id stands for a session elsewhere: choose another")

@@ -18,6 +18,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES
 from reverie.domain.core.memory import NewMemory, hash_content
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.extraction.own_lessons import find_own_lessons
 from reverie.domain.extraction.own_preferences import own_preference_scope
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
@@ -87,6 +88,7 @@ async def digest_session(
                 items = _build_memories(
                     lease.scope, session, extracted_memories, session_overview, redactor
                 )
+                items += _build_agent_lessons(session, turns, redactor)
             for item, extracted in zip(items, extracted_memories, strict=False):
                 count = len(extracted.turns)
                 reason = f"{count} turn{'s' * (count > 1)}, priority {extracted.priority:.2f}"
@@ -259,6 +261,17 @@ def _build_memories(
         whole = _build_memory(scope, session, session_overview, key, "the session went on")
         memories.append(replace(whole, summary=session.summary))
     return [redactor.redact_memory(item) for item in memories]
+
+
+def _build_agent_lessons(
+    session: DreamSession, turns: Sequence[TurnText], redactor: Redactor
+) -> list[NewMemory]:
+    """What the agent learned about its own work, whatever the project, if its key may keep it."""
+    scope = f"agent/{session.agent}"
+    if scope not in session.own_scopes:
+        return []
+    lessons = [_build_memory(scope, session, lesson) for lesson in find_own_lessons(turns)]
+    return [redactor.redact_memory(lesson) for lesson in lessons]
 
 
 def _choose_scope(scope: str, session: DreamSession, item: ExtractedMemory) -> str:

@@ -76,7 +76,9 @@ async def _find_changes(
 ) -> tuple[list[MemoryCorrection], list[str]]:
     """Finds the changes to apply; uses rules if no model answers, and returns why."""
     principal, model = call.principal, deps.language_model
-    scopes = default_read_scopes(session.scope, session.agent, session.user_name)
+    scopes = default_read_scopes(
+        session.scope, session.agent, session.user_name, session.group_name
+    )
     kinds = [kind.value for kind in CORRECTABLE_KINDS]
     words = build_search_words(texts, model)
     memories = await deps.corrections.find_candidates(

@@ -186,6 +186,7 @@ async def start_session(
         "user": slugify(body.user) if body.user else None,
         "project": project,
         "branch": branch,
+        "group": slugify(body.group) if body.group else None,
     }
     user_names = display_names_at([("user", body.user)]) if body.user else {}
     names = {
@@ -199,7 +200,8 @@ async def start_session(
             principal, new_id(), scope, fields, body.at
         )
         return StartSessionResponse(session=session, scope=session_scope, context="")
-    load_briefing = partial(_load_briefing, deps, replace(principal, agent=agent), fields["user"])
+    owners = fields["user"], fields["group"]
+    load_briefing = partial(_load_briefing, deps, replace(principal, agent=agent), *owners)
     # The briefing is read while the session is written: neither depends on the other.
     briefing_task = asyncio.create_task(load_briefing(scope))
     try:
@@ -221,11 +223,15 @@ async def start_session(
 
 
 async def _load_briefing(
-    deps: WriteDependencies, session_principal: Principal, user: str | None, scope: str
+    deps: WriteDependencies,
+    session_principal: Principal,
+    user: str | None,
+    group: str | None,
+    scope: str,
 ) -> ContextInput:
     """Loads the briefing of a session in that scope."""
     scopes = session_principal.narrow_to_readable(
-        default_read_scopes(scope, session_principal.agent, user)
+        default_read_scopes(scope, session_principal.agent, user, group)
     )
     return await deps.contexts.load(session_principal, scopes, project_of_scope(scope))
 

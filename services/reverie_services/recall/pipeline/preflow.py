@@ -92,6 +92,8 @@ class PreflowTurn:
     resend_all: bool = False
     before: Literal["edit", "command"] | None = None
     """The query is the path of a file to be edited, or a command to be run."""
+    scopes: list[str] | None = None
+    """The scopes to look through; None for those of the session."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ async def run_preflow(
     """Builds the block of a turn. `degraded` names the parts that failed."""
     now, text = datetime.now(UTC), redact(extract_query(turn.query)).text
     parsed_question = parse_question(text, now)
-    scopes = resolve_scopes(principal, None, turn.session)
+    scopes = resolve_scopes(principal, turn.scopes, turn.session)
     load = _load_inputs if turn.before is None else _load_action_inputs
     inputs = await load(deps, principal, turn, text, scopes)
     default_budgets = deps.pipeline.settings.active_set_budgets

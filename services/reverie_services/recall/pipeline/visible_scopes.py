@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
@@ -10,8 +10,8 @@ from uuid import UUID
 import structlog
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.access.scopes import default_read_scopes, restrict_to_user, slugify
-from reverie.domain.core.errors import Unavailable
+from reverie.domain.access.scopes import default_read_scopes, parse_scope, restrict_to_user, slugify
+from reverie.domain.core.errors import Unavailable, field_context
 from reverie.runtime.process.asyncio_helpers import run_with_timeout
 from reverie.store.sessions.sessions import SessionRecord, SessionStore
 
@@ -43,6 +43,15 @@ async def find_session(
     return session, [] if session else ["session"]
 
 
+def parse_scopes(field: str, names: Sequence[str]) -> list[str]:
+    """The scopes of these names. Raises `InvalidInput` naming the index of the first wrong one."""
+    parsed = []
+    for index, name in enumerate(names):
+        with field_context(f"{field}.{index}"):
+            parsed.append(parse_scope(name))
+    return parsed
+
+
 def resolve_project_scopes(principal: Principal, project: str) -> list[str]:
     """The scopes that a session of a project sees by default. Raises `Forbidden`."""
     project_scope = f"project/{slugify(project)}"
@@ -66,5 +75,7 @@ def resolve_scopes(
     if requested_scopes is not None:
         session_principal.check_read(requested_scopes)
         return requested_scopes
-    default_scopes = default_read_scopes(session.scope, session.agent, session.user_name)
+    default_scopes = default_read_scopes(
+        session.scope, session.agent, session.user_name, session.group_name
+    )
     return session_principal.narrow_to_readable([f"session/{session.id}", *default_scopes])

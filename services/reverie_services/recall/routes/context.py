@@ -22,7 +22,7 @@ from reverie.domain.context.budgets import ContextBudgets
 from reverie.domain.context.context_block import BlockEntry, ContextBlock, render_context_block
 from reverie.domain.context.line_candidates import ContextInput, render_title
 from reverie.domain.context.open_files import MAX_OPEN_FILES
-from reverie.domain.core.errors import InvalidInput, field_context
+from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
@@ -31,6 +31,7 @@ from reverie_services.recall.dependencies import ContextDependencies
 from reverie_services.recall.pipeline.visible_scopes import (
     find_session,
     or_none_if_unavailable,
+    parse_scopes,
     resolve_project_scopes,
     resolve_scopes,
 )
@@ -39,14 +40,15 @@ OpenFile = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class ContextQuery(QueryParams):
-    """The subject of a context: a session, a project, or all that the key may read.
+    """The subject of a context: a session, a project, or all that the key may read; `scopes` say
+    what of it.
 
     `files`: the agent's open files. `budget_tokens`: another total, in the same proportions.
     """
 
     session: UUID | None = None
     project: Name | None = None
-    scope: list[NonBlankStr] | None = None
+    scopes: list[NonBlankStr] | None = None
     files: list[OpenFile] | None = Field(default=None, max_length=MAX_OPEN_FILES)
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
     format: Literal["json", "markdown"] = "json"
@@ -91,20 +93,12 @@ async def get_context(deps: ContextDependencies, call: Call[None, ContextQuery])
 
 def _parse_requested_scopes(principal: Principal, query: ContextQuery) -> list[str] | None:
     """Returns the scopes that the parameters name; None if they name none, or a session."""
-    given_parameters = [name for name in ("project", "scope", "session") if getattr(query, name)]
-    if len(given_parameters) > 1:
-        raise InvalidInput(
-            given_parameters[-1], "give a project, scopes or a session, not several of them"
-        )
+    if query.project and (query.scopes or query.session):
+        other = "scopes" if query.scopes else "session"
+        raise InvalidInput(other, "give a project, or scopes or a session, not both")
     if query.project:
         return resolve_project_scopes(principal, query.project)
-    if query.scope is None:
-        return None
-    parsed = []
-    for index, scope in enumerate(query.scope):
-        with field_context(f"scope.{index}"):
-            parsed.append(parse_scope(scope))
-    return parsed
+    return None if query.scopes is None else parse_scopes("scopes", query.scopes)
 
 
 def _find_project(
@@ -115,8 +109,8 @@ def _find_project(
         return slugify(query.project)
     if session is not None:
         return project_of_scope(session.scope)
-    projects = {project_of_scope(parse_scope(scope)) for scope in query.scope or ()} - {None}
-    if query.scope is None:
+    projects = {project_of_scope(parse_scope(scope)) for scope in query.scopes or ()} - {None}
+    if query.scopes is None:
         return principal.project
     return projects.pop() if len(projects) == 1 else None
 

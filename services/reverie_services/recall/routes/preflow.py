@@ -15,7 +15,7 @@ from reverie_services.recall.pipeline.preflow import (
     build_empty_preflow,
     run_preflow,
 )
-from reverie_services.recall.pipeline.visible_scopes import find_session
+from reverie_services.recall.pipeline.visible_scopes import find_session, parse_scopes
 from reverie_services.recall.routes.response_bodies import round_relevance, round_score
 
 routes = RouteTable[RecallDependencies]()
@@ -45,6 +45,7 @@ async def prepare_turn(
         body.compacted,
         body.include_seen,
         body.before,
+        None if body.scopes is None else parse_scopes("scopes", body.scopes),
     )
     result = await run_preflow(deps, principal, turn)
     used_ids = [

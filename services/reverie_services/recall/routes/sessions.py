@@ -78,6 +78,7 @@ def _build_session_body(session: SessionRecord) -> SessionBody:
         project=session.project,
         branch=session.branch,
         user=session.user_name,
+        group=session.group_name,
         external_id=session.external_id,
         turns=session.turns,
         started_at=session.started,
