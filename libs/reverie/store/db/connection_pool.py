@@ -1,4 +1,4 @@
-"""Lends connections of an asyncpg pool, and measures them for Prometheus."""
+"""Lends connections of an asyncpg pool within a timeout, and measures them for Prometheus."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class ConnectionPool:
-    """Lends the connections of an asyncpg pool."""
+    """Lends the connections of a pool, each within a timeout."""
 
     def __init__(
         self, name: str, pool: asyncpg.Pool[asyncpg.Record], timeout: float, metrics: PoolMetrics
@@ -121,11 +121,20 @@ class ConnectionPool:
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
         """A connection. Raises `TimeoutError`, and what opening one raises."""
-        connection, since = await self._acquire_timed()
+        started = perf_counter()
         try:
-            yield connection
+            # Its own timeout would take a task for each.
+            async with asyncio.timeout(self._timeout):
+                connection = await self._pool.acquire()
+        except Exception:
+            self._metrics.failures.inc()
+            raise
+        since = perf_counter()
+        self._metrics.wait_seconds.observe(since - started)
+        try:
+            yield connection  # type: ignore[misc]
         finally:
-            await self._pool.release(connection, timeout=self._timeout)  # type: ignore[arg-type]
+            await self._pool.release(connection, timeout=self._timeout)
             self._metrics.use_seconds.observe(perf_counter() - since)
 
     async def fetch_row(self, sql: str, timeout_seconds: float) -> asyncpg.Record | None:
@@ -150,22 +159,8 @@ class ConnectionPool:
         finally:
             task.cancel()
 
-    async def _acquire_timed(self) -> tuple[Connection, float]:
-        """A connection, and since when it is lent."""
-        started = perf_counter()
-        try:
-            # Its own timeout would take a task for each.
-            async with asyncio.timeout(self._timeout):
-                connection: Connection = await self._pool.acquire()  # type: ignore[assignment]
-        except Exception:
-            self._metrics.failures.inc()
-            raise
-        since = perf_counter()
-        self._metrics.wait_seconds.observe(since - started)
-        return connection, since
-
     async def close(self) -> None:
-        """Waits for what `fetch_row` left in the background."""
+        """Waits for statements that nobody waits for."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from asyncio import get_running_loop
 from asyncio import timeout as asyncio_timeout
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -61,8 +60,6 @@ IDLE_CONNECTION_SECONDS = 30
 
 The next recall opens them again and takes about 0.13 s longer.
 """
-PLAN_CACHE_SECONDS = 60
-"""Seconds after which a plan is replaced: a plan for a small table is bad once it has grown."""
 
 
 READER_SETUP = (
@@ -92,24 +89,14 @@ def build_local_enter_sql(tenant: int) -> str:
 class ReaderConnection(asyncpg.Connection):
     """A connection that only reads, and stays with the tenant it read last."""
 
-    __slots__ = ("_entered", "_planning_since")
+    __slots__ = ("_entered",)
 
     async def enter(self, tenant: int) -> None:
         """From now on this tenant's rows are seen."""
-        await self._discard_old_plans()
         if getattr(self, "_entered", None) != tenant:
             self._entered = None
             await self.execute(build_enter_sql(tenant))
             self._entered = tenant
-
-    async def _discard_old_plans(self) -> None:
-        """Drops the plans that were made since they were dropped last, once they may be old."""
-        now = get_running_loop().time()
-        since: float | None = getattr(self, "_planning_since", None)
-        if since is not None and now - since > PLAN_CACHE_SECONDS:
-            await self.execute("discard plans")
-            since = None
-        self._planning_since = now if since is None else since
 
 
 @asynccontextmanager

@@ -94,7 +94,7 @@ def _decode_sparse(raw: bytes, sizes: NDArray[np.integer[Any]]) -> Sequence[NDAr
     own = np.repeat(counts[lengths > 0], lengths[lengths > 0])
     words = numbers[(place >= 0) & (place < own)].astype(np.uint16)
     weights = numbers[place >= own].view(">f4").astype(np.float32)
-    sizes_of_own = counts[counts > 0]
+    sizes_of_own = counts[counts > 0].astype(np.int64)
     scales = np.zeros(len(counts), np.float32)
     if len(weights):
         highest = np.maximum.reduceat(weights, np.cumsum(sizes_of_own) - sizes_of_own)
