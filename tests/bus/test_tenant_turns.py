@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
+import nats
+
 from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import handle_max_deliveries
 from reverie.bus.interface import Message, MessageBus
@@ -100,6 +102,20 @@ async def test_a_handled_message_is_not_delivered_to_a_later_worker(bus: Message
             assert [(await inbox.next()).deliveries for _ in range(count)] == [1] * count
             await settled(bus, BULK)
     assert inbox.empty
+
+
+async def test_a_consumer_of_an_earlier_version_is_configured_anew(
+    bus: MessageBus, nats_url: str
+) -> None:
+    inbox = Inbox()
+    for spec in (replace(BULK, ack_wait=600.0, max_deliver=8), BULK):
+        await _publish(bus, "acme", 1)
+        async with running(consume(bus, spec, inbox)):
+            await inbox.next()
+            await settled(bus, spec)
+    async with await nats.connect(nats_url) as client:
+        info = await client.jetstream().consumer_info(BULK.stream, f"{BULK.name}-acme")
+    assert (info.config.ack_wait, info.config.max_deliver) == (BULK.ack_wait, BULK.max_deliver)
 
 
 async def test_messages_that_a_stopped_worker_fetched_go_to_the_next_at_once(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
@@ -28,6 +28,8 @@ IDLE_FACTOR: Final = 10
 """How many times as long as a look takes: with thousands of tenants it takes a while."""
 CONSUMERS_PER_PAGE: Final = 256
 """Consumers that the server lists at a time."""
+CONFIGURED: Final = ("ack_wait", "max_deliver", "max_ack_pending", "inactive_threshold")
+"""What a later version may configure otherwise."""
 INACTIVE_SECONDS: Final = 60.0
 """Seconds without a pull after which the server drops the consumer of a dead watcher."""
 
@@ -133,7 +135,7 @@ async def pull_messages(
         for consumer in await list_tenant_consumers(session, spec):
             if not consumer.unsettled:
                 continue
-            if not consumer.exists:
+            if not consumer.is_current:
                 config = build_consumer_config(consumer.spec)
                 await session.run(session.js.add_consumer(spec.stream, config))
             async with (
@@ -149,10 +151,13 @@ async def pull_messages(
 
 
 class TenantConsumer(NamedTuple):
-    """A tenant's consumer, whether it exists already, and its messages that are not settled yet."""
+    """A tenant's consumer, and its messages that are not settled yet.
+
+    `is_current`: it exists, as this version configures it.
+    """
 
     spec: ConsumerSpec
-    exists: bool
+    is_current: bool
     unsettled: int
 
 
@@ -160,17 +165,28 @@ async def list_tenant_consumers(session: NatsSession, spec: ConsumerSpec) -> lis
     """The consumers of all tenants whose messages the stream has."""
     js = session.js
     info = await session.run(js.stream_info(spec.stream, subjects_filter=spec.subject_filter))
-    existing: dict[str, int] = {}
+    existing: dict[str, api.ConsumerInfo] = {}
     page_size = CONSUMERS_PER_PAGE
     while page_size == CONSUMERS_PER_PAGE:
         page = await session.run(js.consumers_info(spec.stream, len(existing)))
-        existing |= {one.name: (one.num_pending or 0) + (one.num_ack_pending or 0) for one in page}
+        existing |= {one.name: one for one in page}
         page_size = len(page)
     return [
-        TenantConsumer(one, one.name in existing, existing.get(one.name, count))
+        _describe_consumer(spec.for_subject(subject), existing, count)
         for subject, count in (info.state.subjects or {}).items()
-        for one in [spec.for_subject(subject)]
     ]
+
+
+def _describe_consumer(
+    spec: ConsumerSpec, existing: Mapping[str, api.ConsumerInfo], count: int
+) -> TenantConsumer:
+    """`count`: the messages of a tenant that has no consumer yet."""
+    if (info := existing.get(spec.name)) is None:
+        return TenantConsumer(spec, is_current=False, unsettled=count)
+    wanted = build_consumer_config(spec)
+    is_current = all(getattr(info.config, name) == getattr(wanted, name) for name in CONFIGURED)
+    unsettled = (info.num_pending or 0) + (info.num_ack_pending or 0)
+    return TenantConsumer(spec, is_current, unsettled)
 
 
 async def _fetch_available(

@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.search.reindex import ReindexStore
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from reverie_services.ingest.enrich import derivation_limit
+from reverie_services.ingest.enrich.reindex import (
+    ReindexDependencies,
+    ReindexTarget,
+    reindex_tenant,
+)
+from tests.support.recall_engines import MadeUpModels
 from tests.support.stack import Stack, eventually
 from tests.support.store_setup import PATH, admin_rows, new, open_store, write
 
@@ -177,3 +186,33 @@ async def test_an_interrupted_reindex_resumes_and_leaves_nothing_out(
     touched = "select count(*), count(distinct src), count(distinct dst) from edge"
     assert admin_rows(database.admin_url, touched) == [(LEFT, LEFT, LEFT)]
     assert admin_rows(database.admin_url, "select * from reindex_progress") == []
+
+
+class OneModel(MadeUpModels):
+    """The first model, made up of words, that is always loaded."""
+
+    name = "bge-small-en-v1.5"
+    sparse_encoder = None
+
+    async def load(self, name: str) -> None:
+        """It is there."""
+
+
+async def test_a_text_whose_embedding_is_cut_keeps_its_vectors(
+    database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n\n".join(f"Part {n} of the manual explains lamp {n}. " * 40 for n in range(30))
+    async with open_store(database) as store:
+        await write(store, new(text), new("A lamp is lit at dusk."))
+        deps = ReindexDependencies(
+            cast("Any", OneModel()), EnrichmentStore(store.db), ReindexStore(store.db)
+        )
+
+        async def list_vectors() -> list[Any]:
+            await reindex_tenant(deps, store.me.tenant, [ReindexTarget.VECTORS], lambda *_: None)
+            return admin_rows(database.admin_url, f"{DERIVED['vector']} order by 1, 2")
+
+        before = await list_vectors()
+        assert len(before) > 20
+        monkeypatch.setattr(derivation_limit, "EMBEDDING_SECONDS", 0.0)
+        assert await list_vectors() == before

@@ -129,8 +129,11 @@ class _TenantReindex:
     async def rebuild_vectors(self, page: Sequence[MemoryText]) -> None:
         async for memory in self._load_each(page):
             chunked = await chunk_memories(self.deps, self.tenant, [memory], ignore_existing=True)
-            for chunks in await embed_chunks(self.deps, chunked or []):
-                await self.deps.enrichment.replace_chunks(self.tenant, memory, chunks or [])
+            embedded = await embed_chunks(self.deps, chunked or [])
+            for split, chunks in zip(chunked or [], embedded, strict=True):
+                # What a time limit cut keeps the vectors that it has.
+                if chunks and len(chunks) == len(split.spans):
+                    await self.deps.enrichment.replace_chunks(self.tenant, memory, chunks)
 
     async def _load_each(self, page: Sequence[MemoryText]) -> AsyncIterator[EnrichableMemory]:
         """Loads the memories one by one; enrichment handles concurrent changes."""
