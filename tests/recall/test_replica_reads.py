@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 from pydantic import SecretStr
@@ -12,14 +13,18 @@ from reverie.client import AsyncReverie
 from reverie.domain.core.consistency import later_lsn, parse_lsn
 from reverie.store.db import replica as replicas
 from reverie.store.db.database import open_database
-from reverie.store.db.replica import ReplicaOptions
+from reverie.store.db.replica import ReplicaOptions, require_position
+from reverie.store.search import recall_index_cache
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun
+from reverie_services.recall.pipeline.recall import recall
 from reverie_services.recall.read_your_writes import WritePositions
 from tests.support.proxies import at_port, port_of
+from tests.support.recall_engines import ask, open_engines
 from tests.support.replica_servers import ReplicatedPostgres, start_replicated_postgres
 from tests.support.stack import Stack, eventually, running_stack
+from tests.support.store_setup import admin_rows, new, write
 
 HERON = {"content": "The heron counts the kegs of the harbour at dawn."}
 
@@ -129,6 +134,35 @@ async def test_a_read_sees_the_write_it_names_however_far_behind_the_replica_is(
         )
         assert bad.status == 422
         assert "Reverie-Position" in bad.body["detail"]
+
+
+async def test_a_recall_index_of_a_replica_finds_a_write_it_names(
+    pair: ReplicatedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pause in ("RELOAD_SECONDS", "RETRY_SECONDS", "LOAD_SHARE"):
+        monkeypatch.setattr(recall_index_cache, pause, 0)
+    answered = list[bool]()
+    replica = ReplicaOptions(pair.read_url, wait_timeout=10.0, on_read=answered.append)
+    async with open_engines(pair.database, replica=replica) as engines:
+
+        async def find(text: str) -> list[UUID]:
+            """What a reader finds who names the last write."""
+            position = parse_lsn(await engines.store.db.get_log_position())
+            assert position is not None
+            with require_position(position):
+                assert await engines.holds_index()
+                result = await recall(engines.indexed, engines.store.me, ask(text))
+            return [hit.item.id for hit in result.hits]
+
+        await write(engines.store, *(new(f"the pool of worker {n}") for n in range(20)))
+        with require_position(parse_lsn(await engines.store.db.get_log_position()) or 0):
+            await engines.load_index()
+        for number in range(3):
+            [memory] = await write(engines.store, new(f"the zebra{number} crosses"))
+            assert await find(f"zebra{number}") == [memory]
+            admin_rows(pair.database.admin_url, "delete from memory where id = %s", memory)
+            assert await find(f"zebra{number}") == []
+    assert all(answered)
 
 
 async def test_no_read_waits_for_an_unresponsive_replica(

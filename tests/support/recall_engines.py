@@ -16,6 +16,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.confidence import HALF_LIVES
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter, ConcurrencyLimits
 from reverie.store.db.database import Database, open_database
+from reverie.store.db.replica import ReplicaOptions
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.search.embedding_models import (
@@ -170,10 +171,12 @@ def ask(
 
 
 @asynccontextmanager
-async def open_engines(database: DatabaseUrls, megabytes: int = 64) -> AsyncIterator[RecallEngines]:
+async def open_engines(
+    database: DatabaseUrls, megabytes: int = 64, replica: ReplicaOptions | None = None
+) -> AsyncIterator[RecallEngines]:
     """Both gateways over a fresh database with the tenants `one` and `two`."""
     one, two = add_tenants(database.admin_url, "one", "two")
-    async with open_database(database.service_url, size=10, reader_size=4) as db:
+    async with open_database(database.service_url, size=10, reader_size=4, replica=replica) as db:
         store = Store(
             db,
             MemoryStore(db),
