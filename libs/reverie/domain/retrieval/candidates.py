@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.domain.core.kinds import EdgeKind
-from reverie.domain.retrieval.facts import BoolArray, FloatArray, IntArray
+from reverie.domain.retrieval.facts import BoolArray, FloatArray, IntArray, Numbers
 
 EMPTY_MAPPING: Mapping[str, Any] = {}
 
@@ -136,13 +136,19 @@ def sort_by_score(docs: IntArray, scores: FloatArray) -> IntArray:
     return np.lexsort((docs, -scores))
 
 
-def find_positions(docs: IntArray, wanted: IntArray) -> IntArray:
+def find_positions(docs: IntArray, wanted: Numbers) -> IntArray:
     """The positions of `wanted` in `docs`, -1 for what is not there."""
     if not len(docs):
         return np.full(len(wanted), -1)
     order = np.argsort(docs)
     rows = order[np.minimum(np.searchsorted(docs, wanted, sorter=order), len(docs) - 1)]
     return np.where(docs[rows] == wanted, rows, -1)
+
+
+def is_among(docs: IntArray, wanted: Numbers) -> BoolArray:
+    """Which of `wanted` are in `docs`: faster for some hundred numbers than `np.isin`."""
+    found: BoolArray = find_positions(docs, wanted) >= 0
+    return found
 
 
 class GraphHop(NamedTuple):

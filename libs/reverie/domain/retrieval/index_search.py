@@ -13,6 +13,7 @@ from reverie.domain.retrieval.candidates import (
     NO_HITS,
     ArmHits,
     NeighbourEdges,
+    is_among,
     sort_by_score,
 )
 from reverie.domain.retrieval.facts import (
@@ -214,7 +215,7 @@ def _is_visible(index: RecallIndex, rows: IndexFilter, which: Numbers) -> BoolAr
 def has_edges_among(index: RecallIndex, docs: IntArray) -> bool:
     """Whether any two memories of a list have an edge."""
     rows = index.find_rows(docs)
-    return bool(np.isin(_edges_of(index, rows[rows >= 0]).far, rows).any())
+    return bool(is_among(rows, _edges_of(index, rows[rows >= 0]).far).any())
 
 
 def _edges_of(index: RecallIndex, rows: IntArray) -> Edges:
@@ -244,7 +245,7 @@ def _find_session_edges(index: RecallIndex, seeds: IntArray, rows: IndexFilter) 
     members = np.flatnonzero(is_asked[index.sessions[: index.count]])
     if not len(members):
         return NO_EDGES
-    is_shown, is_seed = _is_visible(index, rows, members), np.isin(members, seeds)
+    is_shown, is_seed = _is_visible(index, rows, members), is_among(seeds, members)
     members, is_shown = members[is_shown | is_seed], is_shown[is_shown | is_seed]
     records = index.records[members]
     order = np.lexsort(
@@ -259,7 +260,7 @@ def _pair_neighbours(
     """Pairs each seed with its shown neighbours in a row of members, sorted by session."""
     shown = members[is_shown].tolist()
     sessions = index.sessions[members[is_shown]].tolist()
-    places = np.flatnonzero(np.isin(members, seeds))
+    places = np.flatnonzero(is_among(seeds, members))
     # How many shown members stand before each seed.
     befores: list[int] = (np.cumsum(is_shown) - is_shown)[places].tolist()
     own = zip(members[places].tolist(), index.sessions[members[places]].tolist(), strict=True)

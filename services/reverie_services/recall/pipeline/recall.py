@@ -23,6 +23,7 @@ from reverie.domain.retrieval.candidates import (
     ArmHits,
     Rejection,
     TurnHit,
+    is_among,
     sort_memories,
     with_score,
 )
@@ -233,7 +234,7 @@ async def expand(state: RecallState, retriever: Retriever) -> RecallState:
         # Only a neighbour that is in the pool can still lend a part of its score.
         pool = found.docs[:pool_size]
         is_new = found.ranks["graph"][:pool_size] > 0 if "graph" in found.ranks else pool < 0
-        seeds = pool[is_new & ~np.isin(pool, seen)][:max_seeds]
+        seeds = pool[is_new & ~is_among(seen, pool)][:max_seeds]
     return state
 
 

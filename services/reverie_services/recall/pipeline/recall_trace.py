@@ -178,8 +178,8 @@ def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
 
 def _describe_result(result: RecallResult) -> dict[str, Any]:
     state = result.state
-    rest = state.loaded[len(state.ranked) : MAX_LISTED_CANDIDATES]
-    ranked = [*state.ranked, *state.describe(rest)]
+    rest = state.describe(state.loaded[len(state.ranked) : MAX_LISTED_CANDIDATES])
+    ranked = [*state.ranked, *rest]
     positions = {memory.id: position for position, memory in enumerate(ranked, start=1)}
     listed = [
         (

@@ -46,7 +46,7 @@ MAX_SUCCESSION = 4
 """So many successors of a memory are looked for beyond those that were found."""
 PEOPLE_FACTOR = 4
 """If a question names people, this many times the pool is loaded, to learn which of them speak."""
-_ANCHOR_CODES = [KINDS.index(kind) for kind in ANCHOR_KINDS]
+_IS_ANCHOR = np.array([kind in ANCHOR_KINDS for kind in KINDS])
 
 
 async def score(state: RecallState, retriever: Retriever) -> RecallState:
@@ -75,7 +75,7 @@ def _apply_facts(state: RecallState, retriever: Retriever) -> RecallState:
     factors = compute_factors(state.facts, state.parsed_question, state.now, half_lives)
     is_eligible = passes & (factors["confidence"].round(4) >= state.question.min_confidence)
     if state.question.search_filter.kinds is None:
-        is_eligible &= ~np.isin(records["kind"], _ANCHOR_CODES)
+        is_eligible &= ~_IS_ANCHOR[records["kind"]]
     weights = state.weights.arms
     boost = sum(weights.values()) / weights["words"] if weights.get("words") else 1.0
     is_unembedded = find_unembedded(candidates, ~passes | has_flag(records, WHOLE))

@@ -23,6 +23,7 @@ from reverie.domain.retrieval.candidates import (
     ScoredMemory,
     TurnHit,
     find_positions,
+    is_among,
 )
 from reverie.domain.retrieval.facts import (
     FACTS,
@@ -155,7 +156,7 @@ class RecallState:
         """The hops to each of these candidates."""
         listed: dict[int, list[GraphHop]] = {}
         for hops in self.candidates.hops:
-            kept = np.flatnonzero(np.isin(hops.targets, docs))
+            kept = np.flatnonzero(is_among(docs, hops.targets))
             rows = find_positions(self.candidates.docs, hops.sources[kept])
             for target, source, kind, contribution in zip(
                 hops.targets[kept].tolist(),
