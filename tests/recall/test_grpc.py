@@ -83,7 +83,7 @@ async def _core(stub: Any, key: Any) -> None:
     unrelated = pb.RecallRequest(query="How do I bake sourdough bread?")
     assert not (await stub.Recall(unrelated, metadata=key)).answered
     assert found.memories[0].created_at.ToDatetime(UTC) < datetime.now(UTC)
-    context = await stub.Context(pb.ContextRequest(scope=["global"]), metadata=key)
+    context = await stub.Context(pb.ContextRequest(scopes=["global"]), metadata=key)
     assert "mill" in context.markdown
     whole = await stub.GetMemory(pb.MemoryRequest(id=made.id), metadata=key)
     assert (whole.key, dict(whole.metadata), list(whole.tags)) == ("mill", {"sacks": 12}, ["mill"])
