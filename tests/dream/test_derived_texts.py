@@ -19,6 +19,8 @@ SAID = (
     ("assistant", "I will always run the linter before a commit."),
     ("user", "The importer in src/importer.py stops at noon. Why?"),
     ("assistant", "Root cause: src/importer.py reads the hour as twelve-hour time."),
+    ("user", "The labels of parcels are printed without their country. Why?"),
+    ("assistant", "Root cause: src/label.py cuts an address after its fourth line."),
 )
 IMPORTED = "The importer of the warehouse streams parquet"
 

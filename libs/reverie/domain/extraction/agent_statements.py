@@ -125,7 +125,11 @@ _POLAR_QUESTION = re.compile(
     re.I,
 )
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
-_LEANING = re.compile(rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b", re.I)
+_LEANING = re.compile(
+    rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b"
+    r"|^(?:before|after|with|given|besides|beyond) (?:that|this)\b",
+    re.I,
+)
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
 _LABEL = re.compile(r"\W*(?:decision|decided|recap|决定)\W{0,2}[:：]\W*", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)

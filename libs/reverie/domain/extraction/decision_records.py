@@ -158,7 +158,7 @@ class DecisionRecord:
         problem = next(iter(split_sentences(self.problem)), "")
         if self.is_single or not told:
             return problem
-        if self.is_answer and self.kind is not Kind.BUG:
+        if (self.is_answer or self.is_whole) and self.kind is not Kind.BUG:
             return ""
         return " ".join(filter(None, (problem, max(whole)[2]))) if whole else ""
 

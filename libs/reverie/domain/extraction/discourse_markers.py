@@ -138,6 +138,8 @@ CHATTER = re.compile(
     r" (?:idea|plan|point|call|question|catch|one))\b[^.!?:]{0,30}[.!]*$"
     r"|^(?:and )?i (?:also |vaguely |definitely )*(?:remember|recall) (?:that|seeing|the|those)\b"
     r"[^.!?:,]{0,60}[.!]*$"
+    r"|^thanks\b.*"
+    r"|^(?:clean|nice|great|solid|good) (?:implementation|approach|setup|work|design)\W*$"
     r"|^(?:my )?apologies\b.*"
     r"|^(?:this|that) is (?:excellent|great|perfect|helpful)\b[^.!?]{0,40}[.!]*$"
     r"|^[^.!?:;]*\b(?:is|are|makes?) (?:a |an )?(?:really |very |pretty )?"
@@ -152,7 +154,8 @@ CHATTER = re.compile(
 COLLOQUIAL = re.compile(
     r"\b(?:pretty|super|a bit|kind of|sort of|yeah|yep|nope|honestly|thank goodness|promising|fun"
     r"|nightmare|headache|chestnut|annoying|hairy|neat|tricky|nasty|subtle|classic|huge win"
-    r"|biggest win|good reminder|good info|good example|extra vigilant|nothing like that|ugh|wow"
+    r"|biggest win|good reminder|good info|good example|good move|per se|i like that"
+    r"|extra vigilant|nothing like that|ugh|wow"
     r"|surprisingly|essentially|you know|a lot of effort|keep an eye|be mindful)\b",
     re.I,
 )
@@ -207,7 +210,8 @@ DANGLING_REFERENCE = re.compile(
 )
 POSITIVE_VERDICT = re.compile(r"^\W*(?:✅|☑|✔|👍|good\b|nice\b|excellent\b|clean\b|clear\b)", re.I)
 REFUSAL = re.compile(
-    r"^(?:(?:hmm|well|ah|um+)[,. ]+)?(?:no\b|nope\b|not\b|careful\b|hold on|wait\b|don'?t\b"
+    r"^(?:u+m+|er+m*|hm+|uh)?\W*(?:yes|no),? (?:there|it|they|we) (?:is|are|do|does)(?:n'?t)?\b"
+    r"|^(?:(?:hmm|well|ah|um+)[,. ]+)?(?:no\b|nope\b|not\b|careful\b|hold on|wait\b|don'?t\b"
     r"|do not\b|stop\b|wrong\b|never\b|rather not|actually[, ]|instead\b"
     r"|we (?:already |have )?(?:tried|shipped)\b|i'?d rather"
     r"|(?:one|two|three|a few|some) corrections?\b)"
@@ -266,7 +270,8 @@ NORMATIVE = re.compile(
     re.I,
 )
 ASIDE_OPENING = re.compile(
-    r"(?:by the way|btw|unrelated(?:ly)?|side note|on (?:another|a different) (?:note|matter)"
+    r"(?:by the way|btw|unrelated(?:ly)?|side note"
+    r"|on (?:another|a different|a (?:somewhat )?related) (?:note|matter)"
     r"|(?:unrelated|quick) heads[- ]?up|顺便(?:说|问)?(?:一下|一句)?)\b[\s,.!:;—–-]*",
     re.I,
 )
@@ -286,7 +291,8 @@ LEANING_START = re.compile(
 )
 # Who thinks aloud decides nothing.
 MUSING = re.compile(
-    r"\b(?:i mean|(?:my|the) (?:first |initial )?thought|i(?:'m| am| was|'ve been)? (?:thought"
+    r"\b(?:i mean|thinking about|(?:my|the) (?:first |initial )?thought"
+    r"|i(?:'m| am| was|'ve been)? (?:thought"
     r"|thinking|wonder(?:ing)?|guess|remember|recall|assum\w+|pretty sure|can see|vaguely)"
     r"|(?:feels?|looks?|seems?|sounds?) (?:like|a bit|as if)|it(?:'s| is) (?:like|similar|about)"
     r"|makes? (?:sense|me wonder)|good (?:call|to know)|maybe|perhaps|probably|presumably|might"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import REMARK, Exchange, is_slash_command
 from reverie.domain.extraction.key_statements import is_generic_heading
-from reverie.domain.extraction.record_statements import strip_line_places, strip_opening
+from reverie.domain.extraction.record_statements import POINTING, strip_line_places, strip_opening
 from reverie.domain.extraction.salience import extract_exact_terms, is_question
 from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.extraction.work_log import select_write_turns
@@ -136,6 +136,8 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
             reported = [s for s in reported if s[-1] not in ":："]
         if sentences and reported:
             return _take_sentences([_drop_open_advice(s) for s in reported], limit)
+    if POINTING.search(introduction):
+        introduction = ""
     return shorten(command or introduction, limit)
 
 

@@ -29,6 +29,8 @@ _OPENING_WORDS = re.compile(
     r"|(?:hey|hi|hello)(?: [@\[`]?\w+[`\]]?){0,2}|yeah|yep|oh man|ha|gotcha|absolutely|totally"
     r"|definitely|honestly|actually|interesting"
     r"|(?:one|two|three|a few|some) corrections?)\s*[,.:;!—–-]+\s*)+"
+    r"|^(?:a few|some|two|three|a couple(?: of)?) (?:more |other )?"
+    r"(?:preferences|things|rules|notes|points)\b[^:.]{0,40}:\s*"
     r"|^(?:so|and|but|also)\s+|^\(?\d[.)]\s+",
     re.I,
 )

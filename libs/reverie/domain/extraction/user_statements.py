@@ -48,7 +48,8 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
     is_refusal = exchange.previous_subject != "" and bool(
         discourse_markers.REFUSAL.search(turn.content[:200])
     )
-    for number, statement in enumerate(_join_leaning(extract_statements(turn.content))):
+    statements = (s.lstrip(".… ") for s in extract_statements(turn.content))
+    for number, statement in enumerate(_join_leaning(statements)):
         aside = discourse_markers.ASIDE_OPENING.match(statement)
         text = strip_opening(statement[aside.end() :] if aside else statement)
         if aside:
@@ -100,7 +101,8 @@ def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> boo
 
     What was the matter is found out, not decided. Who muses, or asks in the same breath, tells.
     """
-    if kind is Kind.BUG or discourse_markers.MUSING.search(text):
+    vague = (discourse_markers.MUSING, sentence_patterns.HEDGE, discourse_markers.COLLOQUIAL)
+    if kind is Kind.BUG or any(cue.search(text) for cue in vague):
         return False
     if kind is Kind.DECISION:
         return not _RECALLING.search(text) and bool(sentence_patterns.CHOOSING.search(text))
