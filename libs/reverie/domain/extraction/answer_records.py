@@ -39,6 +39,7 @@ _WONDERING = re.compile(
     re.I,
 )
 _SUPPOSING = re.compile(r"(?:i (?:assume|guess|thought|think|take it|remember)|or\b)", re.I)
+_TOLD_BY_ONESELF = re.compile(r"\b(?:i|my|me|you|your)\b", re.I)
 _JUST_DOING = re.compile(
     r"(?:(?:i|we)(?: was|'m| were)?|was|just|been|got) (?:just |me )?\w+ing\b", re.I
 )
@@ -121,7 +122,7 @@ def _iter_facts(item: StatedExchange) -> Iterator[DecisionRecord]:
 def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord | None:
     exchange = item.exchange
     question = find_self_contained_question(exchange)
-    if question and exchange.previous_subject and subject not in question:
+    if exchange.previous_subject and subject not in question and is_question(question):
         question = f"About {subject}: {question}"
     told = list_answer_statements(exchange)
     if not question or exchange.is_refused or not _says_much(told):
@@ -154,15 +155,20 @@ def find_self_contained_question(exchange: Exchange) -> str:
     if stop is None:
         problem = find_problem([exchange], MAX_PROBLEM_CHARS)
         is_request = problem and not _is_chat(problem)
-        is_order = any(map(_orders, sentences)) and _stands_alone(problem)
-        return problem if is_request and (is_first or is_order) else ""
+        # Beside a report, "Why?" says nothing by itself.
+        is_report = exchange.asks and not _is_personal(problem)
+        is_order = is_report or any(map(_orders, sentences))
+        stands_alone = is_first or (is_order and _stands_alone(problem))
+        return problem if is_request and stands_alone else ""
     asked = [_WONDERING.sub("", s) for s in sentences[stop:] if is_question(s)]
     asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
     if not asked or not _ASKING.search(asked[0]) or any(map(_is_chatty, asked)):
         return ""
     start = stop
-    while is_first and start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):
+    while start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):
         start -= 1
+    if not is_first and _is_personal(" ".join(sentences[start:stop])):
+        return ""
     # Of a long message, the sentence that names the subject and the question are told.
     told = [*sentences[start:stop], *asked]
     texts = [" ".join(told), " ".join(dict.fromkeys((told[0], *asked))), " ".join(asked)]
@@ -170,6 +176,10 @@ def find_self_contained_question(exchange: Exchange) -> str:
     is_musing = any(map(discourse_markers.MUSING.search, sentences[start:stop]))
     stands_alone = text and (_stands_alone(text) or (is_first and not _points_back(text)))
     return text if stands_alone and not is_musing else ""
+
+
+def _is_personal(text: str) -> bool:
+    return bool(_TOLD_BY_ONESELF.search(text) or discourse_markers.COLLOQUIAL.search(text))
 
 
 def _is_chatty(question: str) -> bool:
