@@ -118,6 +118,11 @@ class ConsoleVisitor:
         assert shown.status == 200, shown.body
         return await self.post(f"/do/{name}", {**shown.page.form(f"/console/do/{name}"), **fields})
 
+    async def follow_form(self, address: str, action: str) -> Answer:
+        """Opens a page and sends its form as it stands."""
+        shown = await self.get(address.removeprefix("/console"))
+        return await self.post(action.removeprefix("/console"), shown.page.form(action))
+
     def plant(self, value: str) -> None:
         """Puts a cookie of a sign-in in place of the own one."""
         self.http.cookie_jar.clear()

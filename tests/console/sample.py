@@ -17,6 +17,15 @@ HOSTILE = (
 """Markup, scripts, templates, escapes, and writing that turns its direction."""
 SCOPE = "project/harbour"
 
+DISTINCT = (
+    "The crane lifts four tonnes.",
+    "Grain is stored in the north silo.",
+    "Rope is renewed in the month of March.",
+    "Pilots speak Danish on channel nine.",
+    "The tide table hangs in the office.",
+)
+"""Texts that nobody takes for duplicates of each other."""
+
 
 @dataclass
 class Sample:
@@ -38,20 +47,19 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
         )
     )["session"]
 
-    async def remember(content: str, **more: Any) -> str:
-        body = {"content": content, "scope": SCOPE, **more}
-        return str((await stack.post("/v1/remember", body))["id"])
-
     memory = await remember(
+        stack,
         f"The sluice opens at nine. {text}",
         tags=[f"tag{number}{text[:40]}" for number in range(40)],
         summary=f"Sluice {text}",
         session=session,
         metadata={text[:60]: text},
     )
-    other = await remember(f"The crane lifts four tonnes. {text}", kind="decision")
-    task = await remember(f"Paint the bollards. {text}", kind="task")
-    await remember(f"Moor a barge {text}", kind="skill", steps=[f"Throw the line {text}", "Pull"])
+    other = await remember(stack, f"The crane lifts four tonnes. {text}", kind="decision")
+    task = await remember(stack, f"Paint the bollards. {text}", kind="task")
+    await remember(
+        stack, f"Moor a barge {text}", kind="skill", steps=[f"Throw the line {text}", "Pull"]
+    )
     await stack.post("/v1/links", {"from": memory, "to": other, "type": "relates_to"})
     await stack.call(
         "PATCH", f"/v1/memories/{memory}", {"content": f"At ten. {text}", "reason": text}
@@ -92,3 +100,9 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
         f"/do/rollback?id={memory}&to_version=1",
     ]
     return Sample(memory, other, task, session, trace, paths)
+
+
+async def remember(stack: Stack, content: str, **more: Any) -> str:
+    """The id of a new memory."""
+    body = {"content": content, "scope": SCOPE, **more}
+    return str((await stack.post("/v1/remember", body))["id"])

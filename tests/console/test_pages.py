@@ -14,23 +14,14 @@ from reverie.domain.access.principals import KeyRole
 from reverie.runtime.settings.settings import Settings
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.console.actions import ACTIONS
 from reverie_services.console.live import MAX_STREAMS_OF_KEY
 from reverie_services.console.pages import PAGES
 from reverie_services.recall.app import open_service
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
-from tests.console.sample import SCOPE, fill
+from tests.console.sample import DISTINCT, fill, remember
 from tests.support.stack import Stack, eventually
 
 ADMIN_PAGES = ("/counts", "/keys", "/projects", "/scopes", "/audit", "/settings")
-DISTINCT = (
-    "The crane lifts four tonnes.",
-    "Grain is stored in the north silo.",
-    "Rope is renewed in the month of March.",
-    "Pilots speak Danish on channel nine.",
-    "The tide table hangs in the office.",
-)
-"""Texts that nobody takes for duplicates of each other."""
 OWN_ELEMENTS = {
     *("html", "head", "meta", "title", "link", "script", "body", "a", "header", "img", "form"),
     *("label", "input", "div", "span", "button", "nav", "h1", "h2", "h3", "ul", "ol", "li", "main"),
@@ -156,114 +147,9 @@ async def test_pages_of_administrators_are_refused_to_other_roles(
     assert menu.page.find("a", href="/console/keys") == []
 
 
-async def test_a_reader_sees_no_form_and_can_change_nothing(stack: Stack) -> None:
-    sample = await fill(stack, "plain")
-    before = await _state(stack, sample.memory)
-    async with visiting(stack, stack.key_of(role=KeyRole.READER)) as visitor:
-        page = await visitor.get(f"/memories/{sample.memory}")
-        csrf = await visitor.csrf()
-        links = [attrs.get("href", "") for tag, attrs in page.page.elements if tag == "a"]
-        fields = {
-            "csrf": csrf, "id": sample.memory, "content": "changed", "kind": "lesson",
-            "reason": "x", "to": sample.other, "type": "led_to", "to_version": "1", "state": "done",
-        }  # fmt: skip
-        statuses = {
-            name: (await visitor.post(f"/do/{name}", fields)).status
-            for name in ACTIONS
-            if name != "golden"
-        }
-        dream = await visitor.post("/do/dream", {"csrf": csrf, "id": SCOPE})
-    assert [link for link in links if link.startswith("/console/do/")] == []
-    assert set(statuses.values()) <= {403, 404, 422}
-    assert statuses["edit"] == statuses["forget"] == statuses["pin"] == dream.status == 403
-    assert await _state(stack, sample.memory) == before
-
-
-async def _state(stack: Stack, memory: str) -> list[Any]:
-    """What people can change about a memory."""
-    found = await stack.get(f"/v1/memories/{memory}")
-    return [found[name] for name in ("content", "kind", "tags", "version", "status", "pinned")]
-
-
-async def _links(stack: Stack, memory: str) -> list[str]:
-    """What a memory was said to depend on; Reverie itself adds links of other types."""
-    neighbours = (await stack.get(f"/v1/memories/{memory}"))["neighbours"]
-    return [each["id"] for each in neighbours if each["type"] == "depends_on"]
-
-
-async def _memory(stack: Stack, content: str, **more: Any) -> str:
-    body = {"content": content, "scope": SCOPE, **more}
-    return str((await stack.post("/v1/remember", body))["id"])
-
-
-async def test_a_memory_is_edited_rolled_back_and_its_history_shows_the_difference(
-    stack: Stack,
-) -> None:
-    memory = await _memory(stack, "The sluice opens at nine.", tags=["water"])
-    async with visiting(stack, stack.key) as visitor:
-        edited = await visitor.act(
-            "edit", memory, content="The sluice opens at ten.", kind="lesson", reason="new times"
-        )
-        page = await visitor.get(f"/memories/{memory}")
-        back = await visitor.act("rollback", memory, to_version="1")
-    assert edited.headers["Location"] == "/console/memories?done=edit&count=1"
-    assert "<del>nine</del><ins>ten</ins>" in page.body
-    assert "new times" in page.page.text
-    assert back.status == 303
-    restored = await stack.get(f"/v1/memories/{memory}")
-    assert (restored["content"], restored["version"]) == ("The sluice opens at nine.", 3)
-    assert restored["tags"] == ["water"]
-
-
-async def test_an_edit_does_not_overwrite_one_that_came_between(stack: Stack) -> None:
-    memory = await _memory(stack, "The sluice opens at nine.")
-    async with visiting(stack, stack.key) as visitor:
-        form = (await visitor.get("/do/edit", id=memory)).page.form("/console/do/edit")
-        await stack.call("PATCH", f"/v1/memories/{memory}", {"content": "It opens at noon."})
-        late = await visitor.post("/do/edit", {**form, "content": "At ten.", "kind": "lesson"})
-    assert late.status == 412
-    assert (await stack.get(f"/v1/memories/{memory}"))["content"] == "It opens at noon."
-
-
-async def test_memories_are_pinned_confirmed_linked_and_forgotten(stack: Stack) -> None:
-    memory, other = (
-        await _memory(stack, "Moor at the east quay."),
-        await _memory(stack, "Low tide."),
-    )
-    path = f"/v1/memories/{memory}"
-    async with visiting(stack, stack.key) as visitor:
-        await visitor.act("pin", memory)
-        assert (await stack.get(path))["pinned"] is True
-        await visitor.act("unpin", memory)
-        assert (await stack.get(path))["pinned"] is False
-        assert (await visitor.act("confirm", memory)).status == 303
-        await visitor.act("link", memory, to=other[-8:], type="depends_on")
-        assert await _links(stack, memory) == [other]
-        graph = await visitor.get("/graph", type="depends_on", **{"from": memory})
-        [edge] = json.loads(graph.page.find("div", id="graph")[0]["data-graph"])["edges"]
-        await visitor.act("unlink", edge["id"])
-        assert await _links(stack, memory) == []
-        asked = await visitor.get("/do/forget", id=memory)
-        assert "cannot be undone" in asked.page.text
-        assert "east quay" in asked.page.text
-        await visitor.act("forget", memory)
-    assert (await stack.call("GET", path)).status == 404
-
-
-async def test_several_are_confirmed_at_once_and_one_failure_stops_no_other(stack: Stack) -> None:
-    memories = [await _memory(stack, content) for content in DISTINCT[:2]]
-    async with visiting(stack, stack.key) as visitor:
-        fields = {"csrf": await visitor.csrf(), "next": "/console/stale"}
-        gone = "01900000-0000-7000-8000-000000000000"
-        answer = await visitor.post("/do/forget", {**fields, "id": [*memories, gone]})
-        none = await visitor.post("/do/forget", {**fields, "id": [gone]})
-    assert answer.headers["Location"] == "/console/stale?done=forget&count=2"
-    assert none.status == 404
-
-
 async def test_lists_filter_and_page_and_keep_their_state_in_the_address(stack: Stack) -> None:
     for number, content in enumerate(DISTINCT):
-        await _memory(stack, content, kind="lesson" if number else "bug")
+        await remember(stack, content, kind="lesson" if number else "bug")
     async with visiting(stack, stack.key) as visitor:
         seen: list[str] = []
         path = "/memories?kind=lesson&limit=2"
@@ -279,9 +165,9 @@ async def test_lists_filter_and_page_and_keep_their_state_in_the_address(stack: 
 
 
 async def test_an_answer_shows_every_stage_and_stands_beside_the_one_before(stack: Stack) -> None:
-    await _memory(stack, "The lock keeper counts the barges at noon.")
+    await remember(stack, "The lock keeper counts the barges at noon.")
     for content in DISTINCT[:2]:
-        await _memory(stack, content)
+        await remember(stack, content)
     async with visiting(stack, stack.key) as visitor:
         first = await visitor.get("/ask", q="Who counts the barges?", limit="3")
         [before] = first.page.find("input", name="before")
@@ -302,7 +188,7 @@ async def test_an_answer_shows_every_stage_and_stands_beside_the_one_before(stac
 
 
 async def test_recalls_are_filtered_and_followed_one_by_one(stack: Stack) -> None:
-    await _memory(stack, "The ferry bell cracks in frost.")
+    await remember(stack, "The ferry bell cracks in frost.")
     for word in ("bell", "frost", "elephants"):
         await stack.post("/v1/recall", {"query": f"{word}?"})
     async with visiting(stack, stack.key) as visitor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 from multidict import MultiMapping
+from yarl import URL
 
 from reverie.contracts.base import Problem
 from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind
@@ -15,7 +16,7 @@ from reverie.mcp.rest_calls import RestCallError, invalid_argument
 from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.golden import download_golden_set
 from reverie_services.console.requests import HOME, add_query, local_path, redirect
-from reverie_services.console.visit import PageValues, Visit, memory_path
+from reverie_services.console.visit import PageValues, Visit, memory_path, page_path
 
 MOST_AT_ONCE = 200
 """The most memories that one form changes."""
@@ -41,7 +42,8 @@ class ActionField:
 class Action:
     """Something that can be done. `effect` is said before, `done` after it.
 
-    `subject`: whether ids are of memories, which the form then shows.
+    `subject`: whether ids are of memories, which the form then shows. `undone_by`: the action that
+    takes this one back.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Action:
     fields: tuple[ActionField, ...] = ()
     subject: str = "memory"
     is_final: bool = False
+    undone_by: str = ""
 
 
 def _memory_call(method: str, tail: str = "") -> Send:
@@ -85,6 +88,12 @@ async def _edit(visit: Visit, item: str) -> Any:
     if reason := form.get("reason", "").strip():
         body["reason"] = reason
     return await visit.send("PATCH", memory_path(item), body, version=form.get("version"))
+
+
+async def _erase(visit: Visit, item: str) -> Any:
+    reason = visit.form.get("reason", "").strip()
+    body = {"reason": reason} if reason else {}
+    return await visit.send("POST", f"{memory_path(item)}/erase", body)
 
 
 async def _roll_back(visit: Visit, item: str) -> Any:
@@ -189,16 +198,35 @@ ACTIONS: Mapping[str, Action] = {
         Action(
             "forget",
             "Forget",
-            "No answer contains the memory again, except one that asks for an earlier moment. "
-            "This cannot be undone.",
+            "No answer contains the memory again, and what quotes it is forgotten with it. It can "
+            "be restored until its text is erased.",
             "Forgotten.",
             _memory_call("DELETE"),
+            undone_by="restore",
+        ),
+        Action(
+            "archive",
+            "Archive",
+            "Puts the memory away: it is found only when archived memories are asked for. It can "
+            "be restored at any time.",
+            "The memory is archived.",
+            _memory_call("POST", "/archive"),
+            undone_by="restore",
+        ),
+        Action(
+            "erase",
+            "Erase",
+            "Erases the text of the memory in every table, at once. This is for what must go, such "
+            "as personal data. This cannot be undone.",
+            "Erased.",
+            _erase,
+            (_REASON,),
             is_final=True,
         ),
         Action(
             "restore",
             "Restore",
-            "The archived memory becomes active: agents are given it again.",
+            "A memory that was archived or forgotten becomes active: agents are given it again.",
             "The memory is active again.",
             _memory_call("POST", "/restore"),
         ),
@@ -308,11 +336,12 @@ ACTIONS: Mapping[str, Action] = {
 async def show_action(visit: Visit, action: Action) -> PageValues:
     """What the form of an action says before it is done."""
     ids = visit.query.getall("id", [""])[:MOST_AT_ONCE]
-    items = (
-        [await visit.get(memory_path(item)) for item in ids[:_SHOWN_AT_ONCE]]
-        if action.subject == "memory"
-        else []
-    )
+    items = []
+    for item in ids[:_SHOWN_AT_ONCE] if action.subject == "memory" else ():
+        # A forgotten memory is shown to nobody, and can be restored by its id.
+        load = visit.try_get if action.name == "restore" else visit.get
+        if (memory := await load(memory_path(item))) is not None:
+            items.append(memory)
     first = items[0] if items else {}
     return {
         "action": action,
@@ -350,5 +379,15 @@ async def perform(visit: Visit, action: Action) -> OutgoingResponse:
             return result
     if len(failed) == len(ids):
         raise RestCallError(failed[0])
+    return redirect(_build_target(visit, action, ids, len(ids) - len(failed)))
+
+
+def _build_target(visit: Visit, action: Action, ids: Sequence[str], count: int) -> str:
+    """The page to go on to, which says what was done and offers to undo it."""
     target = local_path(visit.form.get("next"), HOME)
-    return redirect(add_query(target, done=action.name, count=str(len(ids) - len(failed))))
+    if action.name in {"forget", "erase"} and any(URL(target).name == item for item in ids):
+        target = page_path("memories")
+    values: dict[str, str] = {"done": action.name, "count": str(count)}
+    if action.undone_by and len(ids) == 1:
+        values["undo"] = ids[0]
+    return add_query(target, **values)
