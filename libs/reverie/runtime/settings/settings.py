@@ -162,7 +162,7 @@ class Settings(ServerSettings, LimitSettings):
     )
     recall_index_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
         None,
-        description="megabytes of recall indexes that a gateway holds, about 17 for 10,000 "
+        description="megabytes of recall indexes that a gateway holds, about 15 for 10,000 "
         "memories; 0 holds none; unset: 8 % of the memory of the machine or container",
     )
     trace_retention_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(

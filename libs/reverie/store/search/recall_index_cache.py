@@ -16,7 +16,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.domain.retrieval.candidates import EDGE_KINDS
 from reverie.domain.retrieval.facts import KINDS, encode_moment
 from reverie.domain.retrieval.recall_index import RecallIndex, build_index
@@ -85,8 +85,15 @@ class RecallIndexCache:
     async def open(self, tenant: int, model: TenantModel, text: str) -> OpenIndex | None:
         """Brings the index of a tenant up to date for the prepared question `text`.
 
-        Returns None if there is none; one is then loaded in the background.
+        Returns None if there is none; one is then loaded in the background. Raises `Unavailable` if
+        Postgres does not say what changed.
         """
+        try:
+            return await self._open(tenant, model, text)
+        except asyncpg.PostgresError as error:
+            raise Unavailable("the recall index", type(error).__name__) from error
+
+    async def _open(self, tenant: int, model: TenantModel, text: str) -> OpenIndex | None:
         key = (tenant, model.vector_table)
         cached = self._cached.get(key)
         now = time.monotonic()
