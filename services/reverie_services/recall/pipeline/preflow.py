@@ -192,7 +192,7 @@ async def _load_inputs(
 ) -> _PreflowInputs:
     """Reads everything concurrently, each part within its time."""
     settings, session = deps.pipeline.settings, turn.session
-    timeout = settings.arm_timeout
+    timeout, recall_timeout = settings.arm_timeout, settings.timeout + RECALL_GRACE_SECONDS
     question = RecallQuestion(
         text,
         SearchFilter(scopes, list(VISIBLE_STATUSES)),
@@ -221,12 +221,7 @@ async def _load_inputs(
             partial(deps.contexts.load, principal, scopes, per_kind=MAX_PER_KIND),
             ContextInput(),
         ),
-        run_stage(
-            "recall",
-            settings.timeout + RECALL_GRACE_SECONDS,
-            recalling if text else None,
-            no_record,
-        ),
+        run_stage("recall", recall_timeout, recalling if text else None, no_record),
         run_stage("files", timeout, find_files if turn.files else None, no_memories),
     )
     outcomes: tuple[StageOutcome[Any], ...] = (active_set, briefing, recalled, file_memories)

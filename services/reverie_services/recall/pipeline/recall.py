@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -20,7 +18,6 @@ from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answ
 from reverie.domain.retrieval.candidates import (
     NO_EDGES,
     NO_HITS,
-    ArmHits,
     Rejection,
     TurnHit,
     is_among,
@@ -51,12 +48,7 @@ from reverie_services.recall.pipeline.scoring import (
     load_texts,
     score,
 )
-from reverie_services.recall.pipeline.stage_runner import (
-    Deadline,
-    Eventual,
-    StageOutcome,
-    run_stage,
-)
+from reverie_services.recall.pipeline.stage_runner import Deadline, run_stage
 from reverie_services.recall.pipeline.state import (
     ArmWeights,
     RecallQuestion,
@@ -66,7 +58,6 @@ from reverie_services.recall.pipeline.state import (
 )
 from reverie_services.recall.query_expansion import NO_EXPANSION
 
-T = TypeVar("T")
 MIN_VOCABULARY_SHARE = 0.05
 """The smallest weight of vectors: a guess is better than nothing if words find nothing."""
 
@@ -141,40 +132,29 @@ async def retrieve(
 ) -> tuple[RecallState, Retriever]:
     """Encodes the question while its retriever opens, runs the arms, and fuses what they find."""
     question, words = state.question, expand_query_text(" ".join(state.texts))
-    is_current = question.as_of is None
     timeout = state.deadline.remaining(EMBEDDING_SHARE)
-    uses_sparse = is_current and deps.settings.sparse_weight and deps.model_manager.uses_sparse
-    model = await load_model(deps, principal.tenant, timeout)
-    can_embed = is_current and not model.failed
     no_vectors: Vectors = ()
     no_weights: WordWeights | None = None
     no_turns: list[TurnHit] = []
-    opening = asyncio.ensure_future(
-        open_retriever(deps, principal, question, words, model.value, timeout)
+    is_current = question.as_of is None
+    uses_sparse = is_current and deps.settings.sparse_weight and deps.model_manager.uses_sparse
+    model = await load_model(deps, principal.tenant, timeout)
+    embed = partial(_embed_question, deps, model.value, state.texts)
+    encode = partial(_encode_question, deps, state.texts[0])
+    can_embed = is_current and not model.failed
+    opened, vectors, word_weights = await asyncio.gather(
+        open_retriever(deps, principal, question, words, model.value, timeout),
+        run_stage("meaning", timeout, embed if can_embed else None, no_vectors),
+        run_stage("sparse", timeout, encode if uses_sparse else None, no_weights),
     )
-
-    async def search(
-        arm: str, work: Callable[[Retriever], Eventual[T]] | None, fallback: T
-    ) -> StageOutcome[T]:
-        retriever, timeout = (await opening).value, state.deadline.remaining(RETRIEVAL_SHARE)
-        return await run_stage(arm, timeout, work and partial(work, retriever), fallback)
-
-    async def search_meaning() -> tuple[StageOutcome[Vectors], StageOutcome[ArmHits]]:
-        embed = partial(_embed_question, deps, model.value, state.texts)
-        vectors = await run_stage("meaning", timeout, embed if can_embed else None, no_vectors)
-        found = vectors.value
-        work = (lambda retriever: retriever.search_vectors(found)) if len(found) else None
-        return vectors, await search("meaning", work, NO_HITS)
-
-    encode = partial(_encode_question, deps, state.texts[0]) if uses_sparse else None
-    turns_of = (lambda retriever: retriever.search_turns(words)) if question.include_turns else None
-    by_words, (vectors, by_vectors), turns, word_weights = await asyncio.gather(
-        search("words", lambda retriever: retriever.search_words(words), NO_HITS),
-        search_meaning(),
-        search("turns", turns_of, no_turns),
-        run_stage("sparse", timeout, encode, no_weights),
+    timeout, retriever = state.deadline.remaining(RETRIEVAL_SHARE), opened.value
+    search_vectors = partial(retriever.search_vectors, vectors.value)
+    search_turns = partial(retriever.search_turns, words)
+    by_words, by_vectors, turns = await asyncio.gather(
+        run_stage("words", timeout, partial(retriever.search_words, words), NO_HITS),
+        run_stage("meaning", timeout, search_vectors if len(vectors.value) else None, NO_HITS),
+        run_stage("turns", timeout, search_turns if question.include_turns else None, no_turns),
     )
-    opened = await opening
     hits_by_arm = {"words": by_words.value, "meaning": by_vectors.value}
     weights = compute_arm_weights(deps, principal.tenant, question.text)
     state = replace(
@@ -188,7 +168,7 @@ async def retrieve(
             model, opened, vectors, word_weights, by_words, by_vectors, turns
         ),
     )
-    return state, opened.value
+    return state, retriever
 
 
 async def _embed_question(
