@@ -61,8 +61,10 @@ async def test_a_memory_from_a_session_belongs_to_its_agent(stack: Stack) -> Non
 
 
 async def test_a_recall_answers_although_its_edges_fail(alone: Stack) -> None:
-    await alone.post("/v1/remember", {"content": "Drain the queue first"})
-    await alone.post("/v1/remember", {"content": "The queue of the mailer lives in NATS"})
+    first = await alone.post("/v1/remember", {"content": "Drain the queue first"})
+    edges = [{"to": first["id"], "type": "relates_to"}]
+    mailer = {"content": "The queue of the mailer lives in NATS", "edges": edges}
+    await alone.post("/v1/remember", mailer)
     await alone.settled()
     body = {"query": "drain the queue"}
     assert (await alone.post("/v1/recall", body))["degraded"] == []

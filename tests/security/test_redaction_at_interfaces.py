@@ -63,6 +63,7 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
     },
     FeedbackRequest: {"verdict": "edit"},
     RollbackRequest: {"version": 1},
+    EraseMemoryRequest: {},
     CreateLinkRequest: {"type": "touches"},
     NewTurnBody: {"role": "tool"},
     CorrectionMessage: {"role": "user"},
@@ -200,7 +201,12 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
         ("POST", f"/v1/sessions/{session}/end", EndSessionRequest, dirty(EndSessionRequest)),
         ("POST", "/v1/git/changes", GitChange, dirty(GitChange)),
         ("POST", "/v1/admin/keys", CreateKeyRequest, dirty(CreateKeyRequest)),
-        ("POST", "/v1/preflow", PreflowRequest, dirty(PreflowRequest, session=session)),
+        (
+            "POST",
+            "/v1/preflow",
+            PreflowRequest,
+            dirty(PreflowRequest, session=session, scopes=None),
+        ),
     ]
 
 

@@ -88,8 +88,8 @@ async def test_a_feature_of_one_project_is_separate_from_that_of_another(stack: 
     other = await _start(stack, key, agent="ann", branch="feat/logout")
     feature = shop["scope"].removeprefix("project/shop/")
     assert bank["scope"] == f"project/bank/{feature}"
-    inside = ["project/shop", shop["scope"], "project/shop/topic/auth/keys", "global"]
-    outside = ["project/bank", bank["scope"], other["scope"], "project/bank/topic/auth", feature]
+    inside = ["project/shop", shop["scope"], "project/shop/topic/auth/keys", "global", feature]
+    outside = ["project/bank", bank["scope"], other["scope"], "project/bank/topic/auth"]
     noted = [await _note(stack, key, scope) for scope in inside]
     edges = [{"to": noted[1], "type": "relates_to"}]
     for scope in outside:

@@ -170,7 +170,7 @@ BODIES: dict[str, Bodies] = {
 PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "session": lambda of: [of.session],
     "project": lambda of: ["shop"],
-    "scope": lambda of: ["project/shop", of.scope],
+    **dict.fromkeys(("scope", "scopes"), lambda of: ["project/shop", of.scope]),
     **dict.fromkeys(("path", "files"), lambda of: ["src/wren.py"]),
     "tag": lambda of: [WORD],
     "key": lambda of: ["carts"],

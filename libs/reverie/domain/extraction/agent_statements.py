@@ -131,7 +131,7 @@ _LEANING = re.compile(
     re.I,
 )
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
-_LABEL = re.compile(r"\W*(?:decision|decided|recap|决定)\W{0,2}[:：]\W*", re.I)
+_LABEL = re.compile(r"\W{0,8}(?:decision|decided|recap|决定)\W{0,2}[:：]\W{0,8}", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _YES = re.compile(
     r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -23,9 +22,14 @@ class Page:
 
     def match(self, path: str) -> dict[str, str] | None:
         """The variables of the path, if it is one of this page."""
-        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path)
-        found = re.fullmatch(pattern, path)
-        return found.groupdict() if found else None
+        names, values = self.path.split("/"), path.split("/")
+        if len(names) != len(values):
+            return None
+        pairs = list(zip(names, values, strict=True))
+        if any(name != value for name, value in pairs if name[:1] != "{"):
+            return None
+        found = {name[1:-1]: value for name, value in pairs if name[:1] == "{"}
+        return found if all(found.values()) else None
 
 
 @dataclass(frozen=True)
