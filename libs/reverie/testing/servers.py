@@ -35,6 +35,8 @@ UNSAFE_OPTIONS = {
     "shared_buffers": "64MB",
     "max_wal_size": "2GB",
     "autovacuum_naptime": "10min",
+    # To drop a database waits for every connection, also for one whose client is paused midway.
+    "authentication_timeout": "10s",
     "dynamic_shared_memory_type": "mmap",
     "scram_iterations": "1",
 }
