@@ -40,7 +40,7 @@ class Spans:
             whole = all(span["parent_id"] in ids for span in found)
             return found if whole and set(names) <= {span["name"] for span in found} else []
 
-        return await eventually(there)
+        return await eventually(there, 100)
 
 
 @pytest.fixture
