@@ -9,6 +9,8 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -152,6 +154,24 @@ async def _refusals(stack: Stack, stub: Any) -> None:
             stub.GetMemory(pb.MemoryRequest(id=name), metadata=keyed(stack.key))
         )
         assert code in {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT}
+    infinite = Struct()
+    infinite.update({"height": float("inf")})
+    for call in (
+        stub.Recall(
+            pb.RecallRequest(query="x", as_of=Timestamp(seconds=2**62)), metadata=keyed(stack.key)
+        ),
+        stub.Remember(
+            pb.RememberRequest(content="x", metadata=infinite), metadata=keyed(stack.key)
+        ),
+        *(
+            stub.Remember(
+                pb.RememberRequest(content="x", idempotency_key=key), metadata=keyed(stack.key)
+            )
+            for key in ("a\r\nX-Forged: b", "a" * 10_000, "ä")
+        ),
+    ):
+        code, _, problem = await refused(call)
+        assert (code, problem.code) == (grpc.StatusCode.INVALID_ARGUMENT, "invalid")
     vast = pb.RememberRequest(content="x" * 1_200_000)
     code, words, problem = await refused(stub.Remember(vast, metadata=keyed(stack.key)))
     assert (code, problem.code) == (grpc.StatusCode.INVALID_ARGUMENT, "too_large")

@@ -67,12 +67,17 @@ def request_idempotency_key(headers: Mapping[str, str], principal: Principal | N
     return principal_key(principal, header_value)
 
 
-def principal_key(principal: Principal, name: str) -> str:
-    """Builds the key of a request, unique to its principal; raises `InvalidInput`."""
+def check_idempotency_key(name: str) -> None:
+    """Raises `InvalidInput` for a key that is too long, or that a header could not hold."""
     if not (0 < len(name) <= _MAX_KEY_LENGTH and name.isascii() and name.isprintable()):
         raise InvalidInput(
             IDEMPOTENCY_HEADER, f"must be 1 to {_MAX_KEY_LENGTH} printable ASCII characters"
         )
+
+
+def principal_key(principal: Principal, name: str) -> str:
+    """Builds the key of a request, unique to its principal; raises `InvalidInput`."""
+    check_idempotency_key(name)
     return f"{principal.key_id}/{name}"
 
 

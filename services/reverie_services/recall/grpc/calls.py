@@ -18,6 +18,7 @@ from reverie.mcp.rest_calls import (
 )
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie.runtime.http.idempotency import IDEMPOTENCY_HEADER, check_idempotency_key
 from reverie_services.in_process_rest import InProcessRestClient, read_content
 from reverie_services.recall.grpc.messages import (
     decode_fields,
@@ -41,7 +42,8 @@ def create_unary_handler(
         fields = decode_fields(request)
         headers = {}
         if key := fields.pop("idempotency_key", None):
-            headers["Idempotency-Key"] = key
+            check_idempotency_key(key)
+            headers[IDEMPOTENCY_HEADER] = key
         if operation.uses_if_match and "version" in fields:
             headers["If-Match"] = f'"{fields.pop("version")}"'
         # A variable that is not set becomes a name that nothing has.

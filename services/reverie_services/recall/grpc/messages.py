@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 import grpc
 import structlog
+from google.protobuf.json_format import Error as JsonFormatError
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.base import Problem
 from reverie.contracts.operations import FieldValues
 from reverie.contracts.problems import GRPC_STATUS, problem_from_error
-from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.mcp.rest_calls import RestCallError
 
 log = structlog.get_logger()
@@ -32,10 +33,15 @@ _FORWARDED_METADATA = (
 
 
 def decode_fields(request: Any) -> FieldValues:
-    """The fields that are set in a request, by their REST names."""
-    fields: FieldValues = _restore_integers(
-        MessageToDict(request, preserving_proto_field_name=True)
-    )
+    """The fields that are set in a request, by their REST names.
+
+    Raises `InvalidInput` for what JSON cannot say: infinities, and times beyond the year 9999.
+    """
+    try:
+        values = MessageToDict(request, preserving_proto_field_name=True)
+    except (ValueError, JsonFormatError) as error:
+        raise InvalidInput("body", "holds a number or a time that is out of range") from error
+    fields: FieldValues = _restore_integers(values)
     return fields
 
 
