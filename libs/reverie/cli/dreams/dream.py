@@ -65,7 +65,7 @@ def run(
         lines.append(f"an earlier dream, {ago}, took the turns: {_format_run(outcome.earlier)}")
     if outcome.status not in {"done", "parked"}:
         lines.append(f"{outcome.scope}: {outcome.status}")
-    result = {
+    result: JsonObject = {
         "scope": outcome.scope,
         "status": outcome.status,
         "runs": outcome.runs,

@@ -33,7 +33,7 @@ class EdgeSnapshot:
     """The edges within each scope of a tenant, after the changes listed in `changes`."""
 
     changes: list[int]
-    scopes: list[EdgesByKind]
+    scopes: Sequence[EdgesByKind]
 
 
 class RankStore:
