@@ -202,9 +202,7 @@ async def _more(use: Use, place: str) -> None:
     for arguments, word in (
         ({"operation": "pins"}, "did you mean pin"),
         ({"operation": "vault_get", "arguments": {"key": "k"}}, "reverie vault get"),
-        ({"operation": "delete_tenant", "arguments": {"confirm": "t"}}, "admin tenants delete"),
-        ({"operation": "delete_scope", "arguments": {"scope": "global"}}, "admin scopes delete"),
-        ({"operation": "delete_project", "arguments": {"name": "p"}}, "admin projects delete"),
+        *(({"operation": f"delete_{one}"}, f"{one}s delete") for one in ("tenant", "scope")),
         ({"operation": "pin", "arguments": {}}, "id: is required"),
         ({"operation": "import", "arguments": {}}, "data: is required"),
         ({"operation": "import", "arguments": {"data": "no export"}}, "line 1"),
