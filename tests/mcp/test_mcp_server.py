@@ -201,8 +201,7 @@ async def _more(use: Use, place: str) -> None:
     assert (taken["rejected"], taken["dry_run"]) == (0, True)
     for arguments, word in (
         ({"operation": "pins"}, "did you mean pin"),
-        ({"operation": "vault_get", "arguments": {"key": "k"}}, "reverie vault get"),
-        *(({"operation": f"delete_{one}"}, f"{one}s delete") for one in ("tenant", "scope")),
+        *(({"operation": name}, why) for name, why in WITHHELD_OPERATIONS.items()),
         ({"operation": "pin", "arguments": {}}, "id: is required"),
         ({"operation": "import", "arguments": {}}, "data: is required"),
         ({"operation": "import", "arguments": {"data": "no export"}}, "line 1"),
