@@ -68,10 +68,12 @@ def iter_agent_statements(
     yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in decided)
     points = extract_key_statements(turn.content, not is_work)
     if recap:
-        # Beside what was decided, its cause lasts.
+        # Beside what was decided, its cause lasts, and the answer that it restates.
         points = [
             replace(p, parts=tuple(part for part in p.parts if _names_cause(part, p.lead)))
-            for p in points
+            if number or not reply.restates
+            else p
+            for number, p in enumerate(points)
             if not p.lead or p.lead not in " ".join(recap)
         ]
         points = [replace(p, parts=tuple(x for x in p.parts if x not in recap)) for p in points]

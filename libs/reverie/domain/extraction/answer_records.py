@@ -175,8 +175,8 @@ def find_self_contained_question(exchange: Exchange) -> str:
     texts = [" ".join(told), " ".join(dict.fromkeys((told[0], *asked))), " ".join(asked)]
     text = next((t for t in texts if len(t) <= MAX_PROBLEM_CHARS), "")
     is_musing = any(map(discourse_markers.MUSING.search, sentences[start:stop]))
-    stands_alone = text and (_stands_alone(text) or (is_first and not _points_back(text)))
-    return text if stands_alone and not is_musing else ""
+    names_itself = text and (_stands_alone(text) or (is_first and not _points_back(text)))
+    return text if names_itself and not is_musing else ""
 
 
 def _is_personal(text: str) -> bool:

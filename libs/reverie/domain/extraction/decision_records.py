@@ -50,7 +50,7 @@ RECAP_WEIGHT = 100.0
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
 _AFTER_CODE = re.compile(r"(?<=\n)``` ")
-MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_AFTER_RECAP = 0.4, 0.6
+MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_AFTER_RECAP = 0.4, 0.5
 """Share of a statement's words that no chosen statement has; a summing-up leaves little to say."""
 
 

@@ -34,6 +34,7 @@ _OPENING_WORDS = re.compile(
     r"|^(?:so|and|but|also)\s+|^\(?\d[.)]\s+",
     re.I,
 )
+_CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
 POINTING = re.compile(
     r"\b(?:this|these|those|them|they|its|it|here|(?<!is )(?<!was )(?<!are )there(?! (?:is|are))"
     r"|the (?:exact|same) \w+ again|(?<!\w )that(?! \w+ (?:we|you|i)\b))\b",
@@ -95,7 +96,12 @@ def strip_line_places(text: str) -> str:
 
 def strip_opening(sentence: str) -> str:
     text = _OPENING_WORDS.sub("", sentence).strip()
-    return text if text == sentence.strip() else text[:1].upper() + text[1:]
+    return text if text == sentence.strip() else capitalize(text)
+
+
+def capitalize(text: str) -> str:
+    """The text with a capital first letter, unless it begins with a name of code."""
+    return text if _CODE_NAME.match(text) else text[:1].upper() + text[1:]
 
 
 def rate_detail(text: str) -> float:

@@ -85,8 +85,7 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         if rating and (stands_alone or sentence_patterns.CAUSE_LABEL.match(text)):
             score = rating.score
         is_decided = stands_alone or _settles(text, kind, exchange, is_refusal)
-        is_vague = sentence_patterns.HEDGE.search(text) or discourse_markers.MUSING.search(text)
-        if is_decided or kind is Kind.BUG or not is_vague:
+        if is_decided or kind is Kind.BUG or not _is_vague(text):
             yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
 
 
@@ -96,13 +95,17 @@ def _is_remark(text: str) -> bool:
     return bool(is_outcry or REMARK.match(text) or sentence_patterns.TRANSIENT.search(text))
 
 
+def _is_vague(text: str) -> bool:
+    cues = (discourse_markers.MUSING, sentence_patterns.HEDGE, discourse_markers.COLLOQUIAL)
+    return any(cue.search(text) for cue in cues)
+
+
 def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> bool:
     """Whether a sentence of the user settles something: by its own words, or as an answer.
 
     What was the matter is found out, not decided. Who muses, or asks in the same breath, tells.
     """
-    vague = (discourse_markers.MUSING, sentence_patterns.HEDGE, discourse_markers.COLLOQUIAL)
-    if kind is Kind.BUG or any(cue.search(text) for cue in vague):
+    if kind is Kind.BUG or _is_vague(text):
         return False
     if kind is Kind.DECISION:
         return not _RECALLING.search(text) and bool(sentence_patterns.CHOOSING.search(text))
