@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reverie.domain.extraction.decision_records import MAX_RECORD_CHARS
-from reverie.domain.extraction.matters import split_matters
+from reverie.domain.extraction.matters import read_exchanges, split_matters
 from reverie.domain.extraction.record_validation import Objection, find_unsupported
-from reverie.domain.extraction.stated_exchanges import read_exchanges
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 from reverie_services.dream.digest.record_answers import (

@@ -91,115 +91,14 @@ def _names_cause(part: str, lead: str) -> bool:
     )
 
 
-def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
-    """The whole last reply of talk as statements, without its courtesies; [] if it is no answer.
-
-    Who only supposes, recalls or muses gives none: what was supposed at the beginning or the end
-    of a message is left out, in the middle of it the rest would not be whole.
-    """
-    turn = exchange.last_reply
-    if turn is None:
-        return []
-    points = [
-        replace(p, parts=tuple(part for part in p.parts if _is_answering(part)))
-        for p in extract_key_statements(turn.content, with_code=True)
-        if _is_lasting_point(p)
-    ]
-    points = [point for point in points if point.parts]
-    if points and not points[0].is_item and not points[0].lead:
-        points[0] = replace(points[0], parts=_drop_opener(points[0].parts, len(points) == 1))
-    definite = _drop_tentative([point for point in points if point.parts])
-    asks_whether = _POLAR_QUESTION.search(exchange.request) and " or " not in exchange.request
-    polarity = _find_polarity(turn.content) if asks_whether else ""
-    statements: list[RecordStatement] = []
-    for point in definite:
-        text = strip_line_places(strip_opening(point.full_text))
-        rating = _rate_best_part(point.parts, point.lead)
-        kind = Kind.CONTEXT if rating.kind is Kind.TASK else rating.kind
-        text = f"{polarity}{text}" if not statements else text
-        statements.append(RecordStatement(text, turn, rating.score, kind, False))
-    return statements
-
-
-_POLAR_QUESTION = re.compile(
-    r"(?:^|[.!?,:;–—-] |\b(?:so|and|but|or) )(?:is|are|was|were|do|does|did|can|could|should|would"
-    r"|will|has|have|any)(?:n'?t)? [^!?]*\?",
-    re.I,
-)
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
-_LEANING = re.compile(
-    rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b"
-    r"|^(?:before|after|with|given|besides|beyond) (?:that|this)\b",
-    re.I,
-)
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
 _LABEL = re.compile(r"\W{0,8}(?:decision|decided|recap|决定)\W{0,2}[:：]\W{0,8}", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
-_YES = re.compile(
-    r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely"
-    r"|definitely)\b",
-    re.I,
-)
-_NO = re.compile(r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:no|nope)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
-MIN_SENTENCE_WORDS = 2
-"""Words beside code: a name alone repeats the question."""
-MAX_OPENER_WORDS = 9
-"""Words of a sentence at the head of a reply that names nothing: a remark on the question."""
-_REMARKING = re.compile(r"!$|\b(?:that|it|this|you|we|i)\b", re.I)
-MIN_DEFINITE_SHARE = 0.6
 
 
-def _find_polarity(content: str) -> str:
-    return "Yes. " if _YES.match(content) else "No. " if _NO.match(content) else ""
-
-
-def _is_answering(part: str) -> bool:
-    prose = without_code(part)
-    return not (
-        is_question(prose)
-        or sentence_patterns.TRANSIENT.search(prose)
-        or sentence_patterns.LINE_REFERENCE.search(strip_line_places(prose))
-    )
-
-
-def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
-    """Without the outcry or remark on the question that a reply begins with."""
-    first, *rest = parts
-    prose = without_code(first)
-    words = re.sub(r"`[^`]*`", "", first).split()
-    if rest and first.isascii() and len(words) < MIN_SENTENCE_WORDS:
-        return tuple(rest)
-    is_remark = len(prose.split()) <= MAX_OPENER_WORDS and _REMARKING.search(prose)
-    names_something = re.search(r"[`\d/_]", prose) or not prose.isascii()
-    return tuple(rest) if is_remark and not names_something and (rest or not is_all) else parts
-
-
-def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
-    """Without what is supposed at either end; [] if something in the middle or most of it is."""
-    parts = [(n, part) for n, point in enumerate(points) for part in point.parts]
-    doubts = [not points[n].is_item and _is_tentative(part) for n, part in parts]
-    definite = [n for n, doubt in enumerate(doubts) if not doubt]
-    if not definite:
-        return []
-    first, last = definite[0], definite[-1]
-    kept = parts[first : last + 1]
-    size = sum(len(part) for _, part in kept)
-    is_leaning = first > 0 and _LEANING.match(strip_opening(kept[0][1]))
-    if (
-        any(doubts[first : last + 1])
-        or is_leaning
-        or size < MIN_DEFINITE_SHARE * sum(len(part) for _, part in parts)
-    ):
-        return []
-    return [
-        replace(point, parts=told)
-        for n, point in enumerate(points)
-        if (told := tuple(part for m, part in kept if m == n))
-    ]
-
-
-def _is_tentative(part: str) -> bool:
+def is_tentative(part: str) -> bool:
     prose = without_code(part)
     return bool(
         discourse_markers.MUSING.search(prose)
@@ -257,10 +156,10 @@ class _Reply:
         if (
             not point.parts
             or len(text.encode()) < MIN_STATEMENT_BYTES
-            or not _is_lasting_point(point)
+            or not is_lasting_point(point)
         ):
             return None
-        rating = _rate_best_part(point.parts, point.lead)
+        rating = rate_best_part(point.parts, point.lead)
         if is_discovery:
             rating = SentenceRating(Kind.BUG, max(rating.score, 0.0) + DISCOVERY_SCORE)
         if _is_mostly_code(text) and rating.kind is not Kind.SKILL:
@@ -298,7 +197,7 @@ class _Reply:
             return False
         if not self.is_work:
             has_cause = sentence_patterns.CAUSE_LABEL.match(point.full_text)
-            return not has_cause and not point.is_item and any(map(_is_tentative, point.parts))
+            return not has_cause and not point.is_item and any(map(is_tentative, point.parts))
         return self.is_research and point.is_item and kind in _LOOKED_UP_KINDS
 
     def _score(self, text: str, rating: SentenceRating, is_done: bool) -> float:
@@ -371,7 +270,7 @@ def _is_chosen(text: str, exchange: Exchange) -> bool:
     )
 
 
-def _rate_best_part(parts: Iterable[str], lead: str) -> SentenceRating:
+def rate_best_part(parts: Iterable[str], lead: str) -> SentenceRating:
     """The rating of the best part; a part that is of a kind names it."""
     ratings = [rate_agent_statement(part, lead) for part in parts]
     best = max(ratings, key=lambda r: r.score)
@@ -388,7 +287,7 @@ def _is_learned(text: str) -> bool:
     )
 
 
-def _is_lasting_point(point: KeyStatement) -> bool:
+def is_lasting_point(point: KeyStatement) -> bool:
     """Whether a point of a report is no list of options or plans, and its lead says what of."""
     return not (
         sentence_patterns.OPTIONS.search(point.full_text)

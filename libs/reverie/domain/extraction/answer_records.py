@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.agent_statements import list_answer_statements
+from reverie.domain.extraction.answer_statements import list_answer_statements
 from reverie.domain.extraction.decision_records import (
     MAX_PROBLEM_CHARS,
     DecisionRecord,
@@ -16,10 +16,13 @@ from reverie.domain.extraction.decision_records import (
     select_statements,
 )
 from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.matters import find_problem, list_informative_sentences
+from reverie.domain.extraction.matters import (
+    StatedExchange,
+    find_problem,
+    list_informative_sentences,
+)
 from reverie.domain.extraction.record_statements import POINTING, RecordStatement
 from reverie.domain.extraction.salience import extract_exact_terms, is_question
-from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 

@@ -18,6 +18,7 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import (
+    StatedExchange,
     find_problem,
     is_general_question,
     list_informative_sentences,
@@ -33,7 +34,6 @@ from reverie.domain.extraction.record_statements import (
 )
 from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
 from reverie.domain.extraction.salience import is_question
-from reverie.domain.extraction.stated_exchanges import StatedExchange
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText

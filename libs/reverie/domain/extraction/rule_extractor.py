@@ -24,11 +24,10 @@ from reverie.domain.extraction.decision_records import (
     settles,
 )
 from reverie.domain.extraction.exchanges import split_exchanges
-from reverie.domain.extraction.matters import find_problem, split_matters
+from reverie.domain.extraction.matters import find_problem, read_exchanges, split_matters
 from reverie.domain.extraction.record_statements import RULES, RecordStatement, is_near_duplicate
 from reverie.domain.extraction.review_findings import summarize_review
 from reverie.domain.extraction.salience import MIN_SALIENCE
-from reverie.domain.extraction.stated_exchanges import read_exchanges
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import (
     MAX_FILES,

@@ -1,0 +1,125 @@
+"""The whole reply to a question as statements, without courtesies; none of what is supposed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.agent_statements import (
+    is_lasting_point,
+    is_tentative,
+    rate_best_part,
+)
+from reverie.domain.extraction.exchanges import Exchange
+from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
+from reverie.domain.extraction.record_statements import (
+    RecordStatement,
+    strip_line_places,
+    strip_opening,
+)
+from reverie.domain.extraction.salience import is_question
+from reverie.domain.text.markdown import without_code
+
+_POLAR_QUESTION = re.compile(
+    r"(?:^|[.!?,:;–—-] |\b(?:so|and|but|or) )(?:is|are|was|were|do|does|did|can|could|should|would"
+    r"|will|has|have|any)(?:n'?t)? [^!?]*\?",
+    re.I,
+)
+_LEANING = re.compile(
+    rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b"
+    r"|^(?:before|after|with|given|besides|beyond) (?:that|this)\b",
+    re.I,
+)
+_YES = re.compile(
+    r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely"
+    r"|definitely)\b",
+    re.I,
+)
+_NO = re.compile(r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:no|nope)\b", re.I)
+MIN_SENTENCE_WORDS = 2
+"""Words beside code: a name alone repeats the question."""
+MAX_OPENER_WORDS = 9
+"""Words of a sentence at the head of a reply that names nothing: a remark on the question."""
+_REMARKING = re.compile(r"!$|\b(?:that|it|this|you|we|i)\b", re.I)
+MIN_DEFINITE_SHARE = 0.6
+
+
+def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
+    """The whole last reply of talk as statements, without its courtesies; [] if it is no answer.
+
+    Who only supposes, recalls or muses gives none: what was supposed at the beginning or the end
+    of a message is left out, in the middle of it the rest would not be whole.
+    """
+    turn = exchange.last_reply
+    if turn is None:
+        return []
+    points = [
+        replace(p, parts=tuple(part for part in p.parts if _is_answering(part)))
+        for p in extract_key_statements(turn.content, with_code=True)
+        if is_lasting_point(p)
+    ]
+    points = [point for point in points if point.parts]
+    if points and not points[0].is_item and not points[0].lead:
+        points[0] = replace(points[0], parts=_drop_opener(points[0].parts, len(points) == 1))
+    definite = _drop_tentative([point for point in points if point.parts])
+    asks_whether = _POLAR_QUESTION.search(exchange.request) and " or " not in exchange.request
+    polarity = _find_polarity(turn.content) if asks_whether else ""
+    statements: list[RecordStatement] = []
+    for point in definite:
+        text = strip_line_places(strip_opening(point.full_text))
+        rating = rate_best_part(point.parts, point.lead)
+        kind = Kind.CONTEXT if rating.kind is Kind.TASK else rating.kind
+        text = f"{polarity}{text}" if not statements else text
+        statements.append(RecordStatement(text, turn, rating.score, kind, False))
+    return statements
+
+
+def _find_polarity(content: str) -> str:
+    return "Yes. " if _YES.match(content) else "No. " if _NO.match(content) else ""
+
+
+def _is_answering(part: str) -> bool:
+    prose = without_code(part)
+    return not (
+        is_question(prose)
+        or sentence_patterns.TRANSIENT.search(prose)
+        or sentence_patterns.LINE_REFERENCE.search(strip_line_places(prose))
+    )
+
+
+def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
+    """Without the outcry or remark on the question that a reply begins with."""
+    first, *rest = parts
+    prose = without_code(first)
+    words = re.sub(r"`[^`]*`", "", first).split()
+    if rest and first.isascii() and len(words) < MIN_SENTENCE_WORDS:
+        return tuple(rest)
+    is_remark = len(prose.split()) <= MAX_OPENER_WORDS and _REMARKING.search(prose)
+    names_something = re.search(r"[`\d/_]", prose) or not prose.isascii()
+    return tuple(rest) if is_remark and not names_something and (rest or not is_all) else parts
+
+
+def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
+    """Without what is supposed at either end; [] if something in the middle or most of it is."""
+    parts = [(n, part) for n, point in enumerate(points) for part in point.parts]
+    doubts = [not points[n].is_item and is_tentative(part) for n, part in parts]
+    definite = [n for n, doubt in enumerate(doubts) if not doubt]
+    if not definite:
+        return []
+    first, last = definite[0], definite[-1]
+    kept = parts[first : last + 1]
+    size = sum(len(part) for _, part in kept)
+    is_leaning = first > 0 and _LEANING.match(strip_opening(kept[0][1]))
+    if (
+        any(doubts[first : last + 1])
+        or is_leaning
+        or size < MIN_DEFINITE_SHARE * sum(len(part) for _, part in parts)
+    ):
+        return []
+    return [
+        replace(point, parts=told)
+        for n, point in enumerate(points)
+        if (told := tuple(part for m, part in kept if m == n))
+    ]
