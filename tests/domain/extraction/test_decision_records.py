@@ -323,3 +323,13 @@ def test_a_root_cause_stays_beside_a_decision_whose_label_is_told_once(
     assert cause in record.content
     assert "Decided: Acknowledge after the commit" in record.content
     assert record.content.count("Deci") == 1
+
+
+def test_a_request_that_ends_in_the_code_of_an_advice_keeps_its_problem() -> None:
+    said = (
+        "let's address 2. DRY: The same 2-line pattern is repeated 5 times across the code:\n"
+        "  local, _ := flags.GetBool()\n  2. Consider extracting this to a helper like:\n  func f()"
+    )
+    report = "Extracted the repeated pattern into a helper of `flags.go`."
+    (record,) = records(("user", said), TOOL, ("assistant", report))
+    assert record.content.startswith("DRY: The same 2-line pattern is repeated 5 times")

@@ -184,10 +184,11 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
         sentences = list_informative_sentences(request)
         if sentences:
             reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
+            reported = [_drop_open_advice(s) for s in reported]
             introduction = introduction or reported[0]
             reported = [s for s in reported if s[-1] not in ":："]
         if sentences and reported:
-            return _take_sentences([_drop_open_advice(s) for s in reported], limit)
+            return _take_sentences(reported, limit)
     if POINTING.search(introduction):
         introduction = ""
     return shorten(command or introduction, limit)
