@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
+from reverie.domain.extraction.matters import cut_clause
 from reverie.domain.extraction.record_statements import strip_line_places
 from reverie.domain.extraction.salience import is_question
 from reverie.domain.text.index_terms import content_words
@@ -104,4 +105,4 @@ def _render_finding(point: KeyStatement) -> str:
     lead = "" if is_apart else point.lead
     text = f"{lead.rstrip(':')}: {first}" if lead and lead.lower() not in first.lower() else first
     text = text.replace(":, ", ", ")
-    return shorten(strip_line_places(text), MAX_FINDING_CHARS).rstrip(".;")
+    return cut_clause(strip_line_places(text), MAX_FINDING_CHARS).rstrip(".;")
