@@ -93,7 +93,7 @@ def _names_cause(part: str, lead: str) -> bool:
 
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
-_LABEL = re.compile(r"\W{0,8}(?:decision|decided|recap|决定)\W{0,2}[:：]\W{0,8}", re.I)
+_LABEL = re.compile(r"^\W*+(?:decision|decided|recap|决定)\W{0,2}[:：]\W*", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
 

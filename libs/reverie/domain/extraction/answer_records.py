@@ -49,8 +49,7 @@ _JUST_DOING = re.compile(
 # Who asks so is told what somebody thinks.
 _OPINION = re.compile(
     r"\b(?:do you (?:think|remember|recall)|(?:your|any|the) (?:thoughts|thinking|discussion)"
-    r"|philosoph\w+|did you ever|what'?s next"
-    r"|(?:how'?s|how is|how has)\b[^\n]{0,80}\b(?:work|go)ing"
+    r"|philosoph\w+|did you ever|what'?s next|(?:how'?s|how is|how has)\b[^?]{0,60}\b(?:work|go)ing"
     r"|are we (?:confident|sure|happy)|anticipate|be worth|(?:we|you) ever consider)\b",
     re.I,
 )

@@ -34,7 +34,7 @@ _PASTE = re.compile(
     re.M,
 )
 # From there on, what was pasted is changed code.
-_DIFF = re.compile(r"\bdiff --git a/|^[ \t]{0,8}(?:@@ -\d|[+-]{3} [ab]/)", re.M)
+_DIFF = re.compile(r"\bdiff --git a/|^[ \t]*+(?:@@ -\d|[+-]{3} [ab]/)", re.M)
 _OUTPUT_LINE = re.compile(
     r"^\s*(?:[✨📦📍✅❌👀☁️•●⚠]|\d{1,2}s$|\[\d|-{4,}|={4,}|[\w.-]+@[\w.-]+[:$#]|/\S+/\S+|at \S+\("
     r"|\S+: \S+: |[A-Z]\w+ing \S+ https?://|\w+=\S*$|[{}\[\]]|//|return\b|if \w+ ?[!=]="

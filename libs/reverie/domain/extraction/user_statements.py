@@ -34,7 +34,7 @@ _POINTING_ORDER = re.compile(
     re.I,
 )
 """An order about what was named in the sentence before."""
-_RECALLING = re.compile(r"\b(?:why|whether|forg[eo]t|remember) [^.]{0,120}\bdecided\b", re.I)
+_RECALLING = re.compile(r"\b(?:why|whether|forg[eo]t|remember) [^.]{0,80}\bdecided\b", re.I)
 _NOTE_OPENING = re.compile(r"(?:fyi|for the record|note|remember|for context)\b[:,]?", re.I)
 _OWN_WORD_KINDS = frozenset({Kind.PREFERENCE, Kind.DECISION})
 """Kinds that a user states in the first person."""

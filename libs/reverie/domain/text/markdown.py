@@ -38,7 +38,7 @@ _SHELL_FENCE = re.compile(
     r"^[ \t]*```[ \t]*+(bash|sh|shell|console|zsh)?[ \t]*+\n([^`]{1,800}?)\n[ \t]*```[ \t]*$",
     re.M | re.I,
 )
-_CODE_BLOCK = re.compile(r"\s{0,8}```.*?(?:```|\Z)", re.S)
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.S)
 _ENV_ASSIGNMENT = re.compile(r"(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)=")
 
 
@@ -101,7 +101,7 @@ def to_plain_text(text: str) -> str:
 
 def without_code(text: str) -> str:
     """The text without its fenced code."""
-    return _CODE_BLOCK.sub("", text) if "```" in text else text
+    return _CODE_BLOCK.sub("", text).rstrip() if "```" in text else text
 
 
 def split_sentences(text: str) -> list[str]:
