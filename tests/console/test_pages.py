@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -90,6 +91,19 @@ async def test_the_sample_leaves_out_no_kind_of_page(stack: Stack) -> None:
     assert "attachment" in shared.headers["Content-Disposition"]
     assert shared.page.find("script") == []
     assert shared.page.find("reverie-hostile") == []
+
+
+async def test_the_first_page_and_all_that_it_loads_are_small(stack: Stack) -> None:
+    async with visiting(stack, stack.key) as visitor:
+        page = await visitor.get()
+        addresses = {attrs["src"] for attrs in page.page.find("script")} | {
+            attrs["href"] for attrs in page.page.find("link")
+        }
+        bodies = [await visitor.get(each.removeprefix("/console")) for each in addresses]
+    assert len(addresses) >= 5
+    assert [each.status for each in bodies] == [200] * len(bodies)
+    packed = [zlib.compress(each.body.encode(), zlib.Z_BEST_SPEED) for each in (page, *bodies)]
+    assert sum(map(len, packed)) < 200_000
 
 
 async def test_a_text_of_64_kib_is_shown(stack: Stack) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.visit import PageValues, Visit
 
-PAGE_SIZE = 50
+PAGE_SIZE = 20
 REVIEW_STATES = ("open", "accepted", "rejected")
 
 
