@@ -190,6 +190,7 @@ async def test_an_answer_shows_every_stage_and_stands_beside_the_one_before(stac
         )
         form = second.page.form("/console/do/golden")
         saved = await visitor.post("/do/golden", {**form, "relevant": form["shown"][:1]})
+        approved = await visitor.post("/do/approve", {**form, "relevant": form["shown"][:1]})
         wrong = await visitor.get("/ask", q="x", min_confidence="seven")
     assert "<reverie-memory" in first.page.text
     for stage in ("words", "fused", "base", "factors", "score", "outcome"):
@@ -199,6 +200,9 @@ async def test_an_answer_shows_every_stage_and_stands_beside_the_one_before(stac
     assert golden["questions"]["own"] == [["Who counts the barges?", form["shown"][:1], "marked"]]
     assert set(golden["documents"]) == set(form["shown"])
     assert "min_confidence" in wrong.page.text
+    assert "done=approve&count=1" in approved.headers["Location"]
+    right = await stack.get(f"/v1/memories/{form['shown'][0]}")
+    assert right["base_confidence"] == 1.0
 
 
 async def test_recalls_are_filtered_and_followed_one_by_one(stack: Stack) -> None:

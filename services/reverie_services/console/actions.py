@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from multidict import MultiMapping
-from yarl import URL
 
-from reverie.contracts.base import Problem
 from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind
-from reverie.mcp.rest_calls import RestCallError, invalid_argument
-from reverie.runtime.http.exchange import OutgoingResponse
+from reverie.mcp.rest_calls import invalid_argument
 from reverie_services.console.golden import download_golden_set
-from reverie_services.console.requests import HOME, add_query, local_path, redirect
-from reverie_services.console.visit import PageValues, Visit, memory_path, page_path
-
-MOST_AT_ONCE = 200
-"""The most memories that one form changes."""
-_SHOWN_AT_ONCE = 20
+from reverie_services.console.visit import Visit, memory_path
 
 Send = Callable[[Visit, str], Awaitable[Any]]
 """Changes the thing with that id."""
@@ -94,6 +86,10 @@ async def _erase(visit: Visit, item: str) -> Any:
     reason = visit.form.get("reason", "").strip()
     body = {"reason": reason} if reason else {}
     return await visit.send("POST", f"{memory_path(item)}/erase", body)
+
+
+async def _approve(visit: Visit, item: str) -> Any:
+    return await visit.send("POST", f"{memory_path(item)}/feedback", {"verdict": "approve"})
 
 
 async def _roll_back(visit: Visit, item: str) -> Any:
@@ -194,6 +190,14 @@ ACTIONS: Mapping[str, Action] = {
             "confidence is renewed.",
             "Confirmed: the marks of staleness are removed.",
             _memory_call("POST", "/confirm"),
+        ),
+        Action(
+            "approve",
+            "Approve",
+            "Says that the memory is right: it gets full confidence, and its marks of staleness "
+            "are removed.",
+            "Approved: the memory has full confidence.",
+            _approve,
         ),
         Action(
             "forget",
@@ -331,63 +335,3 @@ ACTIONS: Mapping[str, Action] = {
         ),
     )
 }
-
-
-async def show_action(visit: Visit, action: Action) -> PageValues:
-    """What the form of an action says before it is done."""
-    ids = visit.query.getall("id", [""])[:MOST_AT_ONCE]
-    items = []
-    for item in ids[:_SHOWN_AT_ONCE] if action.subject == "memory" else ():
-        # A forgotten memory is shown to nobody, and can be restored by its id.
-        load = visit.try_get if action.name == "restore" else visit.get
-        if (memory := await load(memory_path(item))) is not None:
-            items.append(memory)
-    first = items[0] if items else {}
-    return {
-        "action": action,
-        "ids": ids,
-        "items": items,
-        "version": first.get("version") if len(ids) == 1 else None,
-        "fields": [_prefill(visit, field, first) for field in action.fields],
-        "next": local_path(visit.ask("next")),
-        "current": None,
-    }
-
-
-def _prefill(visit: Visit, field: ActionField, memory: Mapping[str, Any]) -> ActionField:
-    value = visit.query.get(field.name, memory.get(field.name) or "")
-    return replace(field, value=", ".join(value) if isinstance(value, list) else str(value))
-
-
-async def perform(visit: Visit, action: Action) -> OutgoingResponse:
-    """Does an action for each id of the form, then goes on to the page it names.
-
-    Of several, those that fail do not keep the others from being done; the first problem is shown
-    if none succeeded.
-    """
-    ids = visit.form.getall("id", [""])
-    if len(ids) > MOST_AT_ONCE:
-        raise invalid_argument("id", f"at most {MOST_AT_ONCE} at once")
-    failed: list[Problem] = []
-    for item in ids:
-        try:
-            result = await action.send(visit, item)
-        except RestCallError as error:
-            failed.append(error.problem)
-            continue
-        if isinstance(result, OutgoingResponse):
-            return result
-    if len(failed) == len(ids):
-        raise RestCallError(failed[0])
-    return redirect(_build_target(visit, action, ids, len(ids) - len(failed)))
-
-
-def _build_target(visit: Visit, action: Action, ids: Sequence[str], count: int) -> str:
-    """The page to go on to, which says what was done and offers to undo it."""
-    target = local_path(visit.form.get("next"), HOME)
-    if action.name in {"forget", "erase"} and any(URL(target).name == item for item in ids):
-        target = page_path("memories")
-    values: dict[str, str] = {"done": action.name, "count": str(count)}
-    if action.undone_by and len(ids) == 1:
-        values["undo"] = ids[0]
-    return add_query(target, **values)

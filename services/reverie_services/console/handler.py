@@ -23,7 +23,8 @@ from reverie.runtime.auth.authentication import Authenticator
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.store.platform.console_sessions import ConsoleSessionStore, ConsoleToken
-from reverie_services.console.actions import ACTIONS, perform, show_action
+from reverie_services.console.action_forms import perform, show_action
+from reverie_services.console.actions import ACTIONS
 from reverie_services.console.live import LiveStreams, stream_changes
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.console.rendering import (

@@ -1,0 +1,80 @@
+"""Shows the form of an action, and does what the form says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from yarl import URL
+
+from reverie.contracts.base import Problem
+from reverie.mcp.rest_calls import RestCallError, invalid_argument
+from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.actions import Action, ActionField
+from reverie_services.console.requests import HOME, add_query, local_path, redirect
+from reverie_services.console.visit import PageValues, Visit, memory_path, page_path
+
+MOST_AT_ONCE = 200
+"""The most memories that one form changes."""
+_SHOWN_AT_ONCE = 20
+
+
+async def show_action(visit: Visit, action: Action) -> PageValues:
+    """What the form of an action says before it is done."""
+    ids = visit.query.getall("id", [""])[:MOST_AT_ONCE]
+    items = []
+    for item in ids[:_SHOWN_AT_ONCE] if action.subject == "memory" else ():
+        # A forgotten memory is shown to nobody, and can be restored by its id.
+        load = visit.try_get if action.name == "restore" else visit.get
+        if (memory := await load(memory_path(item))) is not None:
+            items.append(memory)
+    first = items[0] if items else {}
+    return {
+        "action": action,
+        "ids": ids,
+        "items": items,
+        "version": first.get("version") if len(ids) == 1 else None,
+        "fields": [_prefill(visit, field, first) for field in action.fields],
+        "next": local_path(visit.ask("next")),
+        "current": None,
+    }
+
+
+def _prefill(visit: Visit, field: ActionField, memory: Mapping[str, Any]) -> ActionField:
+    value = visit.query.get(field.name, memory.get(field.name) or "")
+    return replace(field, value=", ".join(value) if isinstance(value, list) else str(value))
+
+
+async def perform(visit: Visit, action: Action) -> OutgoingResponse:
+    """Does an action for each id of the form, then goes on to the page it names.
+
+    Of several, those that fail do not keep the others from being done; the first problem is shown
+    if none succeeded.
+    """
+    ids = visit.form.getall("id", []) or visit.form.getall("relevant", [""])
+    if len(ids) > MOST_AT_ONCE:
+        raise invalid_argument("id", f"at most {MOST_AT_ONCE} at once")
+    failed: list[Problem] = []
+    for item in ids:
+        try:
+            result = await action.send(visit, item)
+        except RestCallError as error:
+            failed.append(error.problem)
+            continue
+        if isinstance(result, OutgoingResponse):
+            return result
+    if len(failed) == len(ids):
+        raise RestCallError(failed[0])
+    return redirect(_build_target(visit, action, ids, len(ids) - len(failed)))
+
+
+def _build_target(visit: Visit, action: Action, ids: Sequence[str], count: int) -> str:
+    """The page to go on to, which says what was done and offers to undo it."""
+    target = local_path(visit.form.get("next"), HOME)
+    if action.name in {"forget", "erase"} and any(URL(target).name == item for item in ids):
+        target = page_path("memories")
+    values: dict[str, str] = {"done": action.name, "count": str(count)}
+    if action.undone_by and len(ids) == 1:
+        values["undo"] = ids[0]
+    return add_query(target, **values)
