@@ -167,3 +167,27 @@ async def test_a_trace_tells_what_was_given_and_held_back_and_whether_it_was_con
     assert (plain["given"], plain["deliveries"]) == (None, [])
     refused = await stack.call("POST", f"/v1/traces/{recalled['trace_id']}/delivery", {})
     assert refused.status == 404
+
+
+async def test_a_trace_says_what_entered_each_layer_and_what_the_budget_cut(stack: Stack) -> None:
+    for n in range(12):
+        text = f"Rule {n}: every upload of part {n} is checked twice, by hand and by the scanner."
+        await _remember(stack, text, kind="convention")
+    asked = await _remember(stack, "The scanner of uploads runs ClamAV with a limit of 20 MB.")
+    await _indexed(stack)
+    session = (await _start(stack, context_shown=False))["session"]
+    body = {"session": session, "query": "Which limit has the scanner of uploads?"}
+    first = await stack.post("/v1/preflow", {**body, "budget_tokens": 400})
+    trace = await stack.get(f"/v1/traces/{first['trace_id']}")
+    placed = {item["id"]: (item["layer"], item["outcome"]) for item in trace["deliveries"]}
+    assert placed[asked] == ("on_demand", "given")
+    assert ("recent", "given") in placed.values()
+    assert ("recent", "budget") in placed.values()
+    shown = {item["id"] for item in first["items"] if item["id"]}
+    assert shown == {id for id, (_, outcome) in placed.items() if outcome == "given"}
+    assert [layer["name"] for layer in trace["layers"]] == ["resident", "recent", "on_demand"]
+    assert all(layer["tokens"] <= layer["budget_tokens"] for layer in trace["layers"])
+    again = await stack.post("/v1/preflow", body)
+    later = await stack.get(f"/v1/traces/{again['trace_id']}")
+    before = {item["id"]: (item["layer"], item["outcome"]) for item in later["deliveries"]}
+    assert before[asked] == ("on_demand", "already_given")

@@ -61,6 +61,7 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
         "verified": "2026-01-01",
         "confidence": "high",
     },
+    EraseMemoryRequest: {},
     FeedbackRequest: {"verdict": "edit"},
     RollbackRequest: {"version": 1},
     EraseMemoryRequest: {},
@@ -77,7 +78,7 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
         "v": 1,
         "commits": [{"sha": SHA, "subject": f"x {KEY}", "committed_at": "2026-01-01T00:00:00Z"}],
     },
-    PreflowRequest: {"budget_tokens": 500},
+    PreflowRequest: {"budget_tokens": 500, "scopes": ["global"]},
     UpdateKeyRequest: {"limits": {}},
     CreateKeyRequest: {
         "limits": {},

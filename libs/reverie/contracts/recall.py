@@ -136,13 +136,23 @@ class TraceDelivery(ResponseBody):
     """A memory that a preflow gave or held back.
 
     `outcome` is `given`, or the reason: `already_given`, `relevance` (below the threshold), `score`
-    (far below the best), `limit` (others come first) or `budget` (too many tokens).
+    (far below the best), `limit` (others come first) or `budget` (too many tokens). `layer` is
+    `resident`, `recent` or `on_demand`.
     """
 
     id: UUID
     label: str | None = None
     outcome: str
     relevance: float | None = None
+    layer: str | None = None
+
+
+class TraceLayer(ResponseBody):
+    """A layer of the active memory set: the tokens that it used of its budget."""
+
+    name: str
+    tokens: int
+    budget_tokens: int
 
 
 class TracePeriod(ResponseBody):
@@ -180,8 +190,8 @@ class TraceDetail(TraceSummary):
     `agent` is the agent whose turns were searched; null means all agents. `arms` gives the number
     of hits by arm. `fusion` and `weights` say how the arms were combined. `timings` gives
     milliseconds by stage. `omitted` counts unlisted candidates. `related_traces` are other recalls
-    of the same request. `deliveries` says what a preflow gave and held back. Memories that the key
-    cannot read are omitted.
+    of the same request. `deliveries` says what a preflow gave and held back, and `layers` how full
+    its active set was. Memories that the key cannot read are omitted.
     """
 
     agent: str | None = None
@@ -217,6 +227,7 @@ class TraceDetail(TraceSummary):
     omitted: int = 0
     related_traces: list[UUID] = Field(default_factory=list)
     deliveries: list[TraceDelivery] = Field(default_factory=list)
+    layers: list[TraceLayer] = Field(default_factory=list)
 
 
 class DeliveryReceipt(ResponseBody):

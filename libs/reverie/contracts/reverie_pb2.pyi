@@ -2203,7 +2203,7 @@ class GetTraceRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class TraceDetail(_message.Message):
-    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces", "given", "delivered_at", "deliveries")
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces", "given", "delivered_at", "deliveries", "layers")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2271,6 +2271,7 @@ class TraceDetail(_message.Message):
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
     DELIVERIES_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
     id: str
     trace_id: str
     at: _timestamp_pb2.Timestamp
@@ -2317,19 +2318,32 @@ class TraceDetail(_message.Message):
     given: int
     delivered_at: _timestamp_pb2.Timestamp
     deliveries: _containers.RepeatedCompositeFieldContainer[TraceDelivery]
-    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries: _Optional[_Iterable[_Union[TraceDelivery, _Mapping]]] = ...) -> None: ...
+    layers: _containers.RepeatedCompositeFieldContainer[TraceLayer]
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries: _Optional[_Iterable[_Union[TraceDelivery, _Mapping]]] = ..., layers: _Optional[_Iterable[_Union[TraceLayer, _Mapping]]] = ...) -> None: ...
+
+class TraceLayer(_message.Message):
+    __slots__ = ("name", "tokens", "budget_tokens")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tokens: int
+    budget_tokens: int
+    def __init__(self, name: _Optional[str] = ..., tokens: _Optional[int] = ..., budget_tokens: _Optional[int] = ...) -> None: ...
 
 class TraceDelivery(_message.Message):
-    __slots__ = ("id", "label", "outcome", "relevance")
+    __slots__ = ("id", "label", "outcome", "relevance", "layer")
     ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     RELEVANCE_FIELD_NUMBER: _ClassVar[int]
+    LAYER_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     outcome: str
     relevance: float
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., outcome: _Optional[str] = ..., relevance: _Optional[float] = ...) -> None: ...
+    layer: str
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., outcome: _Optional[str] = ..., relevance: _Optional[float] = ..., layer: _Optional[str] = ...) -> None: ...
 
 class ConfirmDeliveryRequest(_message.Message):
     __slots__ = ("id",)

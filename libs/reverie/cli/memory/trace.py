@@ -58,6 +58,8 @@ def trace(
     lines += [f"and {response['omitted']} more"] if response["omitted"] else []
     if response["deliveries"]:
         lines += ["\ngiven, or held back and why", _delivery_table(response["deliveries"])]
+        used = (f"{x['name']} {x['tokens']}/{x['budget_tokens']}" for x in response["layers"])
+        lines.append(f"tokens by layer: {', '.join(used)}")
     options.print_result(response, *lines)
 
 
@@ -125,11 +127,11 @@ def _delivery_table(deliveries: Sequence[JsonObject]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("outcome", "relevance", "memory", box=None)
+    table = Table("outcome", "layer", "relevance", "memory", box=None)
     for item in deliveries:
         relevance = "" if item["relevance"] is None else f"{item['relevance']:.3f}"
         memory = Text(f"{short_id(item['id'])} {one_line(item['label'] or '', 60)}")
-        table.add_row(item["outcome"], relevance, memory)
+        table.add_row(item["outcome"], item["layer"] or "", relevance, memory)
     return table
 
 

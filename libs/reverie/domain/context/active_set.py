@@ -156,6 +156,13 @@ class ActiveSetSelection:
         """The entries that a session was not given yet."""
         return [entry for entry in self.entries if active_set.is_missing(entry)]
 
+    def usage(self) -> list[tuple[str, int, int]]:
+        """Each layer with the tokens that it uses and its budget."""
+        return [
+            (layer.value, self.tokens.get(layer, 0), self.budgets.tokens_for(layer))
+            for layer in ActiveSetLayer
+        ]
+
 
 @dataclass(frozen=True)
 class RenderedActiveSet:

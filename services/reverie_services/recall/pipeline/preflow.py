@@ -152,7 +152,7 @@ async def run_preflow(
     rendered = render_active_set(shown_entries, count_tokens)
     if inputs.record is not None:
         deliveries = _list_deliveries(rendered, choice, inputs.held_back)
-        record = replace(inputs.record, deliveries=deliveries)
+        record = replace(inputs.record, deliveries=deliveries, layers=selection.usage())
         deps.pipeline.trace_writer.add(principal.tenant, partial(build_trace, record))
     return PreflowResult(
         rendered=rendered,
@@ -314,9 +314,10 @@ def _choose_candidates(
     seen = [entry for entry in entries if not (turn.resend_all or active_set.is_missing(entry))]
     seen_ids = {entry.id for entry in seen}
     new = [entry for entry in entries if entry.id not in seen_ids]
-    held_back = [PreflowOutcome(entry.id, "already_given", entry.relevance) for entry in seen]
-    held_back += [
-        PreflowOutcome(entry.id, "limit", entry.relevance) for entry in new[MAX_ON_DEMAND:]
+    held_back = [
+        PreflowOutcome(entry.id, outcome, entry.relevance, entry.layer.value)
+        for outcome, entries in (("already_given", seen), ("limit", new[MAX_ON_DEMAND:]))
+        for entry in entries
     ]
     candidates = {ActiveSetLayer.ON_DEMAND: new[:MAX_ON_DEMAND]}
     opens_session = turn.resend_all or turn.compacted or active_set.is_unused
@@ -338,19 +339,21 @@ def _choose_candidates(
 def _list_deliveries(
     rendered: RenderedActiveSet, choice: _Choice, held_back: Sequence[PreflowOutcome]
 ) -> list[PreflowOutcome]:
-    """What was given, then what was held back and why."""
+    """What was given, then what was held back and why; each memory once."""
     given = [
-        PreflowOutcome(entry.id, "given", entry.relevance)
+        PreflowOutcome(entry.id, "given", entry.relevance, entry.layer.value)
         for entry in rendered.entries
         if entry.memory
     ]
     known_ids = {delivery.id for delivery in (*given, *choice.held_back)}
     over_budget = [
-        PreflowOutcome(entry.id, "budget", entry.relevance)
-        for entry in choice.candidates[ActiveSetLayer.ON_DEMAND]
+        PreflowOutcome(entry.id, "budget", entry.relevance, entry.layer.value)
+        for layer in (ActiveSetLayer.ON_DEMAND, ActiveSetLayer.RECENT)
+        for entry in choice.candidates.get(layer, ())
         if entry.id not in known_ids
     ]
-    return [*given, *choice.held_back, *over_budget, *held_back]
+    everything = [*given, *choice.held_back, *over_budget, *held_back]
+    return list({delivery.id: delivery for delivery in reversed(everything)}.values())[::-1]
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ class PreflowOutcome(NamedTuple):
     id: UUID
     outcome: str
     relevance: float | None = None
+    layer: str | None = None
+    """The layer of the active set that it entered, or would have entered."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class RecallRecord:
     fusion: str
     deliveries: Sequence[PreflowOutcome] | None = None
     """What preflow gave and held back; None if this was not a preflow."""
+    layers: Sequence[tuple[str, int, int]] = ()
+    """Each layer of the active set: its name, the tokens that it used, its budget."""
 
 
 async def recall_with_trace(
@@ -114,7 +118,11 @@ def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:
         scopes=question.search_filter.scopes,
         query=redacted.text[:QUERY_CHARS],
         asked=request,
-        details={**_describe_result(record.result), "deliveries": record.deliveries or ()},
+        details={
+            **_describe_result(record.result),
+            "deliveries": record.deliveries or (),
+            "layers": record.layers,
+        },
     )
 
 
@@ -262,6 +270,10 @@ def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
         "candidates": [_decode_candidate(candidate) for candidate in stored_trace["candidates"]],
         "deliveries": [
             PreflowOutcome(*delivery)._asdict() for delivery in stored_trace["deliveries"]
+        ],
+        "layers": [
+            {"name": name, "tokens": tokens, "budget_tokens": budget}
+            for name, tokens, budget in stored_trace["layers"]
         ],
     }
 
