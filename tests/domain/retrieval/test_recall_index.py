@@ -1,12 +1,14 @@
-"""What a recall index takes of memory."""
+"""What a recall index takes of memory, and how it compares many vectors."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.retrieval import index_search, recall_index
 from reverie.domain.retrieval.candidates import EDGE_KINDS
-from reverie.domain.retrieval.facts import FACTS, FactRecords
+from reverie.domain.retrieval.facts import ACTIVE, FACTS, WHOLE, FactRecords
 from reverie.domain.retrieval.recall_index import (
     Edges,
     IndexEntries,
@@ -27,6 +29,7 @@ def make_entries(count: int) -> IndexEntries:
     docs = np.arange(count)
     facts: FactRecords = np.zeros(count, FACTS)
     facts["doc"] = facts["id_low"] = docs
+    facts["status"], facts["flags"] = ACTIVE, WHOLE
     return IndexEntries(
         facts,
         (docs // SESSION_SIZE + 1).astype(np.uint64),
@@ -61,3 +64,32 @@ def test_a_memory_takes_at_most_1500_bytes() -> None:
     assert per_memory <= MAX_BYTES
     # All of it is counted: the vectors alone take half.
     assert per_memory > 2 * DIMS + 4 * SPARSE_WORDS + 5 * WORDS + 2 * 11 * EDGES + FACTS.itemsize
+
+
+@pytest.mark.parametrize("scopes", [["*"], ["project/q"]])
+def test_of_many_vectors_those_with_most_signs_in_common_are_compared(
+    monkeypatch: pytest.MonkeyPatch, scopes: list[str]
+) -> None:
+    chance = np.random.default_rng(2)
+    centres = chance.normal(size=(200, DIMS))
+    near = centres[np.arange(4_000) % 200] + 0.5 * chance.normal(size=(4_000, DIMS))
+    vectors = np.rint(near / np.abs(near).max() * (2**15 - 1)).astype(np.int16)
+    made = make_entries(4_000)
+    entries = made._replace(
+        passages=made.passages._replace(vectors=vectors),
+        scopes=["project/p", "project/q"] * 2_000,
+    )
+
+    def find(limit: int) -> list[list[int]]:
+        index = build_index(entries, 0.0)
+        rows = index_search.build_filter(index, scopes, ["active"], None)
+        questions = [centre.astype(np.float32) for centre in centres[1:40:2]]
+        found = [index_search.search_vectors(index, [asked], rows, limit) for asked in questions]
+        return [hits.docs.tolist() for hits in found]
+
+    exact = find(10)
+    assert {len(docs) for docs in exact} == {10}
+    for module in (recall_index, index_search):
+        monkeypatch.setattr(module, "MAX_COMPARED", 1_000)
+    assert find(10) == exact
+    assert all(10 < len(docs) < 4_000 / 4 for docs in find(4_000))

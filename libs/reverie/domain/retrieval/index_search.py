@@ -28,6 +28,7 @@ from reverie.domain.retrieval.facts import (
 )
 from reverie.domain.retrieval.graph_expansion import SESSION_KIND
 from reverie.domain.retrieval.recall_index import (
+    MAX_COMPARED,
     MAX_INTEGER,
     MAX_SCALE,
     MAX_WEIGHT,
@@ -36,12 +37,15 @@ from reverie.domain.retrieval.recall_index import (
     Passages,
     Postings,
     RecallIndex,
+    pack_signs,
 )
 
 K1, B = 1.2, 0.75
 SHORT_TEXT_WORDS = 18
 """Shorter texts count as nearly that long, because each contains one statement."""
 VECTORS_AT_ONCE = 512
+NEAR_PART = 8
+"""One in so many passages is compared, where there are many."""
 MAX_STEPS = 2
 """Neighbours before and after a memory in its session."""
 
@@ -127,17 +131,51 @@ def search_vectors(
     # In 16 bits, as Postgres is asked.
     queries = np.stack(vectors).astype(np.float16).astype(np.float32)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True) * MAX_INTEGER * MAX_SCALE
+    current = rows.wanted & index.is_whole
     cosines = np.full(len(index.records), -np.inf, np.float32)
-    for passages, usable in _usable_passages(index, rows.wanted):
-        is_used = usable[passages.memories]
-        for start in range(0, len(passages.memories), VECTORS_AT_ONCE):
-            block = slice(start, start + VECTORS_AT_ONCE)
-            used = is_used[block]
-            if used.any():
-                similar = (passages.vectors[block].astype(np.float32) @ queries.T).max(axis=1)
-                similar *= passages.scales[block]
-                np.maximum.at(cosines, passages.memories[block][used], similar[used])
-    return _take_best(index, np.flatnonzero(np.isfinite(cosines)), cosines, limit)
+    near = _find_near(index, queries, current & ~index.replaced)
+    _compare(cosines, index.base.passages, queries, near)
+    cosines[index.replaced] = -np.inf
+    _compare(cosines, index.overlay.passages, queries)
+    return _take_best(index, np.flatnonzero(current & np.isfinite(cosines)), cosines, limit)
+
+
+def _compare(
+    cosines: NDArray[np.float32],
+    passages: Passages,
+    queries: NDArray[np.float32],
+    places: IntArray | None = None,
+) -> None:
+    """Raises the cosine of each row to that of its nearest passage, of those at `places`."""
+    for start in range(0, len(passages.memories if places is None else places), VECTORS_AT_ONCE):
+        block: Any = slice(start, start + VECTORS_AT_ONCE)
+        block = block if places is None else places[block]
+        similar = (passages.vectors[block].astype(np.float32) @ queries.T).max(axis=1)
+        np.maximum.at(cosines, passages.memories[block], similar * passages.scales[block])
+
+
+def _find_near(
+    index: RecallIndex, queries: NDArray[np.float32], usable: BoolArray
+) -> IntArray | None:
+    """The places of the base's passages to compare; None for all.
+
+    Of more than `MAX_COMPARED`, the part whose numbers have most signs in common with a question's:
+    of 20,000 sentences it had 99 % of the hundred nearest, and all of the ten nearest.
+    """
+    if index.base_signs is None:
+        return None
+    places = np.flatnonzero(usable[index.base.passages.memories])
+    if len(places) <= MAX_COMPARED:
+        return places
+    distances = np.full(len(places), np.iinfo(np.uint16).max, np.uint16)
+    for asked in pack_signs(queries).T:
+        differing = np.zeros(index.base_signs.shape[1], np.uint16)
+        for own, wanted in zip(index.base_signs, asked, strict=True):
+            differing += np.bitwise_count(own ^ wanted)
+        distances = np.minimum(distances, differing[places])
+    count = len(places) // NEAR_PART
+    near: IntArray = places[distances <= np.partition(distances, count)[count]]
+    return near
 
 
 def _usable_passages(index: RecallIndex, rows: BoolArray) -> Iterator[tuple[Passages, BoolArray]]:

@@ -43,6 +43,8 @@ With fewer than the last number it is worn.
 
 MAX_INTEGER, MAX_SCALE, MAX_WEIGHT = 2**15 - 1, 2**8 - 1, 2**16 - 1
 """What stands for 1 in vectors, in their scales, and in weights."""
+MAX_COMPARED = 20_000
+"""Passages that are all compared with a question; of more, the signs are looked at first."""
 NO_SESSION = 0
 """The number of memories without a session."""
 
@@ -123,7 +125,8 @@ class RecallIndex:
 
     `scopes`, `sessions`, `lengths`: a column each, the first two by number. `statuses`, `kinds`,
     `is_whole`: columns of the facts that are read for all rows. `base_sessions`: the sessions of
-    the base, sorted, from number 0 on.
+    the base, sorted, from number 0 on. `base_signs`: the signs of the vectors of the base, if there
+    are many.
     """
 
     records: FactRecords
@@ -137,6 +140,7 @@ class RecallIndex:
     replaced: BoolArray
     count: int
     base_docs: IntArray
+    base_signs: NDArray[np.uint64] | None = None
     changed_count: int = 0
     statuses: NDArray[np.uint8] = field(init=False)
     kinds: NDArray[np.uint8] = field(init=False)
@@ -159,6 +163,7 @@ class RecallIndex:
         arrays: list[Any] = [self.records, self.scopes, self.replaced, self.base_docs]
         arrays += [self.sessions, self.base_sessions, self.lengths]
         arrays += [self.statuses, self.kinds, self.is_whole]
+        arrays += [] if self.base_signs is None else [self.base_signs]
         arrays += [array for part in (self.base, self.overlay) for group in part for array in group]
         return sum(array.nbytes for array in arrays)
 
@@ -314,7 +319,16 @@ def build_index(entries: IndexEntries) -> RecallIndex:
     index.sessions[:count], index.lengths[:count] = numbers[1:], entries.lengths
     index.scopes[:count] = [index._number_scope(name) for name in entries.scopes]
     index.base = index._build_part(entries, np.ones(size, np.bool_))
+    if len(entries.passages.vectors) > MAX_COMPARED:
+        index.base_signs = pack_signs(entries.passages.vectors)
     return index
+
+
+def pack_signs(vectors: NDArray[Any]) -> NDArray[np.uint64]:
+    """Which numbers of vectors are positive: 64 of them in one, a column for each vector."""
+    packed = np.packbits(vectors > 0, axis=1)
+    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
+    return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
 def _empty_part(dims: int) -> IndexPart:
