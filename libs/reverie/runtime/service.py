@@ -298,7 +298,6 @@ def serve(launches: Sequence[ServiceLaunch], process: str, redact: Redact | None
     never as a bare stack trace.
     """
     system_resources.tune_malloc()
-    system_resources.tune_threads()
     settings = launches[0].settings
     configure_logs(settings, process, redact)
     with export_spans(settings, process, redact):

@@ -105,17 +105,6 @@ def freeze_gc() -> None:
     gc.set_threshold(4_000, 20, 20)
 
 
-SWITCH_SECONDS = 0.0005
-
-
-def tune_threads() -> None:
-    """Lets a thread that waits for the interpreter have it sooner than after 5 ms.
-
-    A model's thread needs it several times a text, and the event loop is mostly busy.
-    """
-    sys.setswitchinterval(SWITCH_SECONDS)
-
-
 def _glibc_function(name: str) -> Any:
     """Returns that function of the C library; None if it does not exist."""
     return getattr(ctypes.CDLL(None), name, None)
