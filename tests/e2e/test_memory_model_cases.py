@@ -262,9 +262,9 @@ async def _named_at_every_door(stack: Stack, scope: str, named: str, one: str) -
     assert (await stack.post("/v1/remember/batch", {"items": [same]}))["items"][0]["id"] == one
     assert await _found(stack, "numbat form", scopes=[named]) == {one}
     for door in ("/v1/memories", "/v1/tasks", "/v1/facts", "/v1/stale"):
-        await stack.get(door, params={"scopes": named})
+        await stack.get(door, params={"scope": named})
     assert [m["id"] for m in (await stack.get("/v1/memories", params={"scope": named}))["items"]]
-    assert "numbat" in (await stack.get("/v1/context", params={"scope": named}))["markdown"]
+    assert "numbat" in (await stack.get("/v1/context", params={"scopes": named}))["markdown"]
     assert (await stack.get("/v1/graph/stats", params={"scope": named}))["memories"] == 1
     claim = {"topic": "t", "statement": "c", "confidence": "high", "verified": "2026-01-01"}
     claimed = await stack.post("/v1/facts", {**claim, "scope": named})

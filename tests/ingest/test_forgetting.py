@@ -224,7 +224,7 @@ async def test_a_dreamt_memory_is_erased_from_every_table_with_all_that_quotes_i
     assert (await stack.call("POST", path, {}, key=writer)).status == 403
     capfd.readouterr()
     receipt = await stack.post(path, {"reason": "asked for by who it names"})
-    assert receipt["rows"].items() >= {"memory": 2, "turn": 1}.items()
+    assert receipt["rows"].items() >= {"memory": len(quoting), "turn": 1}.items()
     assert receipt["still_quoted_in"] == []
     assert datetime.fromisoformat(receipt["in_backups_before"]) <= datetime.now(UTC)
     for text in ("Abernathy", "5550142"):

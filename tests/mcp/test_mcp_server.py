@@ -199,13 +199,14 @@ async def _more(use: Use, place: str) -> None:
     assert f"Nobody winds the {place} clock." in file
     taken = await do("import", data=file, dry_run=True)
     assert (taken["rejected"], taken["dry_run"]) == (0, True)
-    for arguments, word in (
-        ({"operation": "pins"}, "did you mean pin"),
+    refusals: list[tuple[dict[str, Any], str]] = [
         *(({"operation": name}, why) for name, why in WITHHELD_OPERATIONS.items()),
+        ({"operation": "pins"}, "did you mean pin"),
         ({"operation": "pin", "arguments": {}}, "id: is required"),
         ({"operation": "import", "arguments": {}}, "data: is required"),
         ({"operation": "import", "arguments": {"data": "no export"}}, "line 1"),
-    ):
+    ]
+    for arguments, word in refusals:
         words, _ = await refused(use.client, "more", **arguments)
         assert word in words
 

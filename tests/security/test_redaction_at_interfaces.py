@@ -64,7 +64,6 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
     EraseMemoryRequest: {},
     FeedbackRequest: {"verdict": "edit"},
     RollbackRequest: {"version": 1},
-    EraseMemoryRequest: {},
     CreateLinkRequest: {"type": "touches"},
     NewTurnBody: {"role": "tool"},
     CorrectionMessage: {"role": "user"},

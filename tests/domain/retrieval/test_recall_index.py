@@ -81,7 +81,7 @@ def test_of_many_vectors_those_with_most_signs_in_common_are_compared(
     )
 
     def find(limit: int) -> list[list[int]]:
-        index = build_index(entries, 0.0)
+        index = build_index(entries)
         rows = index_search.build_filter(index, scopes, ["active"], None)
         questions = [centre.astype(np.float32) for centre in centres[1:40:2]]
         found = [index_search.search_vectors(index, [asked], rows, limit) for asked in questions]

@@ -54,6 +54,7 @@ HOLD_NONE = {
     "webhook": {"sealed"},
     "quota_usage": {"name"},
     "api_key": {"limits"},
+    "console_session": {"encrypted_key"},
     "vault": {"key", "sealed", "value", "covers", "salt"},
     "vault_retired": {"key", "sealed", "covers", "salt"},
     "recall_trace": {"details"},
