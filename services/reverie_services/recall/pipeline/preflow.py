@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
@@ -43,7 +43,6 @@ from reverie.domain.retrieval.question_parsing import (
 from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
-from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
 from reverie_services.recall.pipeline.actions import find_about_command, find_about_file
 from reverie_services.recall.pipeline.recall_trace import (
@@ -53,7 +52,7 @@ from reverie_services.recall.pipeline.recall_trace import (
     measure_recall,
 )
 from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
-from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult
+from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion, RecallResult
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
 MAX_HITS = MAX_PER_SCOPE
@@ -78,22 +77,6 @@ RECALL_GRACE_SECONDS = 0.5
 """A recall has a deadline of its own; after this much more it is given up."""
 MAX_UPDATE_ATTEMPTS = 5
 """The number of retries if concurrent turns of the session stored their set first."""
-
-
-@dataclass(frozen=True)
-class PreflowTurn:
-    """A turn that begins: its session, message, open files, and token budget."""
-
-    session: SessionRecord
-    query: str
-    files: Sequence[str] = ()
-    budget_tokens: int | None = None
-    compacted: bool = False
-    resend_all: bool = False
-    before: Literal["edit", "command"] | None = None
-    """The query is the path of a file to be edited, or a command to be run."""
-    scopes: list[str] | None = None
-    """The scopes to look through; None for those of the session."""
 
 
 @dataclass(frozen=True)

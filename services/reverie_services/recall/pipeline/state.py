@@ -1,4 +1,4 @@
-"""Data classes of a recall: its question, what it has found so far, and its result."""
+"""Data classes of a recall: its question, what it has found so far, and its result; a turn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 import numpy as np
@@ -47,6 +48,7 @@ from reverie.store.search.search import SearchFilter
 from reverie_services.recall.pipeline.stage_runner import Deadline, StageReport
 
 NO_FACTS = FactTable(np.empty(0, FACTS), np.empty(0, np.bool_), np.empty(0, np.int32), ())
+from reverie.store.sessions.sessions import SessionRecord
 
 
 @dataclass(frozen=True)
@@ -244,3 +246,19 @@ def _rate_memory(
         ),
         model,
     )
+
+
+@dataclass(frozen=True)
+class PreflowTurn:
+    """A turn that begins: its session, message, open files, and token budget."""
+
+    session: SessionRecord
+    query: str
+    files: Sequence[str] = ()
+    budget_tokens: int | None = None
+    compacted: bool = False
+    resend_all: bool = False
+    before: Literal["edit", "command"] | None = None
+    """The query is the path of a file to be edited, or a command to be run."""
+    scopes: list[str] | None = None
+    """The scopes to look through; None for those of the session."""

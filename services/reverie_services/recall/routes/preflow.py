@@ -11,10 +11,10 @@ from reverie.runtime.http.routes import RouteTable
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.preflow import (
     PreflowResult,
-    PreflowTurn,
     build_empty_preflow,
     run_preflow,
 )
+from reverie_services.recall.pipeline.state import PreflowTurn
 from reverie_services.recall.pipeline.visible_scopes import find_session, parse_scopes
 from reverie_services.recall.routes.response_bodies import round_relevance, round_score
 
