@@ -45,10 +45,10 @@ from reverie.domain.retrieval.relevance import (
 from reverie.domain.retrieval.succession import Successors, iterate_successors
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
+from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.pipeline.stage_runner import Deadline, StageReport
 
 NO_FACTS = FactTable(np.empty(0, FACTS), np.empty(0, np.bool_), np.empty(0, np.int32), ())
-from reverie.store.sessions.sessions import SessionRecord
 
 
 @dataclass(frozen=True)
