@@ -23,6 +23,7 @@ _PROJECT = re.compile(
     r"|我们|咱们|(?:这个|本|该)(?:项目|仓库|服务|模块|分支|文件)",
     re.I,
 )
+_NAME = re.compile(r"[\w-]+")
 
 
 def is_own_preference(kind: Kind, text: str, files: Sequence[str], project: str | None) -> bool:
@@ -33,7 +34,7 @@ def is_own_preference(kind: Kind, text: str, files: Sequence[str], project: str 
     """
     if kind not in _KINDS or files or _PROJECT.search(text):
         return False
-    if project and re.search(rf"(?<![\w-]){re.escape(project)}(?![\w-])", text, re.I):
+    if project and project.casefold() in _NAME.findall(text.casefold()):
         return False
     if kind is Kind.CONVENTION:
         return bool(_TO_ONESELF.search(text))
