@@ -48,6 +48,7 @@ class RecallHit(ResponseBody):
     `score` ranks the hits of this answer. `relevance`, 0 to 1, says how surely the hit answers the
     question, and is comparable across questions; null if it cannot be rated. `content`: of a record
     that is too long for `budget_tokens`, the part that answers best; "…" marks what is left out.
+    `snippet`: whole sentences around what matched, at most 400 tokens.
     """
 
     id: UUID

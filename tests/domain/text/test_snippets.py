@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.text.snippets import best_snippet
+from reverie.domain.text.snippets import SNIPPET_TOKENS, best_snippet, snippet_size
+from reverie.inference.token_counters import ModelTokenCounter
+from reverie.testing.models import model_home
 
-FILL = "Something else happened on that day. " * 20
+FILL = "Something else happened on that day. " * 60
 prose = st.lists(
     st.sampled_from(["the", "pool", "worker", "connection.", "Redis!", "why?", "a\nb", "x" * 30]),
     max_size=200,
@@ -49,6 +51,33 @@ def test_a_hit_at_the_very_end_is_shown_without_a_trailing_ellipsis() -> None:
 def test_chinese_words_are_matched_too() -> None:
     text = "今天没有什么事情发生。" * 40 + "连接池在高负载下耗尽。" + "明天也没有什么事情。" * 40
     assert "连接池" in best_snippet(text, "连接 接池")
+
+
+def test_whole_sentences_around_the_match_are_shown() -> None:
+    numbered = [f"Sentence {n} is about src/part{n}.py and v1.{n} of it." for n in range(90)]
+    found = best_snippet(
+        " ".join([*numbered[:45], "The needle is here.", *numbered[45:]]), "needle"
+    )
+    assert found.startswith("… Sentence")
+    assert found.endswith("of it. …")
+    inner = found.removeprefix("… ").removesuffix(" …").split(" of it. ")
+    assert len(inner) > 15
+    assert found.index("needle") in range(len(found) // 3, 2 * len(found) // 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FILL * 2,
+        "今天没有什么事情发生。" * 90,
+        "`reindex_turns(tenant, ids)` in src/a_b.py, x=1; " * 60,
+    ],
+)
+def test_a_snippet_has_at_most_four_hundred_tokens(text: str) -> None:
+    count = ModelTokenCounter(model_home() / "models" / "bge-small-en-v1.5").count
+    found = best_snippet(text, "nothing")
+    assert len(found) >= snippet_size(text) * 0.8
+    assert SNIPPET_TOKENS * 0.5 < count(found) <= SNIPPET_TOKENS
 
 
 @given(prose, prose, st.integers(20, 300))
