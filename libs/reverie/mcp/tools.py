@@ -134,6 +134,7 @@ TOOLS = (
             {
                 "project": string_schema(),
                 "session": string_schema(),
+                "scopes": string_list_schema(),
                 "files": string_list_schema("open files"),
             }
         ),
@@ -149,8 +150,8 @@ TOOLS = (
         arguments_schema(
             {
                 "id": string_schema(),
-                "key": string_schema("instead of id"),
-                "scope": string_schema("of the key"),
+                "key": string_schema(),
+                "scope": string_schema(),
             }
         ),
         result_schema(ForgetMemoryResponse, "version"),
