@@ -195,8 +195,8 @@ def build_session_memory(
 ) -> ExtractedMemory | None:
     """Builds a memory of a session: its first request, and what came of each matter.
 
-    None where that says nothing more than the memories do: of a single matter, and of mere answers.
-    Of more lines than fit, the last ones stay: they say where the work stands. `memories`: those
+    None for talk about a single matter and for mere answers: the memories say all. Of work on a
+    single matter the title is left, to which its memories are linked. Of more lines than fit, the last ones stay: they say where the work stands. `memories`: those
     extracted from the segments, if that is done.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]
@@ -212,7 +212,9 @@ def build_session_memory(
     dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
     dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
     if not reviews and len(dated_lines) < MIN_SESSION_LINES:
-        return None
+        if not any(turn.role == "tool" for turn in all_turns):
+            return None
+        dated_lines = []
     title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
     first = next(iter(split_sentences(title.partition(" ")[2])), "")
     lines = [line.replace(f"- {first} ", "- ", 1) for _, line in sorted(dated_lines)]
