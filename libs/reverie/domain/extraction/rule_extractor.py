@@ -196,8 +196,8 @@ def build_session_memory(
     """Builds a memory of a session: its first request, and what came of each matter.
 
     None for talk about a single matter and for mere answers: the memories say all. Of work on a
-    single matter the title is left, to which its memories are linked. Of more lines than fit, the last ones stay: they say where the work stands. `memories`: those
-    extracted from the segments, if that is done.
+    single matter the title is left, to which its memories are linked. Of more lines than fit, the
+    last ones stay: they say where the work stands. `memories`: those extracted from the segments.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]
     requests = [e for e in exchanges if e.request and e.opening]
