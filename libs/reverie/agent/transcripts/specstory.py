@@ -20,6 +20,8 @@ from reverie.domain.core.errors import MalformedInput
 
 # How many lines may follow a look-alike header before its fence counts as never closed.
 MAX_LOOKAHEAD_LINES = 1500
+MAX_REREAD_LINES = 30_000
+"""Lines of a file that are read again after look-alike headers; from then on each counts as one."""
 
 _HEADER = re.compile(
     r"_\*\*(?P<role>User|Agent)(?P<side> - sidechain)?"
@@ -147,10 +149,13 @@ def _separate_headers(lines: Iterable[str]) -> Iterator[_MessageHeader | str]:
     source = _PushbackLines(lines)
     state: _MessageBlock | None = None
     buffered: list[str] = []
+    reread = 0
     while (line := source.next()) is not None or buffered:
-        if line is None or len(buffered) > MAX_LOOKAHEAD_LINES:
+        limit = MAX_LOOKAHEAD_LINES if reread < MAX_REREAD_LINES else 0
+        if line is None or len(buffered) > limit:
             first, remaining = buffered[0], buffered[1:] + ([] if line is None else [line])
             buffered = []
+            reread += len(remaining)
             source.push(remaining)
             state = _MessageBlock(_parse_header(first) or _MessageHeader("assistant", None, False))
             yield state.header
