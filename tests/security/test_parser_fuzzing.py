@@ -168,7 +168,8 @@ CREDENTIALS = _marks(
 FENCE = _marks('<recalled¦>¦</recalled¦> ¦<¦/¦memory¦ source=¦"¦\n')
 CHATS = _marks(
     "# aider chat started at 2026-03-02 10:00:00\n¦#### x\n¦> y\n¦```\n¦"
-    "_**User**_\n<tool-use><details>\n¦_**User**_¦_**User (¦<tool-use><details>\n¦</details></tool-use>\n¦"
+    "_**User**_\n<tool-use><details>\n¦"
+    "_**User**_¦_**User (¦<tool-use><details>\n¦</details></tool-use>\n¦"
     "<think><details>"
 )
 
