@@ -99,3 +99,16 @@ async def test_an_agent_remembers_a_preference_for_the_user_over_mcp(stack: Stac
     scopes = {hit["content"]: hit["scope"] for hit in found["memories"]}
     assert scopes["We prefer squash merges."] == "project/shop"
     assert scopes["I prefer early returns."].startswith("user/ann-example-com")
+
+
+async def test_a_key_that_may_not_write_for_a_person_says_nothing_in_their_name(
+    stack: Stack,
+) -> None:
+    ann, bob = _key(stack, "ann"), _key(stack, "bob")
+    start = {"agent": "claude-code", "project": "shop"}
+    session = (await stack.post("/v1/sessions/start", start, key=ann))["session"]
+    turns = {"session": session, "turns": [{"role": "user", "content": OWN}]}
+    await stack.post("/v1/turns", turns, key=bob)
+    await stack.post(f"/v1/sessions/{session}/end", None, key=ann)
+    kept = await _dreamt(stack, "project/shop")
+    assert [scope for scope, _ in kept if scope.startswith("user/")] == []

@@ -286,3 +286,35 @@ async def test_without_days_forgetting_erases_at_once(
         discard = {"verdict": "discard"}
         await stack.post(f"/v1/memories/{other['id']}/feedback", discard)
         assert _holding(stack.admin_url, "Abernathy") == []
+
+
+async def test_erasing_reaches_only_what_its_caller_may_write(stack: Stack) -> None:
+    said = 'The gate of the yard opens with the words "Open Barley Now"'
+    start = {"agent": "ann", "project": "mill"}
+    session = (await stack.post("/v1/sessions/start", start))["session"]
+    body = {"session": session, "turns": [{"role": "user", "content": f"Note: {said}"}]}
+    await stack.post("/v1/turns", body)
+    hunks = {"path": "src/gate.py", "status": "modified"}
+    commit = {"sha": "e" * 40, "subject": said, "committed_at": "2026-03-01T00:00:00Z"}
+    change = {"project": "mill", "branch": "main", "after": "e" * 40, "commits": [commit]}
+    await stack.post("/v1/git/changes", {**change, "files": [hunks]})
+    grants = ("project/shop", "project/shop/*")
+    narrow = stack.key_of(role=KeyRole.ADMIN, reads=grants, writes=grants)
+
+    async def shown() -> str:
+        return str((await stack.get(f"/v1/sessions/{session}/turns"))["items"][0]["content"])
+
+    guess = await _remember(stack, f"{said}\n- src/gate.py")
+    receipt = await stack.post(f"/v1/memories/{guess}/erase", {}, key=narrow)
+    assert receipt["rows"].keys().isdisjoint({"turn", "session", "git_event", "git_file"})
+    assert said in await shown()
+    again = await _remember(stack, f"{said} again, and {said}", scope="project/yard")
+    receipt = await stack.post(f"/v1/memories/{again}/erase", {})
+    assert said in await shown()
+    again = await _remember(stack, f"{said}\n- src/gate.py", scope="project/yard")
+    receipt = await stack.post(f"/v1/memories/{again}/erase", {})
+    assert receipt["rows"]["turn"] == 1
+    assert await shown() == "Note: [forgotten]"
+    kept = "select body -> 'files' -> 0 ->> 'path', body::text from git_event where tenant = %s"
+    [(path, text)] = rows(stack.admin_url, kept, stack.number())
+    assert (path, "Barley" in text) == ("src/gate.py", False)

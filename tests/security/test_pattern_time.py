@@ -40,7 +40,6 @@ LATE_PATTERNS = {
     ],
     "reverie.domain.context.open_files:_find_mention": [r"(?<![\w/])\*?\.py\b"],
     "reverie.domain.extraction.content_checks:_compile_lowercase": [],
-    "reverie.domain.extraction.own_preferences:is_own_preference": [r"(?<![\w-])shop(?![\w-])"],
     "reverie.domain.extraction.record_validation:is_named": [r"(?<!\w)make(?!\w)"],
     "reverie.domain.extraction.user_corrections:_compile_term": [r"(?<![\w-])npm(?![\w-])"],
     "reverie.domain.redaction.assignments:pattern": [

@@ -25,8 +25,8 @@ async def show_action(visit: Visit, action: Action) -> PageValues:
     ids = visit.query.getall("id", [""])[:MOST_AT_ONCE]
     items = []
     for item in ids[:_SHOWN_AT_ONCE] if action.subject == "memory" else ():
-        # A forgotten memory is shown to nobody, and can be restored by its id.
-        load = visit.try_get if action.name == "restore" else visit.get
+        # A forgotten memory is shown to nobody, and can be restored or erased by its id.
+        load = visit.try_get if action.name in {"restore", "erase"} else visit.get
         if (memory := await load(memory_path(item))) is not None:
             items.append(memory)
     first = items[0] if items else {}

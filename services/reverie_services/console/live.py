@@ -18,7 +18,7 @@ from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.requests import SECURITY_HEADERS
 from reverie_services.console.visit import Visit
 
-POLL_SECONDS = 2.0
+POLL_SECONDS = 10.0
 """Seconds between two looks. A page is loaded again at most this often."""
 
 
@@ -39,7 +39,7 @@ async def _look_at_all(visit: Visit) -> Any:
 
 
 MAX_STREAMS, MAX_STREAMS_OF_KEY = 500, 20
-"""Streams of a gateway, and of one key, at most: each of them asks every two seconds."""
+"""Streams of a gateway, and of one key, at most: each of them asks every ten seconds."""
 
 
 class LiveStreams:

@@ -20,9 +20,10 @@ from reverie_services.console.requests import HOME
 from reverie_services.console.visit import page_path
 
 LANGUAGES = {"en": "English", "zh": "中文"}
-_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-_MAX_COMPARED_WORDS = 4_000
-"""Longer texts are compared by lines, which takes no quadratic time in practice."""
+_WORDS = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
+_MAX_COMPARED = 400
+"""Texts of more words are compared by lines, and those of more lines as a whole: the time that a
+comparison takes grows with the square."""
 # Control characters, and those that turn the direction of a text so that it reads as another one.
 _MISLEADING = dict.fromkeys(
     [*{*range(32), 127} - {9, 10, 13}, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
@@ -40,8 +41,10 @@ class DiffPart:
 def compare_texts(before: str, after: str) -> list[DiffPart]:
     """The differences of two texts by words, those of long texts by lines."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
-    if max(len(old), len(new)) > _MAX_COMPARED_WORDS:
+    if max(len(old), len(new)) > _MAX_COMPARED:
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    if max(len(old), len(new)) > _MAX_COMPARED:
+        old, new = [before], [after]
     return list(_iterate_parts(old, new))
 
 

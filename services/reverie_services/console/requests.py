@@ -37,8 +37,11 @@ async def read_form(request: IncomingRequest) -> MultiDict[str]:
     media_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
         raise MalformedInput("a form must be sent as application/x-www-form-urlencoded")
-    async with asyncio.timeout(FORM_SECONDS):
-        body = await read_body(request, FORM_LIMIT)
+    try:
+        async with asyncio.timeout(FORM_SECONDS):
+            body = await read_body(request, FORM_LIMIT)
+    except TimeoutError:
+        raise MalformedInput(f"the form took longer than {FORM_SECONDS:g} seconds") from None
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS
@@ -76,7 +79,7 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
 
 def local_path(text: str | None, default: str = HOME) -> str:
     """A path of the console to go on to; the default in place of an address elsewhere."""
-    if not text or not text.startswith(HOME) or "\\" in text or ".." in text:
+    if not text or not text.startswith(HOME) or "\\" in text or ".." in text.partition("?")[0]:
         return default
     try:
         url = URL(text)

@@ -128,7 +128,11 @@ class Scheduler:
         await deps.audit.sweep(settings.audit_retention)
         await deps.vault.sweep_retired()
         for tenant, memory in await deps.forgetting.list_due(settings.forget_after, ROUND_SIZE):
-            await deps.forgetting.erase(tenant, memory)
+            try:
+                await deps.forgetting.erase(tenant, memory)
+            except Exception:
+                # One that cannot be erased must not keep all others.
+                log.exception("erasing_failed", tenant=tenant, memory=str(memory))
 
     async def find_missed(self) -> list[MissedMemory]:
         """Memories that are overdue and not postponed, at most `ROUND_SIZE` of them.

@@ -380,7 +380,7 @@ async def test_calls_of_one_tenant_leave_the_other_unchanged(store: Store) -> No
     with psycopg.connect(store.service_url, options="-csearch_path=reverie,public") as connection:
         connection.execute("set role reverie_app")
         row = connection.execute(
-            "select append_turns(%s, %s, '[]', '{}'), has_dream_lease(%s, 'global', 1)",
+            "select append_turns(%s, %s, '[]', '{}', '{*}'), has_dream_lease(%s, 'global', 1)",
             [store.me.tenant, uuid4(), store.me.tenant],
         ).fetchone()
     assert row == ({"problem": "not_found"}, False)

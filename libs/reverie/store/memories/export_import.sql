@@ -75,7 +75,8 @@ order by p.project, p.name limit $4;
 
 -- name: export_session
 -- Sessions of agent $6 (null: any), after the key $5.
-select s.id, (to_jsonb(s) - '{tenant,own_scopes}'::text[] || jsonb_build_object('type', 'session'))::text as line
+select s.id, (to_jsonb(s) - '{tenant,own_scopes}'::text[] || jsonb_build_object(
+         'type', 'session', 'summary', shown_summary($1, s.id, s.summary)))::text as line
 from session s
 where s.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope)
   and ($6::text is null or s.agent = $6) and ($5::text[] is null or s.id > ($5::text[])[1]::uuid)

@@ -87,14 +87,17 @@ class ForgettingStore:
         found = await self._db.fetch_rows("forgotten_due", timedelta(seconds=kept_seconds), limit)
         return [(row["tenant"], row["id"]) for row in found]
 
-    async def erase(self, tenant: int, memory: UUID) -> dict[str, int]:
-        """Erases a forgotten memory, and what quotes it; returns the number of rows by table.
+    async def erase(
+        self, tenant: int, memory: UUID, scopes: Sequence[str] | None = None
+    ) -> dict[str, int]:
+        """Erases a forgotten memory; returns the number of rows by table.
 
-        Erasing it again erases nothing.
+        What quotes it is erased where the grants `scopes` cover it, and in the turns that it was
+        made of. None covers its own scope. Erasing it again erases nothing.
         """
         async with self._db.tenant_transaction(tenant) as connection:
             cleaned = await _clean_summaries(connection, memory)
-            found = await connection.fetch_rows("erase_memory", memory)
+            found = await connection.fetch_rows("erase_memory", memory, scopes and list(scopes))
         rows = {row["name"]: row["gone"] for row in found}
         return {**rows, "summary": rows.get("summary", 0) + cleaned} if cleaned else rows
 

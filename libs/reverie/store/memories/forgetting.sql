@@ -21,8 +21,9 @@ select distinct scope from (
 update summary set content = $3 where tenant = $1 and scope = $2;
 
 -- name: erase_memory
--- Erases a forgotten memory; the number of rows by table.
-select name, sum(gone)::bigint as gone from erase_memory($1, $2) group by name having sum(gone) > 0
+-- Erases a forgotten memory, with quotations that the grants $3 (null: of its own scope) cover; the number of
+-- rows by table.
+select name, sum(gone)::bigint as gone from erase_memory($1, $2, $3) group by name having sum(gone) > 0
 order by name;
 
 -- name: memories_quoting

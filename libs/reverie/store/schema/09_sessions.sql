@@ -99,8 +99,9 @@ call protect_tenant_table('session_correction');
 -- Appends turns once, with their postings, and counts them. Returns {accepted, duplicates, scope,
 -- pending, pending_chars, due} or {problem: not_found}; `due` says why the scope should dream, and
 -- is null while it need not or while a dream is already requested.
-create function append_turns(p_tenant int, p_session uuid, p_turns jsonb, p_limits jsonb)
-returns jsonb
+create function append_turns(
+  p_tenant int, p_session uuid, p_turns jsonb, p_limits jsonb, p_writes text[]
+) returns jsonb
 language plpgsql as $$
 declare
   v_session session;
@@ -115,6 +116,11 @@ begin
   if not found then
     return jsonb_build_object('problem', 'not_found');
   end if;
+  -- Its dreams may write only what everybody may write who added to it.
+  update session s
+  set own_scopes = array(select o from unnest(s.own_scopes) o where scope_matches(p_writes, o))
+  where s.tenant = p_tenant and s.id = p_session
+    and exists (select from unnest(s.own_scopes) o where not scope_matches(p_writes, o));
   with incoming as (
     select i.*, row_number() over (partition by i.external_id order by i.place) as copy
     from rows from (jsonb_to_recordset(p_turns) as (

@@ -148,6 +148,12 @@ begin
   perform from session s where s.tenant = p_tenant
     and s.id in (select (r ->> 'session')::uuid from jsonb_array_elements(p_rows) r)
   order by s.id for update;
+  update session s
+  set own_scopes = array(select o from unnest(s.own_scopes) o where scope_matches(p_writes, o))
+  where s.tenant = p_tenant
+    and s.id in (select (r ->> 'session')::uuid from jsonb_array_elements(p_rows) r)
+    and scope_matches(p_writes, s.scope)
+    and exists (select from unnest(s.own_scopes) o where not scope_matches(p_writes, o));
   for v_row in select * from jsonb_array_elements(p_rows) loop
     perform from session s where s.tenant = p_tenant and s.id = (v_row ->> 'session')::uuid
       and (p_agent is null or s.agent = p_agent) and scope_matches(p_writes, s.scope);

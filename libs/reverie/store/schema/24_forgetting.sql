@@ -4,8 +4,8 @@
 
 create index memory_forgotten on memory (known_from) where status = 'deleted' and content <> '';
 
--- The statements of a text: the sentences of its lines, without list marks and labels. Shorter ones
--- are left out, because they may stand anywhere.
+-- The statements of a text: the sentences of its lines, without list marks and labels. Short ones and
+-- single words, such as paths, are left out, because they may stand anywhere.
 create function text_statements(p_text text) returns setof text
 language sql immutable
 begin atomic
@@ -13,16 +13,16 @@ begin atomic
   cross join lateral regexp_split_to_table(
     regexp_replace(l, '^\s*(?:[-*]\s+)?(?:[A-Z][a-z ]{2,20}:\s+)?', ''), '(?<=[.!?。！？])\s+') w
   cross join lateral (select btrim(w) as s) t
-  where length(t.s) >= 12;
+  where length(t.s) >= 12 and (t.s ~ '\s' or t.s ~ '[^\x01-\x7f]');
 end;
 
--- A text without statements, whatever their case and spaces.
+-- A text without statements, whatever their case and spaces; the longest first, for one may begin another.
 create function mask_statements(p_text text, p_statements text[]) returns text
 language plpgsql immutable strict as $$
 declare
   v_statement text;
 begin
-  foreach v_statement in array p_statements loop
+  for v_statement in select s from unnest(p_statements) s order by length(s) desc loop
     p_text := regexp_replace(p_text, regexp_replace(
       regexp_replace(v_statement, '([][\\.^$*+?(){}|-])', '\\\1', 'g'), '\s+', '\\s+', 'g'),
       '[forgotten]', 'gi');
@@ -30,13 +30,43 @@ begin
   return p_text;
 end $$;
 
+-- The same for the texts in a JSON value.
+create function mask_json(p_value jsonb, p_statements text[]) returns jsonb
+language plpgsql immutable strict as $$
+begin
+  return case jsonb_typeof(p_value)
+    when 'string' then to_jsonb(mask_statements(p_value #>> '{}', p_statements))
+    when 'array' then coalesce((
+      select jsonb_agg(mask_json(e.value, p_statements) order by e.ordinality)
+      from jsonb_array_elements(p_value) with ordinality e), '[]')
+    when 'object' then coalesce((
+      select jsonb_object_agg(e.key, mask_json(e.value, p_statements)) from jsonb_each(p_value) e), '{}')
+    else p_value end;
+end $$;
+
+-- All that a memory says and said.
+create function memory_texts(p_tenant int, p_memory memory) returns text
+language sql stable
+return concat_ws(E'\n', (p_memory).content, (p_memory).summary, (
+  select string_agg(concat_ws(E'\n', v.content, v.state ->> 'summary'), E'\n')
+  from memory_version v where v.tenant = p_tenant and v.memory = (p_memory).id));
+
+-- The summary of a session as it is shown: without what was forgotten of it.
+create function shown_summary(p_tenant int, p_session uuid, p_summary text) returns text
+language sql stable
+return coalesce((
+  select mask_statements(p_summary, array_agg(s))
+  from memory m cross join lateral text_statements(memory_texts(p_tenant, m)) s
+  where p_summary is not null and m.tenant = p_tenant and m.session = p_session
+    and m.status = 'deleted' and m.kind <> 'session'), p_summary);
+
 -- The content of a turn as it is shown: without what forgotten memories were made of.
 create function shown_turn_text(p_tenant int, p_turn uuid, p_content text) returns text
 language sql stable
 return coalesce((
   select mask_statements(p_content, array_agg(s))
   from memory_turn o join memory m on m.tenant = p_tenant and m.id = o.memory
-  cross join lateral text_statements(m.content) s
+  cross join lateral text_statements(memory_texts(p_tenant, m)) s
   where o.tenant = p_tenant and o.turn = p_turn and m.status = 'deleted' and m.kind <> 'session'),
   p_content);
 
@@ -50,7 +80,7 @@ begin atomic
     select m.id from gone g
     join memory m on m.tenant = p_tenant and m.status = 'deleted'
     join memory_version v on v.tenant = p_tenant and v.memory = m.id and v.version = m.version - 1
-      and v.reason = 'its evidence ' || g.id || ' changed'
+      and v.actor = 'reverie' and v.reason = 'its evidence ' || g.id || ' changed'
   )
   select g.id from gone g;
 end;
@@ -152,26 +182,33 @@ begin atomic
     and (c.name, c.col) <> ('memory_version', 'content');
 end;
 
--- Takes statements out of all texts that quote them; out of the turns p_sources whatever their case
--- and spaces. Returns the number of rows by table.
-create function mask_everywhere(p_tenant int, p_statements text[], p_sources uuid[])
+-- Takes statements out of the texts that quote them, in rows that the grants p_scopes cover and in the
+-- sessions of the turns p_sources; out of these turns whatever their case and spaces. Returns the
+-- number of rows by table.
+create function mask_quotations(p_tenant int, p_statements text[], p_sources uuid[], p_scopes text[])
 returns table (name text, gone bigint)
 language plpgsql as $$
 declare
   c record;
-  v_quoted text[] := array(select btrim(to_json(s)::text, '"') from unnest(p_statements) s);
+  v_quoted text[] := array(
+    select substr(to_json(s)::text, 2, length(to_json(s)::text) - 2) from unnest(p_statements) s);
+  v_sessions uuid[] := array(
+    select distinct t.session from turn t where t.tenant = p_tenant and t.id = any(p_sources));
   v_turns uuid[];
 begin
   for c in select * from quoting_columns() q where (q.name, q.col) <> ('turn', 'content') loop
     execute format(
       case when c.is_json
-        then 'update %1$I x set %2$I = mask_statements(x.%2$I::text, $3)::jsonb'
+        then 'update %1$I x set %2$I = mask_json(x.%2$I, $2)'
              ' where x.tenant = $1 and exists (select from unnest($3) s'
-             ' where position(s in x.%2$I::text) > 0)'
+             ' where position(s in x.%2$I::text) > 0) and (%3$s)'
         else 'update %1$I x set %2$I = mask_statements(x.%2$I, $2)'
              ' where x.tenant = $1 and exists (select from unnest($2) s'
-             ' where position(s in x.%2$I) > 0)' end, c.name, c.col)
-    using p_tenant, p_statements, v_quoted;
+             ' where position(s in x.%2$I) > 0) and (%3$s)' end, c.name, c.col,
+      format('not exists (select from unnest(%s) r where not scope_matches($4, r))',
+             redaction_scopes(c.name))
+      || case when c.name = 'session' then ' or x.id = any($5)' else '' end)
+    using p_tenant, p_statements, v_quoted, p_scopes, v_sessions;
     get diagnostics gone = row_count;
     name := c.name;
     if gone > 0 then return next; end if;
@@ -179,14 +216,17 @@ begin
   delete from recall_trace x
   where x.tenant = p_tenant and exists (
     select from unnest(p_statements) s
-    where quotes_text(x.query, s) or quotes_text(s, x.query));
+    where quotes_text(x.query, s) or quotes_text(s, x.query))
+    and not exists (select from unnest(x.scopes) r where not scope_matches(p_scopes, r));
   get diagnostics gone = row_count;
   name := 'recall_trace';
   if gone > 0 then return next; end if;
   with masked as (
     update turn t set content = mask_statements(t.content, p_statements)
     where t.tenant = p_tenant and (t.id = any(p_sources) or exists (
-        select from unnest(p_statements) s where position(s in t.content) > 0))
+        select from unnest(p_statements) s where position(s in t.content) > 0)
+        and exists (select from session x where x.tenant = p_tenant and x.id = t.session
+                      and scope_matches(p_scopes, x.scope)))
       and mask_statements(t.content, p_statements) <> t.content
     returning t.id
   ) select array_agg(m.id), count(*) into v_turns, gone from masked m;
@@ -219,9 +259,10 @@ return array(
                       and o.dst <> all(p_memories)));
 
 -- Erases a forgotten memory with those that were forgotten because of it: rows that belong to them,
--- nodes that only they touch, and every quotation. A row without text remains of each. Returns the
--- number of rows by table, and none where nothing was left to erase.
-create function erase_memory(p_tenant int, p_memory uuid)
+-- nodes that only they touch, and every quotation where the grants p_scopes (null: of its own scope)
+-- cover it. A row without text remains of each. Returns the number of rows by table, and none where
+-- nothing was left to erase.
+create function erase_memory(p_tenant int, p_memory uuid, p_scopes text[])
 returns table (name text, gone bigint)
 language plpgsql as $$
 declare
@@ -239,17 +280,14 @@ begin
   if cardinality(v_ids) = 0 then return; end if;
   v_statements := array(
     select distinct s from (
-      select concat_ws(E'\n', m.content, m.summary) as text from memory m
+      select memory_texts(p_tenant, m) as text from memory m
       where m.tenant = p_tenant and m.id = any(v_ids) and (m.kind <> 'session' or m.id = p_memory)
-      union all
-      select concat_ws(E'\n', v.content, v.state ->> 'summary') from memory_version v
-      join memory m on m.tenant = p_tenant and m.id = v.memory
-      where v.tenant = p_tenant and v.memory = any(v_ids)
-        and (m.kind <> 'session' or m.id = p_memory)
     ) x cross join lateral text_statements(x.text) s);
-  return query select * from mask_everywhere(p_tenant, v_statements, array(
+  return query select * from mask_quotations(p_tenant, v_statements, array(
     select o.turn from memory_turn o join memory m on m.tenant = p_tenant and m.id = o.memory
-    where o.tenant = p_tenant and o.memory = any(v_ids) and m.kind <> 'session'));
+    where o.tenant = p_tenant and o.memory = any(v_ids) and m.kind <> 'session'),
+    coalesce(p_scopes, array(
+      select m.scope from memory m where m.tenant = p_tenant and m.id = p_memory)));
   v_nodes := lone_nodes(p_tenant, v_ids);
   for v_old in select m.* from memory m where m.tenant = p_tenant and m.id = any(v_ids) loop
     perform delete_search_rows(p_tenant, v_old);

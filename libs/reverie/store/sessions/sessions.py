@@ -178,6 +178,7 @@ class SessionStore:
             session,
             [_encode_turn(turn) for turn in turns],
             vars(limits),
+            list(principal.writable_patterns),
         )
         if "problem" in found:
             raise NotFound("session", str(session))

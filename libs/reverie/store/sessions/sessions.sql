@@ -13,7 +13,8 @@ returning id, scope;
 
 -- name: session_get
 -- A session that the grants $3 cover and that agent $4 (null: any) or a sub-agent of it had.
-select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary, group_name
+select id, external_id, agent, user_name, project, branch, scope, turns, started, ended,
+       shown_summary($1, id, summary) as summary, group_name
 from session
 where tenant = $1 and id = $2 and scope_matches($3, scope)
   and ($4::text is null or agent = $4 or starts_with(agent, $4 || '/sub/'));
@@ -21,7 +22,8 @@ where tenant = $1 and id = $2 and scope_matches($3, scope)
 -- name: session_list
 -- Sessions that the grants $2 cover and that agent $3 (null: any) or a sub-agent of it had, of
 -- agent $4 and project $5 (null: any), newest first below cursor $6.
-select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary, group_name
+select id, external_id, agent, user_name, project, branch, scope, turns, started, ended,
+       shown_summary($1, id, summary) as summary, group_name
 from session
 where tenant = $1 and scope_matches($2, scope)
   and ($3::text is null or agent = $3 or starts_with(agent, $3 || '/sub/'))

@@ -169,6 +169,7 @@ LISTS = (
             Column("Reads", "reads", "list"),
             Column("Writes", "writes", "list"),
             Column("Agent", "agent"),
+            Column("User", "user"),
             _CREATED,
             Column("Expires", "expires_at", "time"),
             Column("Revoked", "revoked_at", "time"),

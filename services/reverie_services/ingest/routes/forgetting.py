@@ -91,7 +91,8 @@ async def erase_memory(
         change = MemoryChange(_FORGOTTEN_FIELDS, reason, "forgotten")
         changed = await deps.edits.change(principal, memory_id, change, trace_headers())
         deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
-    rows = await deps.forgetting.erase(principal.tenant, memory_id)
+    grants = principal.writable_patterns
+    rows = await deps.forgetting.erase(principal.tenant, memory_id, grants)
     return EraseMemoryResponse(
         id=memory_id,
         rows=rows,

@@ -293,7 +293,7 @@ async def _request_dream(
 
 def _redact_names(body: StartSessionRequest, redactor: Redactor) -> StartSessionRequest:
     """The same body without secrets in the names that it holds."""
-    names = body.model_dump(include={"agent", "user", "project", "branch", "external_id"})
+    names = body.model_dump(include={"agent", "user", "project", "branch", "external_id", "group"})
     redacted = {name: redactor.redact(text).text for name, text in names.items() if text}
     return body.model_copy(update=redacted)
 
