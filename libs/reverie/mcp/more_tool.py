@@ -29,7 +29,6 @@ WITHHELD_OPERATIONS = {
     "rotate_key": "the key would stand in the conversation: `reverie key rotate`",
     "vault_get": "the value would stand in the conversation: `reverie vault get`",
     "set_webhook": "its secret would stand in the conversation: `reverie admin webhooks set`",
-    "erase": "it cannot be undone: `reverie erase`",
     "delete_project": "it cannot be undone: `reverie admin projects delete`",
     "delete_scope": "it cannot be undone: `reverie admin scopes delete`",
     "delete_tenant": "it cannot be undone: `reverie admin tenants delete`",

@@ -78,9 +78,13 @@ class Scheduler:
             request_count = await self._request_due_dreams()
             await self._wake_maintenance_worker()
             await self._sweep_expired()
+            forgotten = await self._deps.forgetting.list_due(
+                self._deps.settings.forget_after, ROUND_SIZE
+            )
             missed = await self.find_missed()
             unranked = await self._deps.ranks.list_due_tenants(ROUND_SIZE)
-        # Outside the turn, whose transaction must not be open while a model works.
+        # Outside the turn, whose transaction must not be open during long work.
+        await self._erase(forgotten)
         await self.enrich_missed(missed)
         for tenant in unranked:
             graph = await self._deps.ranks.load_edges(tenant)
@@ -127,9 +131,12 @@ class Scheduler:
         await deps.memory_changes.sweep()
         await deps.audit.sweep(settings.audit_retention)
         await deps.vault.sweep_retired()
-        for tenant, memory in await deps.forgetting.list_due(settings.forget_after, ROUND_SIZE):
+
+    async def _erase(self, forgotten: Sequence[tuple[int, UUID]]) -> None:
+        """Erases memories whose time to be restored is over."""
+        for tenant, memory in forgotten:
             try:
-                await deps.forgetting.erase(tenant, memory)
+                await self._deps.forgetting.erase(tenant, memory)
             except Exception:
                 # One that cannot be erased must not keep all others.
                 log.exception("erasing_failed", tenant=tenant, memory=str(memory))
