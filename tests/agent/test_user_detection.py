@@ -15,7 +15,7 @@ def test_a_user_is_known_by_setting_then_git_then_login(tmp_path: Path) -> None:
     assert user_from_environment(environ) == "ann"
     xdg = home / ".config" / "git"
     xdg.mkdir(parents=True)
-    (xdg / "config").write_text("[user]\n\temail = old@example.com\n")
+    (xdg / "config").write_text("[user]\n\temail = old@example.com ; mine\n")
     assert user_from_environment(environ) == "old@example.com"
     (home / ".gitconfig").write_text('[core]\n\temail = no\n[user]\n\temail = "ann@example.com"\n')
     assert user_from_environment(environ) == "ann@example.com"
@@ -23,6 +23,7 @@ def test_a_user_is_known_by_setting_then_git_then_login(tmp_path: Path) -> None:
     assert user_from_environment(environ) == "Ann Lee"
     assert user_from_environment({**environ, "REVERIE_USER": "lee"}) == "lee"
     assert detect_user("named", environ) == "named"
+    assert detect_user("named", {**environ, "REVERIE_USER": "lee"}) == "lee"
 
 
 def test_a_clone_does_not_say_who_its_user_is(tmp_path: Path) -> None:

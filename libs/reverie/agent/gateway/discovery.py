@@ -94,7 +94,7 @@ def locate_from_environment(
 def user_from_environment(environ: Mapping[str, str]) -> str:
     """The user of this machine, as the environment, `config.toml` or git says."""
     config = _read_config(os.path.join(resolve_home(environ), "config.toml"))
-    return detect_user(environ.get("REVERIE_USER") or str(config.get("user") or ""), environ)
+    return detect_user(str(config.get("user") or ""), environ)
 
 
 def resolve_home(environ: Mapping[str, str]) -> str:

@@ -18,8 +18,8 @@ MAX_NAME_CHARS = 200
 
 
 def detect_user(configured: str, environ: Mapping[str, str]) -> str:
-    """The name of the user; empty if nothing says it."""
-    name = configured or environ.get("REVERIE_USER") or _git_email(environ) or _login_name(environ)
+    """The name of the user; empty if nothing says it. The environment goes before `configured`."""
+    name = environ.get("REVERIE_USER") or configured or _git_email(environ) or _login_name(environ)
     return name.strip()[:MAX_NAME_CHARS]
 
 
@@ -54,7 +54,9 @@ def _read_email(path: str) -> str:
         if line.startswith("["):
             section = line.strip("[]").strip().lower()
         elif section == "user" and line.partition("=")[0].strip().lower() == "email":
-            email = line.partition("=")[2].strip().strip('"')
+            # What follows a space and a comment mark is no part of the value.
+            value = line.partition("=")[2].partition(" ;")[0].partition(" #")[0]
+            email = value.strip().strip('"')
     return email
 
 
