@@ -117,10 +117,11 @@ begin
     return jsonb_build_object('problem', 'not_found');
   end if;
   -- Its dreams may write only what everybody may write who added to it.
-  update session s
-  set own_scopes = array(select o from unnest(s.own_scopes) o where scope_matches(p_writes, o))
-  where s.tenant = p_tenant and s.id = p_session
-    and exists (select from unnest(s.own_scopes) o where not scope_matches(p_writes, o));
+  if exists (select from unnest(v_session.own_scopes) o where not scope_matches(p_writes, o)) then
+    update session s
+    set own_scopes = array(select o from unnest(s.own_scopes) o where scope_matches(p_writes, o))
+    where s.tenant = p_tenant and s.id = p_session;
+  end if;
   with incoming as (
     select i.*, row_number() over (partition by i.external_id order by i.place) as copy
     from rows from (jsonb_to_recordset(p_turns) as (
