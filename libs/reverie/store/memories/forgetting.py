@@ -97,7 +97,9 @@ class ForgettingStore:
         """
         async with self._db.tenant_transaction(tenant) as connection:
             cleaned = await _clean_summaries(connection, memory)
-            found = await connection.fetch_rows("erase_memory", memory, scopes and list(scopes))
+            found = await connection.fetch_rows(
+                "erase_memory", memory, None if scopes is None else list(scopes)
+            )
         rows = {row["name"]: row["gone"] for row in found}
         return {**rows, "summary": rows.get("summary", 0) + cleaned} if cleaned else rows
 
