@@ -186,6 +186,20 @@ async def test_forgetting_is_undone_with_edges_doubt_words_and_vectors(stack: St
     assert (taken.status, taken.body["code"]) == (409, "conflict")
 
 
+@pytest.mark.parametrize("restored", [(0, 1), (1, 0)])
+async def test_an_edge_of_two_forgotten_memories_returns_with_the_second(
+    stack: Stack, restored: tuple[int, int]
+) -> None:
+    near = await _remember(stack, f"The pallets wait at gate {restored}")
+    memory = await _remember(stack, f"{PHONE} {restored}", edges=[{"to": near, "type": "led_to"}])
+    for one in (memory, near):
+        assert (await stack.call("DELETE", f"/v1/memories/{one}")).status == 200
+    for index in restored:
+        await stack.post(f"/v1/memories/{(memory, near)[index]}/restore", None)
+    shown = await stack.get(f"/v1/memories/{memory}")
+    assert [one["id"] for one in shown["neighbours"] if one["type"] == "led_to"] == [near]
+
+
 async def _dreamt(stack: Stack, *said: str) -> tuple[str, list[dict[str, Any]]]:
     start = {"agent": "ann", "project": "shop"}
     session = (await stack.post("/v1/sessions/start", start))["session"]

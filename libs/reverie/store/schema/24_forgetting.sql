@@ -104,8 +104,12 @@ begin
   for v_edge in
     select e.* from edge e
     join memory o on o.tenant = p_tenant and o.id in (e.src, e.dst) and o.id <> p_old.id
-    where e.tenant = p_tenant and p_old.id in (e.src, e.dst) and e.known_to >= p_old.known_from
-      and e.kind <> 'touches' and o.status <> 'deleted'
+    where e.tenant = p_tenant and p_old.id in (e.src, e.dst) and e.kind <> 'touches'
+      and o.status <> 'deleted' and (e.known_to >= p_old.known_from or exists (
+        -- The other end was forgotten first, and came back while this one was forgotten.
+        select from memory_version v
+        where v.tenant = p_tenant and v.memory = o.id and v.status = 'deleted'
+          and v.known_from <= e.known_to and p_old.known_from < v.known_to))
     order by e.id
   loop
     perform link(p_tenant, gen_random_uuid(), v_edge.src, v_edge.kind, v_edge.dst, v_edge.weight,
