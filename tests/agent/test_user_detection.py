@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from reverie.agent.gateway.discovery import user_from_environment
-from reverie.agent.gateway.user_detection import detect_user, user_header
+from reverie.agent.gateway.user_detection import detect_user
+from reverie.contracts.headers import user_header
 
 
 def test_a_user_is_known_by_setting_then_git_then_login(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import aiohttp
@@ -24,6 +24,7 @@ from tenacity import (
 )
 
 from reverie.client.errors import build_api_error
+from reverie.contracts.headers import POSITION_HEADER, user_header
 from reverie.contracts.tls import create_tls_context
 from reverie.domain.core.consistency import later_lsn
 from reverie.domain.core.errors import Unavailable
@@ -37,7 +38,6 @@ _READ_PATHS = frozenset({"/v1/recall"})
 _UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 _CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 """Before the answer came, or in the midst of it."""
-_POSITION_HEADER = "Reverie-Position"
 """The position of a write, which reads send so that they see it, whichever server answers."""
 _MAX_RETRY_AFTER = 10.0
 _CONNECT_TIMEOUT = 5.0
@@ -122,7 +122,7 @@ class HttpTransport:
         if not is_read:
             request_headers.setdefault("Idempotency-Key", str(uuid4()))
         elif self._write_position is not None:
-            request_headers.setdefault(_POSITION_HEADER, self._write_position)
+            request_headers.setdefault(POSITION_HEADER, self._write_position)
         url = f"{self.url}{path}{_encode_query(query)}"
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.max_attempts),
@@ -201,7 +201,7 @@ class HttpTransport:
                 headers={**type_header, **headers},
             ) as response:
                 self._write_position = later_lsn(
-                    self._write_position, response.headers.get(_POSITION_HEADER)
+                    self._write_position, response.headers.get(POSITION_HEADER)
                 )
                 return ApiResponse(
                     response.status, _decode_body(await response.read()), response.headers
@@ -212,8 +212,7 @@ class HttpTransport:
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None or self._http.closed:
             headers = {"Authorization": f"Bearer {self._key}", "User-Agent": self._agent}
-            if self._user:
-                headers["Reverie-User"] = quote(self._user, safe="@.+-_")
+            headers |= user_header(self._user)
             self._http = aiohttp.ClientSession(
                 headers=headers,
                 timeout=self._timeout,

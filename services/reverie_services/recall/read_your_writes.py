@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 
 from cachetools import TTLCache
 
+from reverie.contracts.headers import POSITION_HEADER
 from reverie.domain.core.consistency import parse_lsn
 from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.auth.authentication import bearer_token
-from reverie.runtime.http.read_your_writes import POSITION_HEADER
 from reverie.store.db.replica import require_position
 
 _MAX_KEYS = 10_000

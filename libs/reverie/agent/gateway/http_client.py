@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import socket
 
-from reverie.agent.gateway.user_detection import user_header
+from reverie.contracts.headers import user_header
 
 # Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False

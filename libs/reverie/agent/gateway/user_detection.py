@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-USER_HEADER = "Reverie-User"
 MAX_CONFIG_CHARS = 100_000
 MAX_NAME_CHARS = 200
 
@@ -21,15 +20,6 @@ def detect_user(configured: str, environ: Mapping[str, str]) -> str:
     """The name of the user; empty if nothing says it. The environment goes before `configured`."""
     name = environ.get("REVERIE_USER") or configured or _git_email(environ) or _login_name(environ)
     return name.strip()[:MAX_NAME_CHARS]
-
-
-def user_header(user: str) -> dict[str, str]:
-    """The header that tells a gateway who the user is; percent-encoded, as headers are ASCII."""
-    if not user:
-        return {}
-    from urllib.parse import quote
-
-    return {USER_HEADER: quote(user, safe="@.+-_")}
 
 
 def _git_email(environ: Mapping[str, str]) -> str:

@@ -10,14 +10,13 @@ from urllib.parse import unquote
 import structlog
 from cachetools import TTLCache
 
+from reverie.contracts.headers import USER_HEADER
 from reverie.domain.access.principals import Principal, hash_key
 from reverie.domain.access.scopes import MAX_NAME_LENGTH
 from reverie.domain.core.errors import ReverieError, Unauthenticated, Unavailable
 
 log = structlog.get_logger()
 
-USER_HEADER = "Reverie-User"
-"""The percent-encoded name of the user for whom a call is made. It grants nothing."""
 _MAX_CACHED_KEYS = 10_000
 _MAX_KEY_LENGTH = 8192
 

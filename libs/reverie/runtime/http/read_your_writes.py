@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 
+from reverie.contracts.headers import POSITION_HEADER
 from reverie.domain.core.errors import ReverieError
-
-POSITION_HEADER: Final = "Reverie-Position"
 
 log = structlog.get_logger()
 

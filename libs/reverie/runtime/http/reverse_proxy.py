@@ -24,13 +24,13 @@ from opentelemetry import trace
 from structlog.contextvars import bind_contextvars
 from yarl import URL
 
+from reverie.contracts.headers import POSITION_HEADER, USER_HEADER
 from reverie.contracts.tls import create_tls_context
 from reverie.domain.core.errors import ReverieError, Unavailable
-from reverie.runtime.auth.authentication import USER_HEADER, Authenticator
+from reverie.runtime.auth.authentication import Authenticator
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.instrumentation import TENANT_HEADER, TENANT_REQUESTED
-from reverie.runtime.http.read_your_writes import POSITION_HEADER
 from reverie.runtime.http.streaming import (
     check_body_size,
     has_small_body,

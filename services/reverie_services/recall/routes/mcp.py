@@ -13,9 +13,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from reverie.contracts.base import Name
+from reverie.contracts.headers import USER_HEADER
 from reverie.mcp.rest_calls import RestCallError, RestQuery
 from reverie.mcp.tool_definition import ToolProfile
-from reverie.runtime.auth.authentication import USER_HEADER
 from reverie.runtime.http.calls import JSON_MEDIA_TYPE, Call, Reply
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.routes import Route
