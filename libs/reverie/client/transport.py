@@ -38,7 +38,6 @@ _READ_PATHS = frozenset({"/v1/recall"})
 _UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 _CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 """Before the answer came, or in the midst of it."""
-"""The position of a write, which reads send so that they see it, whichever server answers."""
 _MAX_RETRY_AFTER = 10.0
 _CONNECT_TIMEOUT = 5.0
 _STREAM_READ_TIMEOUT = 60.0
