@@ -58,9 +58,9 @@ def _summary(result: ChaosResult) -> str:
     log, plan = result.log, result.plan
     where = "three NATS servers, Postgres with a standby" if plan.several else "one of each server"
     return (
-        f"{log.acknowledged:,} operations acknowledged in {result.seconds:.0f} s "
-        f"by {plan.clients * len(TENANTS)} clients of {len(TENANTS)} tenants; "
-        f"{result.fault_counts.total()} faults in {len(result.strikes)} strikes, on {where}. "
+        f"Acknowledged: {log.acknowledged:,} operations in {result.seconds:.0f} s "
+        f"by {plan.clients * len(TENANTS)} clients of {len(TENANTS)} tenants. "
+        f"Faults: {result.fault_counts.total()} in {len(result.strikes)} strikes, on {where}. "
         f"The queues were empty {result.settle_seconds:.0f} s after the last call. "
         f"An endpoint must answer again {RECOVERY_LIMIT:.0f} s after a fault. "
         f"{machine()}; `{command(result)}`."

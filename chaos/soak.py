@@ -229,8 +229,8 @@ def report(found: SoakResult) -> str:
     failures = found.failures()
     return "\n".join(
         [
-            f"{found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes by "
-            f"{load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants, each at most "
+            f"Load: {found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes "
+            f"by {load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants. Each makes at most "
             f"{load.pace:g} a second. Each figure is the median of a third of the time. The slope "
             f"is that of the last {load.minutes:g} minutes, by least squares. Caches fill before "
             f"that; the largest are off or kept small "
