@@ -22,10 +22,10 @@ from reverie.domain.core.ids import new_id, short_id
 from reverie.domain.core.kinds import EdgeKind, Kind, Tier
 from reverie.domain.core.memory import MemoryStatus, WriteOutcome, WriteResult
 from reverie.store.memories.edits import EditStore
-from reverie.store.memories.memories import ListFilter
+from reverie.store.memories.memories import ListFilter, build_events
 from reverie.testing.servers import DatabaseUrls
 from tests.store.memories.memory_access import ALL, HOME, SHOP, MemoryAccess, edge, worded
-from tests.support.store_setup import new, open_store_apart
+from tests.support.store_setup import admin_rows, new, open_store_apart
 
 NEW_YEAR, JULY = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
 
@@ -46,8 +46,9 @@ def written(found: object) -> WriteResult:
 async def test_a_written_memory_is_read_back_completely(side: MemoryAccess) -> None:
     said: dict[str, Any] = {
         "scope": SHOP, "key": "deploy", "summary": "how", "tags": ("ops", "ci"), "pinned": True,
-        "confidence": 0.7, "agent": "ann", "git": {"commit": "abc"}, "metadata": {"a": [1]},
-        "session": new_id(), "turns": (new_id(),), "valid_from": NEW_YEAR, "valid_to": JULY,
+        "confidence": 0.7, "agent": "ann", "git": {"commit": "abc"},
+        "metadata": {"a": [1, None, "x"]}, "session": new_id(), "turns": (new_id(),),
+        "valid_from": NEW_YEAR, "valid_to": JULY,
     }  # fmt: skip
     item = new("deploy on Mondays", kind=Kind.CONVENTION, **said)
     answer = written((await side.tell(item))[0])
@@ -56,6 +57,7 @@ async def test_a_written_memory_is_read_back_completely(side: MemoryAccess) -> N
     found = await side.get(item.id)
     assert {name: getattr(found, name) for name in said} == said | {"tags": ("ci", "ops")}
     assert (found.content, found.content_hash) == (item.content, item.content_hash)
+    assert found.source == item.source
     assert (found.kind, found.tier, found.status) == (
         Kind.CONVENTION,
         Tier.HOT,
@@ -111,24 +113,42 @@ async def test_a_suffix_shared_by_two_ids_is_refused(side: MemoryAccess) -> None
 
 
 async def test_a_repeated_memory_gains_confidence_and_missing_fields(side: MemoryAccess) -> None:
-    first = await side.told("tabs", tags=("b",), metadata={"a": 1})
-    again = new("tabs", tags=("a",), metadata={"a": 2, "b": 3}, summary="s", pinned=True)
+    cause, git = await side.told("cause"), {"branch": "main", "files": ["a.py"]}
+    first = await side.told("tabs", tags=("b",), metadata={"a": 1}, git=git)
+    again = new(
+        "tabs",
+        tags=("a",),
+        metadata={"a": 2, "b": 3},
+        summary="s",
+        pinned=True,
+        git={"branch": "x"},
+        edges=(edge(cause, EdgeKind.CAUSED_BY),),
+    )
     answer = written((await side.tell(again))[0])
     assert answer == WriteResult(first, WriteOutcome.DUPLICATE, 2, None)
+    assert build_events(side.me, answer, {}) == []
     found = await side.get(first)
+    assert [(n.id, n.type) for n in await side.near(first)] == [(cause, "led_to")]
+    assert found.git == git
     assert (found.confidence, found.pinned, found.summary) == (0.85, True, "s")
     assert (found.tags, found.metadata) == (("a", "b"), {"a": 1, "b": 3})
     for _ in range(4):
-        await side.tell(new("tabs"))
-    assert (await side.get(first)).confidence == 1.0
+        await side.tell(new("tabs", summary="other"))
+    found = await side.get(first)
+    assert (found.confidence, found.pinned, found.summary) == (1.0, True, "s")
     assert await side.told("tabs", scope=SHOP) != first
 
 
 async def test_adding_git_data_to_a_memory_is_a_version(side: MemoryAccess) -> None:
     first = await side.told("placed")
+    enriched = "update memory set enriched_version = version where id = %s"
+    admin_rows(side.admin_url, enriched, first)
     answer = written((await side.tell(new("placed", git={"commit": "abc"}, agent="ann")))[0])
     assert (answer.outcome, answer.version) == (WriteOutcome.DUPLICATE, 2)
     assert answer.event is not None
+    assert [event.id for event in build_events(side.me, answer, {})] == [answer.event]
+    found = await side.get(first)
+    assert (found.git, found.enriched) == ({"commit": "abc"}, False)
     newest, _ = await side.history(first)
     assert (newest.actor, newest.reason) == ("ann", "its place in git became known")
 
@@ -175,7 +195,8 @@ async def test_one_content_may_be_stored_under_several_keys(side: MemoryAccess) 
 
 async def test_an_edge_can_only_lead_to_a_readable_memory(side: MemoryAccess) -> None:
     hidden = await side.told("at home", scope=HOME)
-    for to in (hidden, new_id()):
+    theirs = await side.told("of another tenant", who=side.other)
+    for to in (hidden, theirs, new_id()):
         refused, landed = await side.tell(
             new("linked", scope=SHOP, edges=(edge(to),)),
             new(f"plain {to}", scope=SHOP),

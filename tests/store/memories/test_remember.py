@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
 from reverie.domain.core.consistency import IdempotencyClaim
-from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, Unavailable
-from reverie.domain.core.ids import new_id
-from reverie.domain.core.kinds import EdgeKind, Kind
+from reverie.domain.core.errors import Conflict, InvalidInput, Unavailable
+from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import MemoryStatus, NewEdge, WriteOutcome, WriteResult
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import ListFilter, build_events
@@ -30,35 +29,6 @@ begin
 end $$;
 create trigger lose before insert on memory for each row execute function lose()
 """
-
-
-async def test_a_stored_memory_is_read_back_unchanged(store: Store) -> None:
-    session, turn = uuid4(), uuid4()
-    item = new(
-        "Use the pool, never a bare connection",
-        kind=Kind.CONVENTION,
-        scope="project/p",
-        key="pool",
-        summary="Use the pool",
-        tags=("db", "pool"),
-        confidence=0.75,
-        pinned=True,
-        session=session,
-        turns=(turn,),
-        agent="ann",
-        git={"branch": "main", "files": ["a.py"]},
-        metadata={"a": [1, None, "x"]},
-    )
-    [written] = await store.memories.remember(store.me, [item], {})
-    assert isinstance(written, WriteResult)
-    assert (written.outcome, written.version, written.id) == (WriteOutcome.CREATED, 1, item.id)
-    found = await store.memories.get(store.me, item.id)
-    for name in (
-        *("scope", "kind", "content", "content_hash", "tier", "confidence", "pinned", "key"),
-        *("summary", "tags", "session", "agent", "source", "turns", "git", "metadata"),
-    ):
-        assert getattr(found, name) == getattr(item, name), name
-    assert (found.status, found.version, found.staleness) == (MemoryStatus.ACTIVE, 1, 0.0)
 
 
 async def test_ten_writers_of_one_key_leave_one_memory_and_nine_conflicts(store: Store) -> None:
@@ -119,62 +89,6 @@ async def test_a_write_that_loses_every_race_can_be_retried_later(store: Store) 
         await write(store, new("Never written"))
 
 
-async def test_a_repeated_memory_gains_missing_fields_and_keeps_its_own(store: Store) -> None:
-    git = {"branch": "main", "files": ["a.py"]}
-    first, other = await write(
-        store, new("said", summary="kept", metadata={"a": 1}, git=git), new("the cause")
-    )
-    again = new(
-        "said",
-        summary="other",
-        pinned=True,
-        metadata={"a": 2, "b": 3},
-        git={"branch": "x"},
-        edges=(NewEdge(other, EdgeKind.CAUSED_BY),),
-    )
-    [written] = await store.memories.remember(store.me, [again], {})
-    assert written == WriteResult(first, WriteOutcome.DUPLICATE, 2, None)
-    assert build_events(store.me, written, {}) == []
-    found = await store.memories.get(store.me, first)
-    assert (found.summary, found.pinned, found.git) == ("kept", True, git)
-    assert found.metadata == {"a": 1, "b": 3}
-    _, near = await store.memories.get_with_neighbours(store.me, first)
-    assert [(n.id, n.type, n.direction) for n in near] == [(other, "led_to", "in")]
-    await write(store, new("said"))
-    assert (await store.memories.get(store.me, first)).pinned
-
-
-async def test_a_memory_that_gains_git_data_is_enriched_again(store: Store) -> None:
-    [first] = await write(store, new("said"))
-    admin_rows(store.admin_url, "delete from outbox")
-    admin_rows(store.admin_url, "update memory set enriched_version = version")
-    git = {"branch": "main", "files": ["a.py"]}
-    [written] = await store.memories.remember(store.me, [new("said", git=git, summary="short")], {})
-    assert isinstance(written, WriteResult)
-    assert (written.id, written.outcome, written.version) == (first, WriteOutcome.DUPLICATE, 2)
-    [event] = build_events(store.me, written, {})
-    [(id_, payload)] = admin_rows(store.admin_url, "select id, payload from outbox")
-    assert (id_, payload) == (event.id, json.loads(event.payload))
-    found = await store.memories.get(store.me, first)
-    assert (found.git, found.summary, found.enriched, found.version) == (git, "short", False, 2)
-    kept = admin_rows(store.admin_url, "select version, content from memory_version")
-    assert kept == [(1, "said")]
-
-
-async def test_an_edge_of_a_repeated_memory_cannot_close_a_circle(store: Store) -> None:
-    [first] = await write(store, new("said"))
-    effect = new("the effect", edges=(NewEdge(first, EdgeKind.CAUSED_BY),))
-    [last] = await write(store, effect)
-    for to, reason in ((last, "cycle"), (first, "itself")):
-        edges = (NewEdge(to, EdgeKind.CAUSED_BY),)
-        [answer] = await store.memories.remember(
-            store.me, [new("said", pinned=True, edges=edges)], {}
-        )
-        assert isinstance(answer, InvalidInput)
-        assert reason in answer.reason
-    assert not (await store.memories.get(store.me, first)).pinned
-
-
 async def test_a_conflict_with_an_unreadable_memory_reveals_nothing(store: Store) -> None:
     await write(store, new("secret", key="k", scope="project/p"))
     blind = principal(store.me.tenant, "one", reads=("global",))
@@ -203,29 +117,6 @@ async def test_ten_writers_of_one_content_leave_one_memory_with_more_confidence(
     )
     assert count == 1
     assert confidence == pytest.approx(0.95, abs=1e-6)
-
-
-async def test_confidence_never_exceeds_one(store: Store) -> None:
-    for _ in range(4):
-        await write(store, new("certain", confidence=0.97))
-    [(confidence,)] = admin_rows(store.admin_url, "select confidence from memory")
-    assert confidence == 1
-
-
-async def test_a_duplicate_adds_its_tags_and_publishes_no_event(store: Store) -> None:
-    [first] = await write(store, new("twice", tags=("a",)))
-    [again] = await store.memories.remember(store.me, [new("twice", tags=("b",))], {})
-    assert isinstance(again, WriteResult)
-    assert (again.id, again.outcome, again.event) == (first, WriteOutcome.DUPLICATE, None)
-    assert build_events(store.me, again, {}) == []
-    assert (await store.memories.get(store.me, first)).tags == ("a", "b")
-
-
-async def test_the_same_content_is_stored_once_per_scope_and_tenant(store: Store) -> None:
-    await write(store, new("shared"))
-    await write(store, new("shared", scope="project/p"))
-    await write(store, new("shared"), who=store.other)
-    assert admin_rows(store.admin_url, "select count(*) from memory") == [(3,)]
 
 
 async def test_returned_events_equal_stored_events(store: Store) -> None:
@@ -281,41 +172,6 @@ async def test_a_batch_answers_its_items_in_order(store: Store) -> None:
     assert admin_rows(store.admin_url, "select count(*) from memory") == [(2,)]
 
 
-async def test_an_edge_to_an_unreadable_memory_fails_like_one_to_a_missing_memory(
-    store: Store,
-) -> None:
-    [theirs] = await write(store, new("of two"), who=store.other)
-    [hidden] = await write(store, new("hidden", scope="agent/bob"))
-    narrow = principal(store.me.tenant, "one", reads=("global",))
-    for target in (theirs, hidden):
-        edges = (NewEdge(target, EdgeKind.RELATES_TO),)
-        [answer] = await store.memories.remember(narrow, [new(f"to {target}", edges=edges)], {})
-        assert isinstance(answer, InvalidInput)
-    assert admin_rows(store.admin_url, "select count(*) from edge") == [(0,)]
-
-
-async def test_a_memory_outside_scope_or_tenant_is_not_found(store: Store) -> None:
-    [mine] = await write(store, new("mine", scope="project/p"))
-    narrow = principal(store.me.tenant, "one", reads=("project/q/*", "global"))
-    for who in (narrow, store.other):
-        with pytest.raises(NotFound):
-            await store.memories.get(who, mine)
-        with pytest.raises(NotFound):
-            await store.memories.get_with_neighbours(who, mine)
-        assert await store.memories.page(who, None, 10, ListFilter()) == []
-
-
-async def test_a_short_id_finds_its_memory_and_an_ambiguous_one_is_refused(store: Store) -> None:
-    [mine] = await write(store, new("mine"))
-    short = str(mine)[-8:]
-    assert await store.memories.resolve(store.me, short) == mine
-    await write(store, new("twin", id=UUID(str(new_id())[:-8] + short)))
-    with pytest.raises(InvalidInput):
-        await store.memories.resolve(store.me, short)
-    with pytest.raises(NotFound):
-        await store.memories.resolve(store.other, short)
-
-
 async def test_pages_continue_without_gap_or_duplicate(store: Store) -> None:
     ids = await write(store, *(new(f"memory {n}") for n in range(25)))
     seen, below = [], None
@@ -323,23 +179,6 @@ async def test_pages_continue_without_gap_or_duplicate(store: Store) -> None:
         seen += [one.id for one in page]
         below = page[-1].id
     assert seen == sorted(ids, reverse=True)
-
-
-async def test_a_list_is_filtered_by_scope_kind_tag_and_session(store: Store) -> None:
-    session = uuid4()
-    [wanted] = await write(
-        store,
-        new("wanted", scope="project/p", kind=Kind.BUG, tags=("t",), session=session),
-    )
-    await write(store, new("plain"), new("other", scope="project/q", tags=("u",)))
-    for only in (
-        ListFilter(scope="project/p"),
-        ListFilter(kinds=["bug"]),
-        ListFilter(tag="t"),
-        ListFilter(session=session),
-    ):
-        found = await store.memories.page(store.me, None, 10, only)
-        assert [one.id for one in found] == [wanted], only
 
 
 async def test_a_repeated_request_finds_its_write_whatever_happened_between(store: Store) -> None:
