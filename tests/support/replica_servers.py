@@ -17,6 +17,8 @@ from reverie.store.db.migrate import migrate
 from reverie.testing.servers import UNSAFE_OPTIONS, DatabaseUrls, TestRun
 
 OPTIONS = {**UNSAFE_OPTIONS, "max_connections": "60", "wal_level": "replica", "hot_standby": "on"}
+# What was committed but not flushed yet is not sent to a replica: a test would wait for it.
+OPTIONS["synchronous_commit"] = "on"
 
 
 @dataclass
