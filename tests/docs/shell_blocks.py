@@ -94,14 +94,19 @@ def keep_running(
         process.stdout.close()
 
 
-def first_steps(printed: str) -> str:
-    """The first steps of the README, with the address that `reverie up` printed."""
+def read_gateway(printed: str) -> str:
+    """The address that `reverie up` printed."""
     [gateway] = {
         line.split()[1] for line in printed.splitlines() if line.split()[:1] == ["gateway"]
     }
+    return gateway
+
+
+def first_steps(printed: str) -> str:
+    """The first steps of the README, with the address that `reverie up` printed."""
     block = "\n".join(blocks_of("README.md", "First steps"))
     assert GATEWAY in block
-    return block.replace(GATEWAY, gateway)
+    return block.replace(GATEWAY, read_gateway(printed))
 
 
 def check_first_steps(printed: str) -> None:

@@ -9,10 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from reverie.cli.demo.scenes import open_project
+from reverie.cli.demo.story import read_story
+from reverie.client import AsyncReverie
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun
 from tests.docs.shell_blocks import (
@@ -22,6 +27,7 @@ from tests.docs.shell_blocks import (
     greeting_example,
     keep_running,
     paste,
+    read_gateway,
 )
 from tests.support.reverie_up import ANY_PORT
 
@@ -33,14 +39,20 @@ START_SECONDS = 150
 class Newcomer:
     """A started Reverie, seen from the folder of a clone.
 
-    `first_demo`, `greeting`: what the two demos printed. `made`: what lay in HOME after the first.
+    `demo`, `greeting`: what `reverie demo` and then `reverie up` printed. `made`: what lay in HOME
+    after the demo.
     """
 
     clone: Path
     environment: Mapping[str, str]
-    first_demo: str
+    demo: str
     made: set[str]
     greeting: str
+
+    @property
+    def store(self) -> Path:
+        """The home folder of the sample."""
+        return Path(self.environment["HOME"]) / ".reverie-demo"
 
 
 @pytest.fixture(params=SHELLS)
@@ -63,11 +75,11 @@ def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
     (programs / "reverie").write_text(f'#!/bin/sh\n{runs} "$@"\n')
     (programs / "reverie").chmod(0o755)
     environment = {"PATH": os.defpath, "HOME": str(home), "COLUMNS": "200"}
-    command = f"{programs / 'reverie'} demo {' '.join(ANY_PORT)}"
+    reverie, ports = programs / "reverie", " ".join(ANY_PORT)
     # Most of a start is to load models, which no answer of the sample day needs.
     without = f"--set embedding_model_dir={folder} --set model_download=false"
     first = subprocess.run(
-        shlex.split(f"{command} {without} --set recall_sparse=off --once"),
+        shlex.split(f"{reverie} demo {ports} {without} --set recall_sparse=off --once"),
         capture_output=True,
         text=True,
         cwd="/",
@@ -79,18 +91,17 @@ def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
     made = {one.name for one in home.iterdir()}
     # Commands without --home look there.
     (home / ".reverie").symlink_to(".reverie-demo")
-    command += f" --set embedding_model_dir={model_home() / 'models'}"
-    with keep_running(command, "rm -r ", folder, environment, START_SECONDS) as printed:
+    command = f"{reverie} up {ports} --set embedding_model_dir={model_home() / 'models'}"
+    with keep_running(command, "Ctrl-C stops", folder, environment, START_SECONDS) as printed:
         yield Newcomer(folder / "clone", environment, first.stdout, made, printed)
 
 
-def test_the_demo_keeps_to_a_home_of_its_own_and_does_not_pile_up(newcomer: Newcomer) -> None:
-    assert newcomer.made == {".reverie-demo"}
-    for printed in (newcomer.first_demo, newcomer.greeting):
-        assert "The sample day is complete" in printed
-        assert "rm -r ~/.reverie-demo" in printed
-        assert ("played before is removed" in printed) is (printed is newcomer.greeting)
-        assert "Its project is tidewater-demo." in printed
+def test_the_demo_keeps_to_a_home_of_its_own(newcomer: Newcomer) -> None:
+    assert newcomer.made == {newcomer.store.name}
+    assert "The sample day is complete" in newcomer.demo
+    assert "rm -r ~/.reverie-demo" in newcomer.demo
+    assert "Its project is tidewater-demo." in newcomer.demo
+    assert "played before is removed" not in newcomer.demo
 
 
 def test_the_first_steps_answer_as_written(newcomer: Newcomer, shell: str) -> None:
@@ -103,3 +114,16 @@ def test_the_example_of_the_greeting_finds_itself_first(newcomer: Newcomer, shel
     printed = paste(shell, example, newcomer.clone, newcomer.environment)
     recalled = printed.split('"memories"')[1]
     assert "behind the buoy" in recalled[:400], recalled
+
+
+async def test_a_demo_removes_what_was_played_before(newcomer: Newcomer) -> None:
+    key = (newcomer.store / "secrets" / "api_key").read_text().strip()
+    console, story = Console(file=StringIO(), width=80), read_story()
+    async with AsyncReverie(read_gateway(newcomer.greeting), key) as client:
+        assert [memory async for memory in client.list_memories(scope=f"project/{story.project}")]
+        await open_project(client, story, console)
+        assert not [
+            memory async for memory in client.list_memories(scope=f"project/{story.project}")
+        ]
+    assert isinstance(console.file, StringIO)
+    assert "played before is removed" in console.file.getvalue()

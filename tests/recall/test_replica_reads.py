@@ -42,7 +42,7 @@ READS = (
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pair(test_run: TestRun) -> Iterator[ReplicatedPostgres]:
     with start_replicated_postgres(test_run) as made:
         yield made

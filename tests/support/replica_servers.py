@@ -60,7 +60,7 @@ def start_replicated_postgres(run: TestRun) -> Iterator[ReplicatedPostgres]:
     """A migrated primary and a replica that streams from it."""
     home = open_home(run.new_folder("primary"))
     primary = postgres.start(postgres.PostgresSpec(home, options=OPTIONS))
-    migrate(primary.admin_url())
+    migrate(f"{primary.admin_url()}&options=-creverie.partitions%3D{run.partitions}")
     postgres.create_service_logins(primary)
     postgres.stop(primary)
     options = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
