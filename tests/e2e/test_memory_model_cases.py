@@ -7,6 +7,9 @@ Held elsewhere: the number of the case, then the file and the test. What is not 
 3 recall/test_graph_routes.py::test_a_causal_link_that_closes_a_circle_is_refused_with_the_path
 4 ingest/enrich/test_duplicates.py::test_a_later_decision_contradicts_the_earlier_one_which_becomes_doubtful
 5 recall/test_graph_routes.py::test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session
+7 store/memories/test_memories_and_edits.py::test_a_key_in_use_is_a_conflict_that_shows_the_current_memory
+8 store/memories/test_memories_and_edits.py::test_a_reason_supersedes_the_memory_of_a_key
+8 e2e/test_main_scenario.py::test_a_key_is_superseded_with_a_reason_and_refused_without
 10 interfaces/test_invalid_fields.py::test_an_invalid_field_of_a_memory_is_named
 10 interfaces/test_invalid_requests.py::test_content_may_be_as_long_as_the_limit_and_not_one_byte_longer
 11 ingest/test_memory_changes.py::test_a_forgotten_memory_is_in_no_answer_and_can_be_said_again
@@ -23,21 +26,28 @@ Held elsewhere: the number of the case, then the file and the test. What is not 
 20 store/memories/test_causal_edges.py::test_forty_concurrent_opposite_pairs_are_never_both_stored
 21 recall/test_graph_routes.py::test_a_superseding_memory_is_linked_and_all_services_stay_ready
 22 security/test_permissions.py::test_memories_outside_the_grants_appear_in_no_answer
+22 security/test_scope_visibility.py::test_a_feature_of_one_project_is_separate_from_that_of_another
 23 recall/test_recall_behaviour.py::test_23_the_same_recall_ten_times_gives_the_same_order
 25 recall/test_graph_routes.py::test_statistics_count_eleven_hundred_memories_exactly
 25 ingest/export_import/test_jsonl_files.py::test_eleven_hundred_memories_are_exported_completely
 26 ingest/test_memory_changes.py::test_a_secret_in_an_edit_is_redacted_everywhere
 26 ingest/export_import/test_jsonl_files.py::test_a_secret_in_a_file_is_redacted_as_in_a_write
 26 e2e/test_main_scenario.py::test_secrets_are_redacted_in_every_text_field
+27 interfaces/test_invalid_requests.py::test_a_first_field_of_a_wrong_type_is_named
 28 interfaces/test_invalid_requests.py::test_a_missing_resource_is_not_found
 30 recall/test_recall_behaviour.py::test_30_a_chinese_memory_is_found_by_part_of_its_words
 31 recall/test_recall_behaviour.py::test_31_an_identifier_is_found_by_its_words_and_a_path_by_its_parts
+32 security/test_scope_visibility.py::test_a_private_memory_is_invisible_to_another_agent_and_visible_in_the_next_session
+33 security/test_scope_visibility.py::test_a_sub_agents_memory_is_hidden_from_its_sibling_and_shown_to_its_parent_if_granted
+34 security/test_tenant_isolation.py::test_no_route_shows_changes_or_reveals_anything_of_another_tenant
 34 security/test_permissions.py::test_two_tenants_with_the_same_words_see_nothing_of_each_other
 35 recall/test_recall_behaviour.py::test_35_a_superseded_memory_is_found_marked_and_ranked_below_its_successor
 36 ingest/test_administration.py::test_deleting_a_tenant_leaves_nothing_of_it_in_any_table_or_stream
 37 recall/test_graph_routes.py::test_a_link_stated_from_both_ends_is_one_and_its_opposite_is_refused
 38 ingest/test_memory_changes.py::test_a_forgotten_memory_is_in_no_answer_and_can_be_said_again
 38 ingest/test_memory_changes.py::test_a_rollback_to_the_content_of_another_active_memory_names_it
+38 store/memories/test_memories_and_edits.py::test_one_content_may_be_stored_under_several_keys
+38 store/memories/test_duplicate_merging.py::test_pairs_with_other_scopes_keys_periods_or_pins_are_not_merged
 39 ingest/enrich/test_duplicates.py::test_the_id_of_a_merged_memory_resolves_to_the_surviving_one
 41 ingest/test_tasks_skills_and_facts.py::test_of_two_agents_claiming_a_task_one_holds_it_until_its_lease_ends
 42 ingest/test_memory_changes.py::test_as_of_answers_with_the_knowledge_of_that_moment
@@ -110,27 +120,6 @@ async def test_6_credentials_in_a_content_are_redacted_in_reply_row_event_and_lo
         assert secret not in str((made, read, row, events, log))
 
 
-async def test_7_and_8_a_key_is_superseded_only_with_a_reason_and_history_has_both_versions(
-    stack: Stack,
-) -> None:
-    first = {"content": "Use jsonwebtoken", "kind": "decision", "scope": HERE, "key": "jwt"}
-    old = (await stack.post("/v1/remember", first))["id"]
-    other = {**first, "content": "Use jose"}
-    refused = await stack.call("POST", "/v1/remember", other)
-    assert (refused.status, refused.body["current"]["id"]) == (409, old)
-    assert "Use jsonwebtoken" in str(refused.body["current"])
-    assert [one["id"] for one in (await stack.get("/v1/memories"))["items"]] == [old]
-    assert (await stack.get(f"/v1/memories/{old}"))["version"] == 1
-    new = (await stack.post("/v1/remember", {**other, "supersede_reason": "the edge"}))["id"]
-    before, after = [await stack.get(f"/v1/memories/{one}") for one in (old, new)]
-    assert (before["status"], after["status"]) == ("superseded", "active")
-    assert (new, "supersedes") in [(n["id"], n["type"]) for n in before["neighbours"]]
-    assert (old, "supersedes") in [(n["id"], n["type"]) for n in after["neighbours"]]
-    history = [(await stack.get(f"/v1/memories/{one}/history"))["items"] for one in (old, new)]
-    assert "Use jsonwebtoken" in {version["content"] for version in history[0]}
-    assert "Use jose" in {version["content"] for version in history[1]}
-
-
 async def test_11_a_forgotten_memory_is_in_no_subgraph(stack: Stack) -> None:
     near = await _told(stack, "Kafka was replaced by NATS")
     gone = await _told(stack, "NATS keeps streams", edges=[{"to": near, "type": "relates_to"}])
@@ -141,26 +130,6 @@ async def test_11_a_forgotten_memory_is_in_no_subgraph(stack: Stack) -> None:
     assert near in {one["id"] for one in left["nodes"]}
     assert gone not in str(left)
     assert (await stack.call("GET", f"/v1/memories/{gone}/subgraph")).status == 404
-
-
-async def test_22_a_recall_in_one_project_returns_nothing_of_another_by_words_or_links(
-    stack: Stack,
-) -> None:
-    theirs = await _told(stack, "the zebra cache is cold", scope="project/b")
-    edges = [{"to": theirs, "type": "depends_on"}]
-    mine = await _told(stack, "the zebra cache is warm", scope="project/a", edges=edges)
-    await eventually(lambda: _published(stack))
-    answer = await stack.post(
-        "/v1/recall", {"query": "zebra cache", "scopes": ["project/a"], "depth": 1}
-    )
-    assert [hit["id"] for hit in answer["memories"]] == [mine]
-    assert theirs not in str(answer)
-
-
-async def test_27_an_empty_query_is_refused_by_its_field(stack: Stack) -> None:
-    for query in ("", "  ", "\u2003"):
-        reply = await stack.call("POST", "/v1/recall", {"query": query})
-        assert (reply.status, reply.body["field"]) == (422, "query")
 
 
 async def test_29_five_writers_of_ten_memories_beside_readers_leave_fifty(stack: Stack) -> None:
@@ -177,59 +146,6 @@ async def test_29_five_writers_of_ten_memories_beside_readers_leave_fifty(stack:
     listed = await stack.get("/v1/memories?limit=200")
     assert len(ids) == 50
     assert {one["id"] for one in listed["items"]} == ids
-
-
-async def test_32_and_33_a_private_memory_is_visible_to_its_agent_only(stack: Stack) -> None:
-    names = ("ann", "bob", "ann/sub/one", "ann/sub/two")
-    ann, bob, one, two = (stack.key_of(agent=name) for name in names)
-    start = {"agent": "ann", "project": "shop", "external_id": "together"}
-    session = (await stack.post("/v1/sessions/start", start, key=ann))["session"]
-    text = "the quokka index is rebuilt at night"
-    private = await _told(stack, text, ann, scope="agent/ann", session=session)
-    sub = await _told(stack, f"{text} by one", one, scope="agent/ann/sub/one")
-    assert private in await _found(stack, "quokka index", ann, session=session)
-    later = await stack.post("/v1/sessions/start", {**start, "external_id": "later"}, key=ann)
-    assert private in await _found(stack, "quokka index", ann, session=later["session"])
-    for key, hidden in ((bob, private), (bob, sub), (two, sub)):
-        assert hidden not in await _found(stack, "quokka index", key)
-        assert (await stack.call("GET", f"/v1/memories/{hidden}", key=key)).status == 404
-        assert hidden not in str(await stack.get("/v1/memories", key=key))
-    assert sub in await _found(stack, "quokka index", one)
-
-
-async def test_34_a_tenant_cannot_change_delete_or_count_memories_of_another(
-    stack: Stack,
-) -> None:
-    one, two = stack.apart().key, stack.apart().key
-    body = {"content": "we deploy on fridays", "scope": HERE, "key": "deploys"}
-    mine = (await stack.post("/v1/remember", body, key=one))["id"]
-    other = (await stack.post("/v1/remember", body, key=two))["id"]
-    calls = [
-        ("DELETE", "", None),
-        ("PATCH", "", {"content": "mine"}),
-        ("POST", "/rollback", {"version": 1}),
-        ("PUT", "/pin", None),
-        ("GET", "/history", None),
-    ]
-    for method, path, sent in calls:
-        reply = await stack.call(method, f"/v1/memories/{mine}{path}", sent, two)
-        assert reply.status == 404, (method, path, reply)
-    assert (await stack.get("/v1/graph/stats", key=two))["memories"] == 1
-    assert (await stack.call("DELETE", f"/v1/memories/{other}", key=two)).status == 200
-    assert (await stack.get(f"/v1/memories/{mine}", key=one))["version"] == 1
-
-
-async def test_38_the_same_content_under_two_keys_is_two_memories(stack: Stack) -> None:
-    body = {"content": "retry three times", "scope": HERE}
-    made = [await stack.post("/v1/remember", {**body, "key": key}) for key in ("http", "queue")]
-    assert [one["status"] for one in made] == ["created", "created"]
-    await eventually(lambda: _published(stack))
-    for one, key in zip(made, ("http", "queue"), strict=True):
-        read = await stack.get(f"/v1/memories/{one['id']}")
-        assert (read["id"], read["key"], read["status"]) == (one["id"], key, "active")
-    listed = (await stack.get("/v1/memories"))["items"]
-    assert {one["id"] for one in listed} == {one["id"] for one in made}
-    assert len({one["id"] for one in made}) == 2
 
 
 async def test_40_branches_of_one_name_in_two_projects_are_separate_and_any_name_works(

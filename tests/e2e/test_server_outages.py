@@ -210,7 +210,8 @@ async def test_without_postgres_every_call_fails_in_time_and_works_again_afterwa
 async def test_recall_answers_and_names_what_is_missing_when_postgres_hangs(
     database: DatabaseUrls, nats_url: str, fault: str
 ) -> None:
-    async with _behind_a_proxy(database, nats_url, key_cache_ttl=60) as (stack, proxy):
+    opened = _behind_a_proxy(database, nats_url, key_cache_ttl=60, recall_timeout=4)
+    async with opened as (stack, proxy):
         kept = await stack.post("/v1/remember", {"content": "the otter guards the river"})
         await stack.settled()
         asked = {"query": "otter river"}

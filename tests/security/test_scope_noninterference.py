@@ -7,17 +7,21 @@ filled with the same words, files and entities, and once after; the answers must
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import pytest
+
 from reverie.domain.access.principals import KeyRole
 from reverie.runtime.http.routes import Route
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
 from tests.security.test_tenant_isolation import PARAMETERS as ISOLATION_PARAMETERS
 from tests.security.test_tenant_isolation import PLAIN, REPEATS, UNKNOWN
-from tests.support.stack import Reply, Stack, eventually
+from tests.support.stack import VAULT_KEY, Reply, Stack, eventually, running_stack
 from tests.support.tables import idle, run, value
 
 HOME = "project/harbour"
@@ -88,6 +92,14 @@ class Readers(NamedTuple):
     plain: str
     of_agent: str
     admin: str
+
+
+@pytest.fixture
+async def stack(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
+    """A system of the test's own, which computes ranks at once."""
+    settings = {"vault_key": VAULT_KEY, "scheduler_interval": 0.2}
+    async with running_stack(database, nats_url, model_home(), **settings) as made:
+        yield made
 
 
 async def test_every_reading_call_answers_the_same_whatever_other_scopes_hold(

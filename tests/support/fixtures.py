@@ -20,6 +20,7 @@ from reverie.runtime.http import reverse_proxy
 from reverie.testing import models, servers
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_nats
+from reverie_services.console import live
 from tests.support import tables
 from tests.support.background_loop import BackgroundResource, open_in_background
 from tests.support.stack import VAULT_KEY, Stack, open_stack, running_stack
@@ -125,8 +126,9 @@ def _place(item: pytest.Item) -> int:
 def one_process() -> Iterator[None]:
     """All services of a worker's tests share the loaded models, and one event loop at a time.
 
-    So a gateway waits longer for a connection than it would for a service of its own. What they log
-    goes past `sys.stdout`, to which a command in this process may be writing its answer.
+    So a gateway waits longer for a connection than it would for a service of its own. Pages of the
+    console are told of changes sooner. What the services log goes past `sys.stdout`, to which a
+    command in this process may be writing its answer.
     """
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -136,6 +138,7 @@ def one_process() -> Iterator[None]:
         patch.setattr(model_manager, "load_embedder", models.load_embedder_once)
         patch.setattr(model_manager, "load_sparse_encoder", models.load_sparse_encoder_once)
         patch.setattr(reverse_proxy, "_CONNECT_SECONDS", 20.0)
+        patch.setattr(live, "POLL_SECONDS", 1.0)
         yield
         tables.close_cached_connection()
 

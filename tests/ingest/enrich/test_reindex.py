@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import psycopg
@@ -21,7 +22,7 @@ from reverie_services.ingest.enrich.reindex import (
     reindex_tenant,
 )
 from tests.support.recall_engines import MadeUpModels
-from tests.support.stack import Stack, eventually
+from tests.support.stack import Stack, eventually, running_stack
 from tests.support.store_setup import PATH, admin_rows, new, open_store, write
 
 TEXTS = (
@@ -48,9 +49,10 @@ DERIVED = {
 
 
 @pytest.fixture
-def stack(alone: Stack) -> Stack:
-    """A system of the test's own: all tables are damaged."""
-    return alone
+async def stack(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
+    """A system of the test's own: all tables are damaged. It computes ranks at once."""
+    async with running_stack(database, nats_url, model_home(), scheduler_interval=0.2) as made:
+        yield made
 
 
 def _derived(stack: Stack) -> dict[str, list[str]]:
