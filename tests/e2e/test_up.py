@@ -84,9 +84,7 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     told = first.command("doctor").stdout
     assert told.count("runs without a supervisor, on port") == 2
 
-    # Nothing that is left needs a model, and to load them takes most of a start.
-    none = ("--set", f"embedding_model_dir={closed}", *NO_MODELS)
-    second = start(home, *none, prefix=as_user(USER))
+    second = start(home, prefix=as_user(USER))
     gateway = second.ready()["gateway"]
     after = second.pids()
     assert (after["postgres"], after["nats"]) == (before["postgres"], before["nats"])
