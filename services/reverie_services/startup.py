@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from reverie.bus.credentials import NatsCredentials
 from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
-from reverie.inference.embedding_endpoint import build_embedding_endpoint
+from reverie.inference.embedding_endpoint import EmbeddingEndpoint, build_embedding_endpoint
 from reverie.inference.llm_client import LanguageModel, open_language_model
 from reverie.inference.llm_endpoint import build_language_endpoint
 from reverie.inference.model_manager import ModelManager, SparseMode
@@ -88,6 +88,7 @@ async def open_resources(
             settings.pool_max,
             registry=registry,
             reader_size=reader_connections,
+            tenant_memories=settings.tenant_memories,
         ) as database,
         connect(
             require_secret(settings.nats_url, "nats_url"),
@@ -115,11 +116,22 @@ def build_model_manager(
         settings.embedding_threads,
         settings.model_download,
         sparse_mode,
-        build_embedding_endpoint(
-            settings.embedding_url, settings.embedding_dims, settings.embedding_key
-        ),
+        build_embedding_endpoints(settings),
         metrics=metrics,
+        embeds=settings.embeddings_enabled,
     )
+
+
+def build_embedding_endpoints(settings: Settings) -> dict[str, EmbeddingEndpoint]:
+    """The endpoints that serve embedding models, by the model's name. Raises `Misconfigured`."""
+    endpoints = {
+        name: EmbeddingEndpoint(profile.url, profile.dims, secret_text(profile.key), profile.model)
+        for name, profile in settings.embedding_profiles.items()
+    }
+    default = build_embedding_endpoint(
+        settings.embedding_url, settings.embedding_dims, settings.embedding_key
+    )
+    return endpoints | ({settings.embedding_model: default} if default else {})
 
 
 def build_dream_queue_gauges(dreams: DreamStore) -> list[PolledGauge]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.confidence import HALF_LIVES
+from reverie.domain.core.confidence import DEFAULT_DECAY
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter, ConcurrencyLimits
 from reverie.store.db.database import Database, open_database
 from reverie.store.db.replica import ReplicaOptions
@@ -108,7 +108,7 @@ def _build_dependencies(
     return RecallPipelineDependencies(
         settings=RecallSettings(
             content_limit=10_000,
-            half_lives=HALF_LIVES,
+            decay=DEFAULT_DECAY,
             rerank_timeout=1.0,
             query_expansion_timeout=0.0,
             timeout=60.0,

@@ -186,12 +186,17 @@ class LlmBudgetUpdate(RequestBody):
 
 
 class TenantLimitsUpdate(RequestBody):
-    """Changes of the limits that all keys of the tenant share. An omitted field stays unchanged."""
+    """Changes of the limits that all keys of the tenant share. An omitted field stays unchanged.
+
+    `memories` caps the active memories of the tenant. Beyond it a new one is refused; replacing one
+    is not.
+    """
 
     requests_per_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
     requests_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
     memories_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
     bytes_per_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    memories: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
 class TenantLimitsBody(ResponseBody):

@@ -21,7 +21,7 @@ from reverie.contracts.base import (
     Timestamp,
     UnitInterval,
 )
-from reverie.domain.core.confidence import HALF_LIVES, HalfLives, current_confidence
+from reverie.domain.core.confidence import DEFAULT_DECAY, DecayPolicy, current_confidence
 from reverie.domain.core.ids import short_id
 from reverie.domain.core.memory import Memory
 
@@ -238,7 +238,7 @@ def build_provenance(memory: Memory) -> Provenance:
 
 
 def build_memory_body(
-    memory: Memory, half_lives: HalfLives = HALF_LIVES, now: datetime | None = None
+    memory: Memory, decay: DecayPolicy = DEFAULT_DECAY, now: datetime | None = None
 ) -> MemoryBody:
     """A memory as lists show it, with its confidence at `now`. The default is the current time."""
     return MemoryBody(
@@ -251,7 +251,7 @@ def build_memory_body(
         summary=memory.summary,
         tags=list(memory.tags),
         tier=memory.tier.value,
-        confidence=round(current_confidence(memory, now or datetime.now(UTC), half_lives), 4),
+        confidence=round(current_confidence(memory, now or datetime.now(UTC), decay), 4),
         base_confidence=memory.confidence,
         pinned=memory.pinned,
         status=memory.status.value,

@@ -14,7 +14,7 @@ from reverie.domain.core.kinds import Tier
 
 class RecallRequest(RequestBody):
     """`POST /v1/recall`. `include=["turns"]` also finds raw turns. `budget_tokens` limits the
-    tokens.
+    tokens. Without `limit`, the setting `recall_limit` applies, which is 10 by default.
 
     `project` searches the project, its topics, the key's agent and global; it replaces `scopes` and
     `session`. `as_of` searches what was known at that time, by words only. `valid_at` searches what
@@ -26,7 +26,7 @@ class RecallRequest(RequestBody):
     query: NonBlankStr
     scopes: list[str] | None = Field(default=None, min_length=1, max_length=50)
     project: Name | None = None
-    limit: int = Field(default=10, ge=1, le=100)
+    limit: int | None = Field(default=None, ge=1, le=100)
     budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
     depth: int = Field(default=2, ge=0, le=5)
     kinds: list[str] | None = Field(default=None, min_length=1, max_length=20)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from reverie.domain.core.errors import Misconfigured
 from reverie.embedded import ports, processes
@@ -165,8 +165,15 @@ def _to_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, dict | list | tuple):
-        return json.dumps(value)
+        return json.dumps(value, default=_to_json)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _to_json(value: object) -> object:
+    """A part of a structured setting: a secret as it is, a model by its fields."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else str(value)
 
 
 def read_log_end(home: Home, name: str) -> tuple[Path, str]:

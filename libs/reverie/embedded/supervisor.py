@@ -180,7 +180,9 @@ def _fetch_model(settings: Settings, home: Home, reporter: ProgressReporter) -> 
 
     Tenants use the replaced model until they are migrated.
     """
-    is_external = is_external_model(
+    if not settings.embeddings_enabled:
+        return
+    is_external = settings.embedding_model in settings.embedding_profiles or is_external_model(
         settings.embedding_model, home.root, settings.embedding_model_dir, settings.embedding_url
     )
     try:

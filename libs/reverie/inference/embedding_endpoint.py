@@ -39,11 +39,15 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class EmbeddingEndpoint:
-    """An embedding endpoint: the address before `/embeddings`, the length of its vectors, a key."""
+    """An embedding endpoint: the address before `/embeddings`, the length of its vectors, a key.
+
+    `model`: the model to name there; None: the name under which the endpoint is known here.
+    """
 
     url: str
     dims: int
     key: str | None = field(default=None, repr=False)
+    model: str | None = None
 
 
 def build_embedding_endpoint(
@@ -122,7 +126,10 @@ class EndpointEmbedder:
 
     def _post_texts(self, texts: Sequence[str]) -> Any:
         # An empty text is refused by most endpoints.
-        body = {"model": self.name, "input": [text[:MAX_CHARS] or " " for text in texts]}
+        body = {
+            "model": self._endpoint.model or self.name,
+            "input": [text[:MAX_CHARS] or " " for text in texts],
+        }
         headers = {"Content-Type": "application/json"}
         if self._endpoint.key:
             headers["Authorization"] = f"Bearer {self._endpoint.key}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -42,8 +43,9 @@ _ESTIMATE = EstimatingTokenCounter()
 class ModelManager:
     """The models of a process. While they are missing, services search by words alone.
 
-    `release_after`: seconds without a call after which a model is unloaded until the next call. Its
-    graph is not loaded before the first call either.
+    `endpoints`: the models behind an endpoint, by name. Without `embeds`, embeddings are off:
+    nothing is loaded or requested. `release_after`: seconds without a call after which a model is
+    unloaded until the next call. Its graph is not loaded before the first call either.
     """
 
     def __init__(
@@ -54,22 +56,24 @@ class ModelManager:
         threads: int,
         download: bool,
         sparse_mode: SparseMode = "off",
-        endpoint: EmbeddingEndpoint | None = None,
+        endpoints: Mapping[str, EmbeddingEndpoint] = MappingProxyType({}),
         metrics: ModelMetrics = UNREGISTERED_METRICS,
         cached_texts: int = DEFAULT_CACHED_TEXTS,
+        embeds: bool = True,
     ):
         self._name = name
         self._home = home
         self._folder = folder
         self._threads = threads
         self._download = download
-        self._sparse_mode = sparse_mode
-        self._endpoint = endpoint
+        self._sparse_mode: SparseMode = sparse_mode if embeds else "off"
+        self._endpoints = endpoints
         self._metrics = metrics
         self._cached_texts = cached_texts
+        self.embeds = embeds
         self.release_after: float | None = None
         # None: requested, and not loaded yet.
-        self._embedders: dict[str, Embedder | None] = {name: None}
+        self._embedders: dict[str, Embedder | None] = {name: None} if embeds else {}
         self._counters: dict[str, TokenCounter] = {}
         self._verified: set[str] = set()
         self._load_lock = asyncio.Lock()
@@ -103,7 +107,7 @@ class ModelManager:
     async def load_token_counter(self) -> None:
         """Loads only the token counter: for a process that embeds nothing. A background task."""
         try:
-            if self._endpoint is None and self._name in MODELS:
+            if self.embeds and self._name not in self._endpoints and self._name in MODELS:
                 arguments = (self._name, self._home, self._folder)
                 model_folder = await asyncio.to_thread(
                     resolve_model, *arguments, download=self._download
@@ -118,6 +122,7 @@ class ModelManager:
 
     async def load(self, name: str) -> Embedder:
         """Returns the embedder of that name; loads it now if needed. Raises loading errors."""
+        self._check_embeds(name)
         async with self._load_lock:
             embedder = self._embedders.get(name)
             if embedder is None:
@@ -129,7 +134,7 @@ class ModelManager:
 
     def request_loading(self, name: str) -> None:
         """Requests that the embedder of that name is loaded in the background, if not loaded."""
-        if name not in self._embedders:
+        if self.embeds and name not in self._embedders:
             self._embedders[name] = None
             self._load_requested.set()
 
@@ -141,6 +146,7 @@ class ModelManager:
         `Unavailable` if its vector of the probe differs.
         """
         name = name or self._name
+        self._check_embeds(name)
         embedder = self._embedders.get(name)
         if embedder is None:
             self.request_loading(name)
@@ -185,7 +191,7 @@ class ModelManager:
     @property
     def is_ready(self) -> bool:
         """Whether the configured embedder is loaded."""
-        return self._embedders[self._name] is not None
+        return self._embedders.get(self._name) is not None
 
     def get_state(self, name: str) -> Literal["ready", "loading", "missing"]:
         """Whether the embedder of that name is loaded, or may be soon."""
@@ -195,7 +201,7 @@ class ModelManager:
 
     def is_endpoint_model(self, name: str) -> bool:
         """Whether the model is behind an HTTP endpoint."""
-        return self._endpoint is not None and name == self._name
+        return name in self._endpoints
 
     async def wait_for_first_attempt(self) -> None:
         """Waits until each model was loaded, or failed to load, once."""
@@ -205,6 +211,10 @@ class ModelManager:
         """Raises `Unavailable` during the first attempt to load."""
         if not self._first_attempt_done.is_set():
             raise Unavailable("the embedding model", "it is being loaded")
+
+    def _check_embeds(self, name: str) -> None:
+        if not self.embeds:
+            raise Unavailable(f"model {name}", "embeddings are off: set embeddings_enabled")
 
     @property
     def _is_sparse_missing(self) -> bool:
@@ -223,8 +233,8 @@ class ModelManager:
             self._metrics.set_loaded(name, False)
 
     async def _open_embedder(self, name: str) -> Embedder:
-        if self._endpoint is not None and name == self._name:
-            remote = EndpointEmbedder(name, self._endpoint)
+        if endpoint := self._endpoints.get(name):
+            remote = EndpointEmbedder(name, endpoint)
             remote.set_metrics(self._metrics)
             return remote
         if name in MODELS:

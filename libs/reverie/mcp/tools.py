@@ -96,7 +96,7 @@ TOOLS = (
             "query",
         ),
         result_schema(RecallResponse, "memories"),
-        RestCall("POST", "/v1/recall", defaults={"limit": 8}),
+        RestCall("POST", "/v1/recall"),
         project_argument="project",
         returns_memories=True,
         render_text=_render_memories,

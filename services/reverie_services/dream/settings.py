@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from reverie.domain.core.confidence import HALF_LIVES, HalfLives, parse_half_lives
+from reverie.domain.core.confidence import DEFAULT_DECAY, DecayPolicy
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.runtime.settings.field_types import ReviewMode
 from reverie.runtime.settings.settings import Settings
@@ -28,7 +28,7 @@ class DreamSettings:
     poll_interval: float = 3.0
     max_summary_tokens: int = 800
     limits: DreamThresholds = DEFAULT_THRESHOLDS
-    half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
+    decay: DecayPolicy = DEFAULT_DECAY
     maintenance_interval: float = 21_600.0
     maintenance_step_timeout: float = 20.0
     reflection_enabled: bool = False
@@ -40,7 +40,7 @@ def build_dream_settings(settings: Settings) -> DreamSettings:
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lease_seconds=settings.dream_lease_seconds,
-        half_lives=parse_half_lives(settings.confidence_half_life_days),
+        decay=settings.decay_policy,
         maintenance_interval=settings.maintenance_interval * 60,
         reflection_enabled=settings.reflection_enabled,
         review_mode=settings.review_mode,

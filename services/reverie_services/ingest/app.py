@@ -188,7 +188,7 @@ def _build_routes(
             deps.FactDependencies(settings, FactStore(database), sessions, publisher)
         ),
         *tasks.routes.bind(
-            deps.TaskDependencies(TaskStore(database), memories, settings.half_lives, publisher)
+            deps.TaskDependencies(TaskStore(database), memories, settings.decay, publisher)
         ),
         *links.routes.bind(deps.LinkDependencies(LinkStore(database), short_ids, publisher)),
         *reviews.routes.bind(deps.ReviewDependencies(ReviewStore(database), short_ids, publisher)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
-from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.confidence import DecayPolicy
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
@@ -118,7 +118,7 @@ class TaskDependencies:
 
     tasks: TaskStore
     memories: MemoryStore
-    half_lives: HalfLives
+    decay: DecayPolicy
     publisher: EventPublisher
 
 

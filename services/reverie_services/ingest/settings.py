@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reverie.domain.core.confidence import HalfLives, parse_half_lives
+from reverie.domain.core.confidence import DecayPolicy
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.runtime.settings.settings import Settings
 
@@ -21,7 +21,7 @@ class IngestSettings:
     turn_limit: int
     outbox_sweep_after: float
     import_limit: int
-    half_lives: HalfLives
+    decay: DecayPolicy
     max_event_watchers: int
     trace_retention: float
     audit_retention: float
@@ -40,7 +40,7 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         turn_limit=settings.turn_limit,
         outbox_sweep_after=settings.outbox_sweep_after,
         import_limit=settings.import_limit,
-        half_lives=parse_half_lives(settings.confidence_half_life_days),
+        decay=settings.decay_policy,
         max_event_watchers=settings.max_event_watchers,
         trace_retention=settings.trace_retention_hours * 3600,
         audit_retention=settings.audit_retention_days * 86_400,
@@ -48,6 +48,7 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         scheduler_interval=settings.scheduler_interval,
         maintenance_interval=settings.maintenance_interval * 60,
         auto_multilingual_model=settings.auto_multilingual_model
+        and settings.embeddings_enabled
         and settings.embedding_url is None
         and settings.embedding_model == DEFAULT_MODEL,
     )

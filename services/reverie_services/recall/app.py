@@ -129,7 +129,7 @@ async def open_service(
         search = SearchStore(database)
         recall_indexes = RecallIndexCache(database, choose_index_mb(settings.recall_index_mb))
         positions = WritePositions(settings.replica_max_lag)
-        usage_writer = UsageWriter(UsageStore(database))
+        usage_writer = UsageWriter(UsageStore(database, settings.decay_boost))
         trace_writer = TraceWriter(
             traces, vault.load_redactor, service_settings.max_traces, registry
         )
@@ -164,7 +164,7 @@ async def open_service(
             EditStore(database),
             history,
             TaskStore(database),
-            service_settings.half_lives,
+            service_settings.decay,
         )
         if isinstance(reranker, LocalReranker):
             reranker.set_metrics(model_metrics)

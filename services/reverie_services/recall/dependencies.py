@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reverie.contracts.admin import ModelBody
-from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.confidence import DecayPolicy
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.reranker import Reranker
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
@@ -78,7 +78,7 @@ class MemoryDependencies:
     edits: EditStore
     history: HistoryStore
     tasks: TaskStore
-    half_lives: HalfLives
+    decay: DecayPolicy
 
 
 @dataclass(frozen=True)

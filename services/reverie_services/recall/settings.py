@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reverie.domain.context.active_set import LayerBudgets
-from reverie.domain.core.confidence import HalfLives, parse_half_lives
+from reverie.domain.core.confidence import DecayPolicy
 from reverie.domain.retrieval.fusion import FusionMethod
 from reverie.domain.retrieval.relevance import DEFAULT_THRESHOLD
 from reverie.runtime.settings.settings import Settings
@@ -28,9 +28,10 @@ class RecallSettings:
     """
 
     content_limit: int
-    half_lives: HalfLives
+    decay: DecayPolicy
     rerank_timeout: float
     query_expansion_timeout: float
+    default_limit: int = 10
     fusion: FusionMethod = "weighted"
     arm_weights: Mapping[str, float] = field(
         default_factory=lambda: {"words": 0.45, "meaning": 0.55}
@@ -55,13 +56,14 @@ def build_recall_settings(settings: Settings) -> RecallSettings:
     """The part of the settings that recall reads."""
     return RecallSettings(
         content_limit=settings.content_limit,
-        half_lives=parse_half_lives(settings.confidence_half_life_days),
+        decay=settings.decay_policy,
         timeout=settings.recall_timeout,
         arm_timeout=settings.recall_timeout / 2,
         max_traces=_MAX_TRACES if settings.trace_retention_hours else 0,
         # An export keeps a connection, and recalls need some too.
         max_concurrent_exports=min(_MAX_EXPORTS, max(settings.pool_max // 2, 1)),
         export_timeout=settings.transfer_timeout,
+        default_limit=settings.recall_limit,
         rerank_timeout=settings.rerank_timeout,
         relevance_threshold=settings.relevance_threshold,
         query_expansion_timeout=settings.query_expansion_timeout,

@@ -10,7 +10,6 @@ from functools import partial
 from reverie.bus.consumer import consume
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.bus.streams import STALENESS_CHANGES
-from reverie.domain.core.confidence import parse_half_lives
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
@@ -45,7 +44,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             # The largest delivery of four addresses at once, and two of one address.
             UnverifiedBodies(4 * settings.git_limit, 2 * settings.git_limit),
             settings.git_limit,
-            parse_half_lives(settings.confidence_half_life_days),
+            settings.decay_policy,
+            settings.stale_marks,
         )
 
         async def unprocessed() -> float:

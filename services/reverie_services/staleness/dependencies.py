@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reverie.bus.outbox_relay import EventPublisher
-from reverie.domain.core.confidence import HALF_LIVES, HalfLives
+from reverie.domain.core.confidence import DEFAULT_DECAY, DecayPolicy
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.http.idempotency import IdempotencyStore
 from reverie.store.memories.memories import MemoryStore
@@ -17,7 +17,10 @@ from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 
 @dataclass(frozen=True)
 class StalenessDependencies:
-    """Dependencies of taking git changes and marking memories; `git_limit`: bytes of a change."""
+    """Dependencies of taking git changes and marking memories; `git_limit`: bytes of a change.
+
+    Without `marks_memories`, anchors follow their files, and no memory is marked.
+    """
 
     changes: GitChangeStore
     memories: MemoryStore
@@ -28,4 +31,5 @@ class StalenessDependencies:
     publisher: EventPublisher
     unverified_bodies: UnverifiedBodies
     git_limit: int = 25 * 1024 * 1024
-    half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
+    decay: DecayPolicy = DEFAULT_DECAY
+    marks_memories: bool = True

@@ -14,6 +14,7 @@ from reverie.domain.core.confidence import (
     FLOOR,
     HALF_LIVES,
     ORPHAN_AFTER_DAYS,
+    DecayPolicy,
     current_confidence,
     has_decayed,
     is_permanent,
@@ -110,8 +111,22 @@ def test_identity_lessons_and_pinned_memories_never_decay() -> None:
     assert is_permanent(memory(pinned=True))
 
 
+def test_without_decay_nothing_fades_and_nothing_is_archived() -> None:
+    off = DecayPolicy(enabled=False)
+    assert current_confidence(memory(10_000), NOW, off) == 0.8
+    assert not has_decayed(memory(10_000), NOW, off)
+    assert not has_decayed(memory(10_000, confidence=0.05), NOW, off)
+
+
+def test_the_floor_is_what_is_left_and_where_memories_are_archived() -> None:
+    high = DecayPolicy(floor=0.3)
+    assert current_confidence(memory(10_000), NOW, high) == 0.3
+    assert has_decayed(memory(60, confidence=0.8), NOW, high)
+    assert not has_decayed(memory(30, confidence=0.8), NOW, high)
+
+
 def test_two_half_lives_leave_a_quarter() -> None:
-    lives = parse_half_lives({"default": 7})
+    lives = DecayPolicy(parse_half_lives({"default": 7}))
     assert current_confidence(memory(14, confidence=1.0), NOW, lives) == pytest.approx(0.25)
     assert current_confidence(
         memory(14, confidence=1.0, linked=False), NOW, lives

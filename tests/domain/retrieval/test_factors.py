@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.core.confidence import HALF_LIVES, current_confidence
+from reverie.domain.core.confidence import HALF_LIVES, DecayPolicy, current_confidence
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, MemoryStatus, MemoryUsage
 from reverie.domain.retrieval.facts import KINDS, encode_facts, encode_moment, list_ids
@@ -97,15 +97,13 @@ def memories(draw: st.DrawFn) -> Memory:
 
 @given(st.lists(memories(), max_size=8), st.booleans())
 def test_confidences_are_those_of_the_memories(made: list[Memory], halved: bool) -> None:
-    half_lives = {kind: days / (2 if halved else 1) for kind, days in HALF_LIVES.items()}
+    decay = DecayPolicy({kind: days / (2 if halved else 1) for kind, days in HALF_LIVES.items()})
     records = encode_facts((place, None, one) for place, one in enumerate(made))
     assert list_ids(records) == [one.id for one in made]
     records["used"] = [encode_moment(one.use.last) for one in made]
     records["boost"] = [one.use.boost for one in made]
-    expected = [current_confidence(one, NOW, half_lives) for one in made]
-    assert compute_confidences(records, NOW, half_lives).tolist() == pytest.approx(
-        expected, abs=1e-6
-    )
+    expected = [current_confidence(one, NOW, decay) for one in made]
+    assert compute_confidences(records, NOW, decay).tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def test_each_factor_applies_to_the_memories_that_it_is_meant_for() -> None:

@@ -23,6 +23,7 @@ from reverie.runtime.settings.loading import (
     find_unknown_variables,
     load_settings,
 )
+from reverie.runtime.settings.memory_settings import EmbeddingProfile
 from reverie.runtime.settings.settings import INTERNAL_VARIABLES, Settings, base_url, has_type
 
 
@@ -250,6 +251,9 @@ def _sample(name: str) -> object:
         "embedding_dims": 384,
         "recall_index_mb": 3,
         "relevance_threshold": 0.3,
+        "decay_floor": 0.2,
+        "decay_boost": 0.3,
+        "embedding_profiles": {"large": EmbeddingProfile(url="https://host/v1", dims=8)},
     }
     if name in given:
         return given[name]
@@ -281,13 +285,15 @@ def _written(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, dict):
-        return json.dumps(value)
+        return json.dumps(value, default=lambda model: model.model_dump(exclude_none=True))
     return str(value)
 
 
 def _as_toml(value: object) -> str:
+    if isinstance(value, EmbeddingProfile):
+        return _as_toml(value.model_dump(exclude_none=True))
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {json.dumps(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {_as_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return json.dumps(_written(value))

@@ -173,8 +173,9 @@ def add_tenant(options: CommonOptions, name: str) -> None:
 def limit_tenant(options: CommonOptions, name: str, limit: tuple[str, ...]) -> None:
     """Show or set the limits that all keys of a tenant share.
 
-    The limits are requests_per_minute, requests_per_day, memories_per_day and
-    bytes_per_day; `--limit none` removes all of them. The given limits replace
+    The limits are requests_per_minute, requests_per_day, memories_per_day,
+    bytes_per_day, and memories, the most that the tenant may hold; `--limit
+    none` removes all of them. The given limits replace
     the earlier ones. A key of the tenant can only set lower limits for itself.
 
     Example: reverie admin tenants limit acme --limit memories_per_day=20000

@@ -101,7 +101,7 @@ def common_options(function: Function) -> Function:
     return home_option(set_option(json_option(command)))  # type: ignore[return-value]
 
 
-def limit_option(default: int, maximum: int = 10_000) -> Callable[[Function], Function]:
+def limit_option(default: int | None, maximum: int = 10_000) -> Callable[[Function], Function]:
     """Adds `--limit`, the largest number of items to show."""
     return click.option(
         "--limit",

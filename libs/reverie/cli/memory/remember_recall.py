@@ -196,7 +196,7 @@ def _git_files(files: Sequence[str]) -> dict[str, Any] | None:
 
 @click.command("recall")
 @query_argument
-@limit_option(10, 100)
+@limit_option(None, 100)
 @kinds_option
 @scopes_option
 @project_option

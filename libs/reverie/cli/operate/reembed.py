@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @click.command("reembed")
 @click.option("--tenant", help="Only this tenant.")
+@click.option("--model", help="The model or embedding profile to use, instead of embedding_model.")
 @common_options
-def reembed(options: CommonOptions, tenant: str | None) -> None:
+def reembed(options: CommonOptions, tenant: str | None, model: str | None) -> None:
     """Compute the vectors of the configured model, then switch to it.
 
     Recall uses the old vectors meanwhile, and they are kept. The services must
@@ -36,24 +37,27 @@ def reembed(options: CommonOptions, tenant: str | None) -> None:
     from reverie.runtime.observability.logs import configure_logs
 
     settings = options.settings()
+    name = model or settings.embedding_model
     configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
     url = resolve_database_url(settings)
-    counts = asyncio.run(reembed_tenants(settings, url, find_tenants(url, tenant)))
-    model = settings.embedding_model
-    lines = [f"{name}: {plural(count, 'vector')} of {model}" for name, count in counts.items()]
+    counts = asyncio.run(reembed_tenants(settings, url, find_tenants(url, tenant), name))
+    lines = [f"{each}: {plural(count, 'vector')} of {name}" for each, count in counts.items()]
     options.print_result(counts, *lines)
 
 
 async def reembed_tenants(
-    settings: Settings, url: str, tenants: Sequence[tuple[int, str]]
+    settings: Settings, url: str, tenants: Sequence[tuple[int, str]], model: str | None = None
 ) -> dict[str, int]:
-    """Computes the missing vectors of each tenant; returns their numbers by tenant."""
+    """Computes the missing vectors of each tenant; returns their numbers by tenant.
+
+    `model`: a model or an embedding profile; None is the configured model.
+    """
     from reverie.store.db.database import open_database
     from reverie.store.search.embedding_models import EmbeddingModelStore, ModelMigration
     from reverie_services.ingest.enrich.reembed import reembed as fill_vectors
     from reverie_services.startup import build_model_manager
 
-    embedder = await build_model_manager(settings).load(settings.embedding_model)
+    embedder = await build_model_manager(settings).load(model or settings.embedding_model)
     model_switch = ModelMigration(url)
     await model_switch.create_vector_table(embedder.name, embedder.dims)
     counts: dict[str, int] = {}

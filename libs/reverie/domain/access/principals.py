@@ -25,6 +25,7 @@ REQUESTS_PER_DAY = "requests_per_day"
 MEMORIES_PER_DAY = "memories_per_day"
 BYTES_PER_DAY = "bytes_per_day"
 LLM_TOKENS_PER_DAY = "llm_tokens_per_day"
+MEMORIES = "memories"
 TENANT_QUOTA_HOLDER = UUID(int=0)
 """Holder of the quotas that all keys of a tenant share."""
 
@@ -34,7 +35,8 @@ class UsageLimits:
     """Limits per key or tenant; None is no limit. Days begin at midnight UTC.
 
     `bytes_per_day` counts the bodies of writes. `llm_tokens_per_day` counts the tokens that
-    a language model reads and writes for calls of the key.
+    a language model reads and writes for calls of the key. `memories`: the active memories of a
+    tenant, which no key limits.
     """
 
     requests_per_minute: int | None = None
@@ -42,6 +44,7 @@ class UsageLimits:
     memories_per_day: int | None = None
     bytes_per_day: int | None = None
     llm_tokens_per_day: int | None = None
+    memories: int | None = None
 
     def get(self, name: str) -> int | None:
         """The limit of that name."""

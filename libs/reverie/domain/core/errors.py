@@ -155,6 +155,16 @@ class QuotaExceeded(ReverieError):
 
 
 @dataclass(eq=False)
+class TenantFull(ReverieError):
+    """this tenant holds as many memories as it may ({limit}): archive or forget some, or raise the
+    limit `memories`
+    """
+
+    code = "full"
+    limit: int
+
+
+@dataclass(eq=False)
 class Misconfigured(ReverieError):
     """{setting}: {reason}"""
 

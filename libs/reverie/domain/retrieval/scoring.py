@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.confidence import (
-    FLOOR,
-    HALF_LIVES,
+    DEFAULT_DECAY,
     ORPHAN_AFTER_DAYS,
     ORPHAN_RATE,
     SUPERSEDED_RATE,
-    HalfLives,
+    DecayPolicy,
 )
-from reverie.domain.core.kinds import KIND_POLICIES, Tier
+from reverie.domain.core.kinds import Tier
 from reverie.domain.retrieval.candidates import ScoredMemory, apply_factors, sort_memories
 from reverie.domain.retrieval.exact_name_match import contains_name
 from reverie.domain.retrieval.facts import (
@@ -55,7 +54,7 @@ TIER_FACTORS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
 
 
 def compute_confidences(
-    records: FactRecords, now: datetime, half_lives: HalfLives = HALF_LIVES
+    records: FactRecords, now: datetime, decay: DecayPolicy = DEFAULT_DECAY
 ) -> FloatArray:
     """The confidence of each memory at `now`, as `current_confidence` computes it."""
     used = np.maximum(records["confirmed"], records["used"])
@@ -65,21 +64,21 @@ def compute_confidences(
     days += np.where(has_flag(records, LINKED), 0.0, (ORPHAN_RATE - 1) * orphan_days)
     days *= np.where(records["status"] == SUPERSEDED, SUPERSEDED_RATE, 1.0)
     kind_half_lives = np.array(
-        [half_lives[kind] if KIND_POLICIES[kind].decays else np.inf for kind in KINDS]
+        [np.inf if decay.keeps(kind) else decay.half_lives[kind] for kind in KINDS]
     )[records["kind"]]
     kind_half_lives[has_flag(records, PINNED)] = np.inf
     undecayed = np.minimum(
         1.0, records["confidence"].astype(np.float64) + records["boost"].astype(np.float64)
     )
     decayed: FloatArray = undecayed * 0.5 ** (days / kind_half_lives)
-    return np.maximum(np.minimum(FLOOR, undecayed), decayed)
+    return np.maximum(np.minimum(decay.floor, undecayed), decayed)
 
 
 def compute_factors(
     facts: FactTable,
     question: ParsedQuestion,
     now: datetime,
-    half_lives: HalfLives = HALF_LIVES,
+    decay: DecayPolicy = DEFAULT_DECAY,
 ) -> dict[str, FloatArray]:
     """Computes each factor of the facts by its name; some that are 1 for all are left out.
 
@@ -89,7 +88,7 @@ def compute_factors(
     staleness, rank = (records[name].astype(np.float64) for name in ("staleness", "rank"))
     tiers = np.array([TIER_FACTORS[tier] for tier in TIERS])[records["tier"]]
     factors = {
-        "confidence": compute_confidences(records, now, half_lives),
+        "confidence": compute_confidences(records, now, decay),
         "staleness": 1 - STALENESS_WEIGHT * staleness,
         "superseded": np.where(records["status"] == SUPERSEDED, SUPERSEDED_FACTOR, 1.0),
         "tier": np.where(has_flag(records, PINNED), PINNED_FACTOR, tiers),

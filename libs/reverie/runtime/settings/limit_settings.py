@@ -33,6 +33,11 @@ class LimitSettings(BaseSettings):
     tenant_daily_bytes: Quota = Field(
         0, description="bytes a day (UTC) that all keys of a tenant may send in request bodies"
     )
+    tenant_memories: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        0,
+        description="active memories that a tenant may have; beyond that a new one is refused; 0"
+        " means no limit; a tenant can have a lower one",
+    )
     import_limit: Count = Field(1024 * 1024 * 1024, description="largest file to import, in bytes")
     transfer_timeout: Seconds = Field(
         3600.0, description="seconds that an import or export may take"

@@ -20,6 +20,7 @@ from reverie.runtime.settings.field_types import (
     is_header_safe,
 )
 from reverie.runtime.settings.limit_settings import LimitSettings
+from reverie.runtime.settings.memory_settings import MemorySettings
 from reverie.runtime.settings.server_settings import ServerSettings
 
 PREFIX = "REVERIE_"
@@ -30,7 +31,7 @@ INTERNAL_VARIABLES = frozenset({"REVERIE_LIFELINE"})
 ServiceName = Literal["ingest", "recall", "dream", "staleness"]
 
 
-class Settings(ServerSettings, LimitSettings):
+class Settings(ServerSettings, LimitSettings, MemorySettings):
     """Everything that can be set. `load_settings` reads it; by hand it reads nothing."""
 
     model_config = SettingsConfigDict(
@@ -142,11 +143,6 @@ class Settings(ServerSettings, LimitSettings):
     )
     scheduler_interval: Seconds = Field(
         10.0, description="seconds between two checks of ingest for work that is due or was lost"
-    )
-    confidence_half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
-        {},
-        description='days after which the confidence of a memory is halved, by kind, as {"bug": '
-        '7}; "default" is for all other kinds; unset: 30',
     )
     recall_sparse: Literal["auto", "on", "off"] = Field(
         "auto",

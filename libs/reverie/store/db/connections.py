@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from asyncio import timeout as asyncio_timeout
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 
 import asyncpg
 from pgvector.asyncpg import register_vector
@@ -107,9 +108,11 @@ async def open_pool(
     setting: str = "database_url",
     *,
     connect_now: bool = True,
+    server_settings: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
     """Opens a pool of connections to the address of a setting; closes idle ones after a while.
 
+    `server_settings`: further settings of the sessions of Postgres.
     Raises `Misconfigured` or `Unavailable`; without `connect_now`, the first use does.
     """
     is_reader = connection_class is ReaderConnection
@@ -123,7 +126,7 @@ async def open_pool(
             reset=_reset_connection,
             server_settings={
                 name: value
-                for name, value in SERVER_SETTINGS.items()
+                for name, value in {**SERVER_SETTINGS, **server_settings}.items()
                 if not is_reader or name != "role"
             },
             command_timeout=60,

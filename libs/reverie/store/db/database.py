@@ -300,12 +300,15 @@ async def open_database(
     registry: CollectorRegistry | None = None,
     replica: ReplicaOptions | None = None,
     reader_url: str | None = None,
+    tenant_memories: int = 0,
 ) -> AsyncIterator[Database]:
     """Opens a warm pool of at most `size` connections, one of `reader_size`, and one on a replica.
 
     `reader_url`: the same database with a read-only user, for `reader_size`; unset: `url`.
+    `tenant_memories`: the most active memories of a tenant; 0 is no limit.
     `registry` receives their metrics. Raises `Misconfigured` or `Unavailable`.
     """
+    write_limits = {"reverie.tenant_memories": str(tenant_memories)} if tenant_memories else {}
     metrics = PoolMetrics(registry or CollectorRegistry())
 
     async def opened(
@@ -318,7 +321,7 @@ async def open_database(
         return connection_pool
 
     async with AsyncExitStack() as stack:
-        main_pool = await opened(MAIN, open_pool(url, size))
+        main_pool = await opened(MAIN, open_pool(url, size, server_settings=write_limits))
         reader_pool = read_replica = None
         if reader_size:
             reader_source = (

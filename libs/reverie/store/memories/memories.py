@@ -14,7 +14,7 @@ import asyncpg
 from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import list_named_prefixes
-from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, ReverieError
+from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, ReverieError, TenantFull
 from reverie.domain.core.ids import parse_id_fragment
 from reverie.domain.core.memory import Memory, MemoryStatus, NewMemory, WriteResult
 from reverie.domain.redaction.vault_secrets import OutdatedSecrets
@@ -197,6 +197,8 @@ class MemoryStore:
                     "to replace it",
                     await self._load_current(principal, UUID(result["id"])),
                 )
+            case "full":
+                return TenantFull(result["limit"])
             case "missing_edge":
                 return InvalidInput("edges", f"there is no memory {result['to']} to link to")
             case _:
@@ -372,7 +374,8 @@ class FactStore:
                 {"id": found["id"], "verified": found["verified"]},
             )
         if "problem" in found:
-            raise build_busy_error("the fact")
+            is_full = found["problem"] == "full"
+            raise TenantFull(found["limit"]) if is_full else build_busy_error("the fact")
         return row_mapping.parse_written(found)
 
     async def page(

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from reverie.domain.access.principals import (
     LLM_TOKENS_PER_DAY,
+    MEMORIES,
     TENANT_QUOTA_HOLDER,
     Principal,
     UsageLimits,
@@ -65,9 +66,14 @@ class QuotaStore:
         """The limits of a tenant that are in force, those it has set itself, and what is used."""
         async with self._db.tenant_transaction(tenant) as connection:
             row = await connection.fetch_row("tenant_limits")
+            active = await connection.fetch_value("active_memories") or 0
         operator_limits, own_limits = (row["limits"], row["own"] or {}) if row else ({}, {})
         used = await self.load_usage(tenant, [TENANT_QUOTA_HOLDER])
-        return combine_limits(operator_limits, own_limits), own_limits, used[TENANT_QUOTA_HOLDER]
+        return (
+            combine_limits(operator_limits, own_limits),
+            own_limits,
+            used[TENANT_QUOTA_HOLDER] | {MEMORIES: active},
+        )
 
     async def update_tenant_limits(self, tenant: int, changes: Mapping[str, int] | None) -> None:
         """Sets some of a tenant's own limits; None resets all."""

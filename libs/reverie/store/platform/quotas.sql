@@ -16,6 +16,11 @@ select t.limits, (select s.value from project_setting s
                   where s.tenant = $1 and s.project = '*' and s.name = 'limits') as own
 from tenant t where t.id = $1;
 
+-- name: active_memories
+-- The number of a tenant's active memories, without files and entities.
+select count(*)::int from memory
+where tenant = $1 and status = 'active' and kind not in ('file', 'entity');
+
 -- name: llm_usage_take
 -- Counts one call of today if fewer than $2 calls and $3 tokens were spent, or than the tenant's own lower
 -- limits; else no row.

@@ -155,8 +155,28 @@ begin
     'event', case when v_has_git then p_item -> 'event' end));
 end $$;
 
+-- The largest number of active memories that a tenant may have, if it has that many; else null. The
+-- service, the operator and the tenant may each set one, and the lowest counts.
+create function full_at(p_tenant int) returns int
+language sql stable
+begin atomic
+  select c.most from (
+    select least(nullif(current_setting('reverie.tenant_memories', true), '')::int,
+                 (t.limits ->> 'memories')::int,
+                 (select (s.value ->> 'memories')::int from project_setting s
+                  where s.tenant = p_tenant and s.project = '*' and s.name = 'limits')) as most
+    from tenant t where t.id = p_tenant
+  ) c
+  where c.most <= (
+    select count(*) from (
+      select from memory m
+      where m.tenant = p_tenant and m.status = 'active' and m.kind not in ('file', 'entity')
+      limit c.most) held);
+end;
+
 -- Writes one validated item. Returns {id, outcome, version, event, superseded?}, or {problem:
--- conflict|missing_edge|cycle|busy, ...}, and then nothing was written.
+-- conflict|missing_edge|cycle|full|busy, ...}, and then nothing was written. An item that `replaces`
+-- another one is written also where the tenant is full.
 create function remember_item(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
 returns jsonb
 language plpgsql as $$
@@ -173,6 +193,7 @@ declare
   v_now timestamptz;
   v_edge jsonb;
   v_superseded jsonb;
+  v_limit int;
   v_soft boolean := coalesce((p_item ->> 'soft')::boolean, false);
 begin
   perform set_tenant(p_tenant);
@@ -206,6 +227,10 @@ begin
       v_now := next_moment(null, v_old.known_from);
       perform supersede(p_tenant, v_old, v_id, p_item ->> 'actor', v_reason, v_now);
     else
+      v_limit := full_at(p_tenant);
+      if v_limit is not null and not p_item ? 'replaces' then
+        return jsonb_build_object('problem', 'full', 'limit', v_limit);
+      end if;
       v_now := coalesce((p_item ->> 'at')::timestamptz, clock_timestamp());
     end if;
     insert into memory (tenant, id, scope, kind, tier, key, content, summary, hash, words, terms,

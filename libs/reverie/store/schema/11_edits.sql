@@ -27,7 +27,7 @@ begin
                     p_item || jsonb_build_object('key', v_old.key, 'reason', p_why), p_headers);
   end if;
   v_now := next_moment(null, v_old.known_from);
-  v_result := remember_item(p_tenant, p_tenant_name, p_item || jsonb_build_object('at', v_now),
+  v_result := remember_item(p_tenant, p_tenant_name, p_item || jsonb_build_object('at', v_now, 'replaces', p_old),
                             p_headers);
   if v_result ? 'problem' or (v_result ->> 'id')::uuid = p_old then
     return v_result;

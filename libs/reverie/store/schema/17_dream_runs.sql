@@ -193,8 +193,11 @@ begin
     return reinforce_memory(p_tenant, p_tenant_name, v_old, p_item, p_headers)
            || jsonb_build_object('reason', v_match ->> 'reason');
   end if;
-  v_result := remember_item(p_tenant, p_tenant_name, p_item, p_headers);
-  if v_result ->> 'outcome' <> 'created' then
+  v_result := remember_item(
+    p_tenant, p_tenant_name,
+    p_item || case when v_match ->> 'verdict' = 'refined' and not v_old.pinned and v_old.key is null
+                   then jsonb_build_object('replaces', v_old.id) else '{}' end, p_headers);
+  if v_result ? 'problem' or v_result ->> 'outcome' <> 'created' then
     return v_result;
   end if;
   if v_match ->> 'verdict' = 'refined' and not v_old.pinned and v_old.key is null then

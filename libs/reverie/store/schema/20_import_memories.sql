@@ -266,6 +266,10 @@ begin
         import_existing_memory(p_tenant, v_old, v_row, p_strategy, p_actor));
     end if;
   end if;
+  if v_row ->> 'status' = 'active' and v_row ->> 'kind' not in ('file', 'entity')
+     and v_twin.id is null and full_at(p_tenant) is not null then
+    return jsonb_build_object('outcome', 'refused', 'reason', 'this tenant holds as many memories as it may');
+  end if;
   if not import_row('memory', v_row || case when p_agent is null then '{}'
       else jsonb_build_object('agent', p_agent, 'actor', p_actor) end) then
     return jsonb_build_object('outcome', 'refused', 'reason', 'many writers change it at once');

@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from reverie.domain.core.confidence import BOOST, NEIGHBOUR_BOOST
+from reverie.domain.core.confidence import BOOST, NEIGHBOUR_SHARE
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.graph.pagerank import EdgesByKind, NodeRanks, WeightedEdges
 from reverie.store.db.database import Database
@@ -108,10 +108,10 @@ class UsageRecord(NamedTuple):
 
 
 class UsageStore:
-    """Counts each reader's use of a memory once."""
+    """Counts each reader's use of a memory once; `boost`: the confidence that a use adds."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, database: Database, boost: float = BOOST) -> None:
+        self._db, self._boost = database, boost
 
     async def record(self, tenant: int, reads: Sequence[str], uses: Sequence[UsageRecord]) -> int:
         """Boosts the memories that `reads` covers and, less, their neighbours.
@@ -127,8 +127,8 @@ class UsageStore:
             [used_by for used_by, _ in pairs],
             [memory for _, memory in pairs],
             list(reads),
-            BOOST,
-            NEIGHBOUR_BOOST,
+            self._boost,
+            self._boost * NEIGHBOUR_SHARE,
             NEIGHBOUR_LIMIT,
         )
         return int(found)

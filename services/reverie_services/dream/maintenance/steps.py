@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from reverie.domain.core.confidence import FLOOR, has_decayed
+from reverie.domain.core.confidence import has_decayed
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
 from reverie.domain.graph.clustering import cluster_topics
@@ -64,12 +64,12 @@ async def archive_faded(
 ) -> MaintenancePage:
     """Archives what faded down to the floor."""
     scope, settings = progress.scope, deps.settings
-    reason = f"its confidence fell to {FLOOR}"
+    reason = f"its confidence fell to {settings.decay.floor:g}"
     now = datetime.now(UTC)
     page = await deps.maintenance.list_fading(
         scope, after_id, DECAYING_KINDS, ARCHIVE_MIN_AGE_DAYS, PAGE_SIZE
     )
-    faded = {item.id: item for item in page if has_decayed(item, now, settings.half_lives)}
+    faded = {item.id: item for item in page if has_decayed(item, now, settings.decay)}
     if faded:
         for item in await deps.maintenance.archive(scope, list(faded.values()), now, reason):
             progress.record_decision("archived", item, reason, faded[item].kind.value)
@@ -195,7 +195,7 @@ async def _count_faded(deps: MaintenanceDependencies, scope: MaintenanceScope) -
             scope, after_id, DECAYING_KINDS, ARCHIVE_MIN_AGE_DAYS, PAGE_SIZE
         )
         examined += len(page)
-        faded += sum(has_decayed(memory, now, settings.half_lives) for memory in page)
+        faded += sum(has_decayed(memory, now, settings.decay) for memory in page)
         if len(page) < PAGE_SIZE:
             return examined, faded
         after_id = page[-1].id

@@ -157,9 +157,12 @@ async def embed_chunks(
 ) -> list[list[EmbeddedChunk] | None]:
     """The chunks with their vectors; None for a memory that was not chunked.
 
+    Without embeddings, each memory has no chunks and waits for none.
     The chunks of short memories come first. Those that are not embedded within the time limit are
     left out. Raises ValueError if the memories use different embedders.
     """
+    if not deps.model_manager.embeds:
+        return [[] for _ in chunked_memories]
     present = [chunked for chunked in chunked_memories if chunked is not None]
     if not present:
         return [None] * len(chunked_memories)

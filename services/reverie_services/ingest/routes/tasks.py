@@ -47,7 +47,7 @@ async def list_tasks(deps: TaskDependencies, call: Call[None, TaskQuery]) -> Tas
     items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item[0].id))
     bodies = [
         TaskBody(
-            **build_memory_body(memory, deps.half_lives).model_dump(),
+            **build_memory_body(memory, deps.decay).model_dump(),
             task=TaskStateBody.model_validate(status, from_attributes=True),
         )
         for memory, status in items

@@ -141,7 +141,7 @@ async def retrieve(
     model = await load_model(deps, principal.tenant, timeout)
     embed = partial(_embed_question, deps, model.value, state.texts)
     encode = partial(_encode_question, deps, state.texts[0])
-    can_embed = is_current and not model.failed
+    can_embed = is_current and not model.failed and deps.model_manager.embeds
     opened, vectors, word_weights = await asyncio.gather(
         open_retriever(deps, principal, question, words, model.value, timeout),
         run_stage("meaning", timeout, embed if can_embed else None, no_vectors),

@@ -71,8 +71,8 @@ async def score(state: RecallState, retriever: Retriever) -> RecallState:
 
 def _apply_facts(state: RecallState, retriever: Retriever) -> RecallState:
     records, passes, candidates = state.facts.records, state.facts.passes, state.candidates
-    half_lives = retriever.deps.settings.half_lives
-    factors = compute_factors(state.facts, state.parsed_question, state.now, half_lives)
+    decay = retriever.deps.settings.decay
+    factors = compute_factors(state.facts, state.parsed_question, state.now, decay)
     is_eligible = passes & (factors["confidence"].round(4) >= state.question.min_confidence)
     if state.question.search_filter.kinds is None:
         is_eligible &= ~_IS_ANCHOR[records["kind"]]

@@ -60,7 +60,7 @@ async def list_memories(deps: MemoryDependencies, call: Call[None, MemoryListQue
     )
     rows = await deps.memories.page(principal, query.before_id(), query.limit + 1, list_filter)
     items, next_cursor = cut_page(rows, query.limit, lambda memory: IdCursor(id=memory.id))
-    bodies = [build_memory_body(item, deps.half_lives) for item in items]
+    bodies = [build_memory_body(item, deps.decay) for item in items]
     return MemoryPage(items=bodies, next=next_cursor)
 
 
@@ -78,7 +78,7 @@ async def get_memory(deps: MemoryDependencies, call: Call[None, AsOfQuery]) -> R
     task_status = None
     if memory.kind is Kind.TASK:
         task_status = await deps.tasks.get_status(principal, memory.id)
-    body = build_memory_detail(memory, neighbours, deps.half_lives, task_status)
+    body = build_memory_detail(memory, neighbours, deps.decay, task_status)
     shown = body.model_dump_json(exclude={"confidence", "accessed_at", "access_count"})
     digest = blake2s(shown.encode(), digest_size=4).hexdigest()
     headers = {"ETag": f'"{memory.version}-{digest}"'}
@@ -99,6 +99,6 @@ async def _get_memory_as_of(
     task_status = None
     if memory.kind is Kind.TASK:
         task_status = await deps.tasks.get_status(principal, memory.id, at)
-    body = build_memory_detail(memory, neighbours, deps.half_lives, task_status, at)
+    body = build_memory_detail(memory, neighbours, deps.decay, task_status, at)
     body.merged_from = requested_id if requested_id != memory.id else None
     return Reply(body=body)

@@ -24,7 +24,7 @@ async def list_models(deps: ModelDependencies, call: Call[None, None]) -> ModelL
     tenant_models = await deps.embedding_models.list_models(principal.tenant)
     embedding_bodies = [
         await _build_embedding_body(deps, principal, model, active)
-        for model, active in tenant_models
+        for model, active in (tenant_models if deps.model_manager.embeds else ())
     ]
     return ModelListResponse(
         models=[*embedding_bodies, *_build_sparse_bodies(deps), *deps.shared_models]

@@ -31,6 +31,7 @@ from reverie_services.recall.routes.response_bodies import (
     build_recall_hit,
     round_relevance,
 )
+from reverie_services.recall.settings import RecallSettings
 
 routes = RouteTable[RecallDependencies]()
 
@@ -44,7 +45,7 @@ async def answer_recall(
     session, missing = await find_session(
         deps.sessions, principal, body.session, settings.arm_timeout
     )
-    question = _build_question(principal, body, session, settings.content_limit)
+    question = _build_question(principal, body, session, settings)
     if missing:
         question = replace(question, search_filter=replace(question.search_filter, scopes=[]))
     result = await recall_with_trace(deps.pipeline, principal, question, body.session)
@@ -59,7 +60,9 @@ async def answer_recall(
         answered=result.is_answered(deps.pipeline.settings.relevance_threshold),
         relevance=round_relevance(result.relevance, principal),
         edges=[build_edge_body(edge) for edge in result.edges],
-        search_mode=_determine_search_mode(result.degraded, is_current=question.as_of is None),
+        search_mode=_determine_search_mode(
+            result.degraded, question.as_of is None and deps.pipeline.model_manager.embeds
+        ),
         degraded=degraded,
         tokens=result.tokens,
         intent=result.state.parsed_question.intent.value,
@@ -68,11 +71,14 @@ async def answer_recall(
 
 
 def _build_question(
-    principal: Principal, body: RecallRequest, session: SessionRecord | None, content_limit: int
+    principal: Principal,
+    body: RecallRequest,
+    session: SessionRecord | None,
+    settings: RecallSettings,
 ) -> RecallQuestion:
     size = len(body.query.encode())
-    if size > content_limit:
-        raise PayloadTooLarge("query", size, content_limit, "content_limit")
+    if size > settings.content_limit:
+        raise PayloadTooLarge("query", size, settings.content_limit, "content_limit")
     if body.files and body.as_of:
         raise InvalidInput("files", "cannot be asked together with as_of: leave one of them out")
     kinds = _parse_each("kinds", lambda kind: parse_kind(kind).value, body.kinds or ())
@@ -90,7 +96,7 @@ def _build_question(
     return RecallQuestion(
         text=body.query,
         search_filter=search_filter,
-        limit=body.limit,
+        limit=body.limit or settings.default_limit,
         budget_tokens=body.budget_tokens,
         depth=body.depth,
         include_turns="turns" in body.include,
@@ -118,11 +124,11 @@ def _parse_each(field: str, parse: Callable[[str], str], values: Sequence[str]) 
     return parsed
 
 
-def _determine_search_mode(degraded: list[str], is_current: bool) -> str:
+def _determine_search_mode(degraded: list[str], by_meaning: bool) -> str:
     """Returns the arms that answered: hybrid, words, meaning or none.
 
-    Only words can search the past.
+    Only words can search the past, or without embeddings.
     """
-    expected = ("words", "meaning") if is_current else ("words",)
+    expected = ("words", "meaning") if by_meaning else ("words",)
     available = [arm for arm in expected if arm not in degraded and "store" not in degraded]
     return "hybrid" if len(available) == 2 else (available[0] if available else "none")

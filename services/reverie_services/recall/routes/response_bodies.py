@@ -16,7 +16,7 @@ from reverie.contracts.memories import (
 )
 from reverie.contracts.recall import RecallHit
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.confidence import DecayPolicy
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import TurnHit
@@ -94,7 +94,7 @@ def build_edge_body(edge: AnswerEdge) -> EdgeBody:
 def build_memory_detail(
     memory: Memory,
     neighbours: Sequence[MemoryNeighbour],
-    half_lives: HalfLives,
+    decay: DecayPolicy,
     task_status: TaskStatus | None = None,
     at: datetime | None = None,
 ) -> MemoryDetail:
@@ -104,5 +104,5 @@ def build_memory_detail(
     """
     neighbour_bodies = [NeighbourBody.model_validate(vars(neighbour)) for neighbour in neighbours]
     task = TaskStateBody.model_validate(vars(task_status)) if task_status else None
-    body = build_memory_body(memory, half_lives, at).model_dump()
+    body = build_memory_body(memory, decay, at).model_dump()
     return MemoryDetail(**body, neighbours=neighbour_bodies, task=task)

@@ -76,7 +76,7 @@ async def apply_change(
             redactor = await deps.load_redactor(tenant)
             async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
                 nodes = _match_anchors(await project.find_files(names), changed_paths)
-                events = await _recompute_marks(project, nodes, redactor)
+                events = await _recompute_marks(deps, project, nodes, redactor)
             await _publish_events(deps, tenant, events)
             event_count += len(events)
         async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
@@ -114,7 +114,7 @@ async def recompute_marks(
         redactor = await deps.load_redactor(tenant)
         async with deps.stale_marks.lock_project(tenant_key, project_name) as project:
             nodes = await project.load_files_of_memory(memory_id)
-            events = await _recompute_marks(project, nodes, redactor, memory_id)
+            events = await _recompute_marks(deps, project, nodes, redactor, memory_id)
         await _publish_events(deps, tenant, events)
 
 
@@ -153,6 +153,7 @@ def _match_anchors(
 
 
 async def _recompute_marks(
+    deps: StalenessDependencies,
     project: LockedProject,
     nodes: Mapping[UUID, str],
     redactor: Redactor,
@@ -170,7 +171,7 @@ async def _recompute_marks(
     direct = [
         PropagationSource(mark, item.touching.node, item.touching.scope)
         for item in tracked
-        for mark in item.trail.marks
+        for mark in (item.trail.marks if deps.marks_memories else ())
     ]
     # A change of many files has few subjects.
     redacted_subjects = {

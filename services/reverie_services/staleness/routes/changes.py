@@ -17,7 +17,7 @@ from reverie.contracts.memories import build_memory_body
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope, project_of_scope, slugify
 from reverie.domain.context.text_rendering import render_staleness_warning
-from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.confidence import DecayPolicy
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import Kind
 from reverie.runtime.http.calls import Call
@@ -82,7 +82,7 @@ class StalenessHandlers:
             principal, scopes, query.before_id(), query.limit + 1
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
-        bodies = [_build_stale_item(item, self._deps.half_lives) for item in items]
+        bodies = [_build_stale_item(item, self._deps.decay) for item in items]
         return StalePage(items=bodies, next=next_cursor, messages=_build_warnings(bodies))
 
 
@@ -104,12 +104,12 @@ def _resolve_scopes(principal: Principal, query: StaleQuery) -> list[str]:
     ]
 
 
-def _build_stale_item(stale: StaleMemory, half_lives: HalfLives) -> StaleMemoryBody:
+def _build_stale_item(stale: StaleMemory, decay: DecayPolicy) -> StaleMemoryBody:
     grade = stale.memory.stale_grade
     assert grade is not None, "the list holds memories with open marks only"
     evidence = [StaleEvidence.model_validate(mark) for mark in stale.evidence]
     return StaleMemoryBody(
-        memory=build_memory_body(stale.memory, half_lives),
+        memory=build_memory_body(stale.memory, decay),
         grade=grade,
         score=stale.memory.staleness,
         evidence=evidence,

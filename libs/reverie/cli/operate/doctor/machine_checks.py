@@ -169,6 +169,11 @@ def check_model(settings: Settings, _: Home | None) -> Iterable[Finding]:
         settings.embedding_model_dir,
         settings.embedding_url,
     )
+    if not settings.embeddings_enabled:
+        yield ok("embeddings are off: no model is needed")
+        return
+    if name in settings.embedding_profiles:
+        url = settings.embedding_profiles[name].url
     if is_external_model(name, settings.home, folder, url):
         location = url or folder or settings.home / "models"
         yield ok(f"model {name} is at {location}, its hash is not checked")
