@@ -58,7 +58,7 @@ async def _skills(world: World) -> Fields:
 
 
 async def _edit(world: World) -> Fields:
-    return {**await world.memory(), "content": f"Lamp {world.words()} is out."}
+    return {**await world.memory(), "content": f"Lamp {world.words()} is out.", "tier": "hot"}
 
 
 async def _around(world: World) -> Fields:
@@ -117,7 +117,7 @@ MEMORY_CASES = (
     ),
     Case(
         "edit_memory", _edit, lambda a, f: (a["version"], a["changed"]) == (2, True),
-        cli="edit {id} --content '{content}'", client="edit_memory",
+        cli="edit {id} --content '{content}' --tier {tier}", client="edit_memory",
     ),
     Case("archive", World.memory, lambda a, f: (a["version"], a["changed"]) == (2, True),
          cli="archive {id}", client="archive"),

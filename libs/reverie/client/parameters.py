@@ -24,6 +24,7 @@ class RememberFields(TypedDict, total=False):
     session: UUID | str
     edges: Sequence[Mapping[str, Any]]
     confidence: float
+    tier: Literal["hot", "warm", "cold"]
     pinned: bool
     valid_from: datetime
     valid_to: datetime

@@ -17,12 +17,14 @@ from reverie.contracts.base import (
     Timestamp,
     UnitInterval,
 )
+from reverie.domain.core.kinds import Tier
 
 
 class EditMemoryRequest(RequestBody):
     """`PATCH /v1/memories/{id}`. An omitted field stays unchanged.
 
-    An empty `summary` removes the summary. `reason` is stored with the version.
+    An empty `summary` removes the summary. `reason` is stored with the version. A memory that is
+    given a `tier` stays in it; dreams move others by their use.
     """
 
     content: NonBlankStr | None = None
@@ -30,6 +32,7 @@ class EditMemoryRequest(RequestBody):
     kind: Name | None = None
     tags: Annotated[list[Tag], Field(max_length=50)] | None = None
     confidence: UnitInterval | None = None
+    tier: Tier | None = None
     pinned: bool | None = None
     valid_from: Timestamp | None = None
     valid_to: Timestamp | None = None
@@ -121,6 +124,7 @@ class MemoryVersionBody(ResponseBody):
     content: str
     status: str
     kind: str | None = None
+    tier: str | None = None
     key: str | None = None
     tags: list[str] = Field(default_factory=list)
     actor: str | None = None

@@ -23,6 +23,7 @@ from reverie.contracts.base import (
 )
 from reverie.domain.core.confidence import DEFAULT_DECAY, DecayPolicy, current_confidence
 from reverie.domain.core.ids import short_id
+from reverie.domain.core.kinds import Tier
 from reverie.domain.core.memory import Memory
 
 
@@ -79,7 +80,8 @@ class RememberRequest(RequestBody):
     applies.
 
     `steps` create a skill with `content` as its title; the stored content lists the steps. `soft`
-    supersedes the memory under `key` as a minor correction, without a `supersede_reason`.
+    supersedes the memory under `key` as a minor correction, without a `supersede_reason`. A memory
+    that is given a `tier` stays in it; dreams move others by their use.
     """
 
     content: NonBlankStr
@@ -92,6 +94,7 @@ class RememberRequest(RequestBody):
     session: UUID | None = None
     edges: list[RememberEdge] = Field(default_factory=list, max_length=50)
     confidence: UnitInterval = 0.8
+    tier: Tier | None = None
     pinned: bool = False
     valid_from: Timestamp | None = None
     valid_to: Timestamp | None = None

@@ -43,7 +43,7 @@ class FieldProblem(_message.Message):
     def __init__(self, field: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class RememberRequest(_message.Message):
-    __slots__ = ("content", "kind", "scope", "key", "supersede_reason", "soft", "tags", "session", "edges", "confidence", "pinned", "valid_from", "valid_to", "git", "metadata", "summary", "steps", "idempotency_key")
+    __slots__ = ("content", "kind", "scope", "key", "supersede_reason", "soft", "tags", "session", "edges", "confidence", "pinned", "valid_from", "valid_to", "git", "metadata", "summary", "steps", "idempotency_key", "tier")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,7 @@ class RememberRequest(_message.Message):
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
     content: str
     kind: str
     scope: str
@@ -80,7 +81,8 @@ class RememberRequest(_message.Message):
     summary: str
     steps: _containers.RepeatedScalarFieldContainer[str]
     idempotency_key: str
-    def __init__(self, content: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., supersede_reason: _Optional[str] = ..., soft: _Optional[bool] = ..., tags: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., edges: _Optional[_Iterable[_Union[RememberEdge, _Mapping]]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., summary: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    tier: str
+    def __init__(self, content: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., supersede_reason: _Optional[str] = ..., soft: _Optional[bool] = ..., tags: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., edges: _Optional[_Iterable[_Union[RememberEdge, _Mapping]]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., summary: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., tier: _Optional[str] = ...) -> None: ...
 
 class RememberEdge(_message.Message):
     __slots__ = ("to", "type", "weight", "metadata")
@@ -1142,7 +1144,7 @@ class ListMemoriesResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[Memory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class EditMemoryRequest(_message.Message):
-    __slots__ = ("id", "content", "summary", "kind", "tags", "confidence", "pinned", "valid_from", "valid_to", "metadata", "reason", "version")
+    __slots__ = ("id", "content", "summary", "kind", "tags", "confidence", "pinned", "valid_from", "valid_to", "metadata", "reason", "version", "tier")
     ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -1155,6 +1157,7 @@ class EditMemoryRequest(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
     id: str
     content: str
     summary: str
@@ -1167,7 +1170,8 @@ class EditMemoryRequest(_message.Message):
     metadata: _struct_pb2.Struct
     reason: str
     version: int
-    def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ..., summary: _Optional[str] = ..., kind: _Optional[str] = ..., tags: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reason: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+    tier: str
+    def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ..., summary: _Optional[str] = ..., kind: _Optional[str] = ..., tags: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reason: _Optional[str] = ..., version: _Optional[int] = ..., tier: _Optional[str] = ...) -> None: ...
 
 class ForgetMemoryResponse(_message.Message):
     __slots__ = ("id", "version", "changed", "redactions", "hints", "restorable_until")
@@ -1263,7 +1267,7 @@ class HistoryResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[MemoryVersionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class MemoryVersionBody(_message.Message):
-    __slots__ = ("version", "content", "status", "kind", "key", "tags", "actor", "reason", "known_from", "known_to")
+    __slots__ = ("version", "content", "status", "kind", "key", "tags", "actor", "reason", "known_from", "known_to", "tier")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -1274,6 +1278,7 @@ class MemoryVersionBody(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FROM_FIELD_NUMBER: _ClassVar[int]
     KNOWN_TO_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
     version: int
     content: str
     status: str
@@ -1284,7 +1289,8 @@ class MemoryVersionBody(_message.Message):
     reason: str
     known_from: _timestamp_pb2.Timestamp
     known_to: _timestamp_pb2.Timestamp
-    def __init__(self, version: _Optional[int] = ..., content: _Optional[str] = ..., status: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., actor: _Optional[str] = ..., reason: _Optional[str] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    tier: str
+    def __init__(self, version: _Optional[int] = ..., content: _Optional[str] = ..., status: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., actor: _Optional[str] = ..., reason: _Optional[str] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tier: _Optional[str] = ...) -> None: ...
 
 class RollbackRequest(_message.Message):
     __slots__ = ("id", "version", "reason")
@@ -1887,7 +1893,7 @@ class RunMaintenanceRequest(_message.Message):
     def __init__(self, steps: _Optional[_Iterable[str]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class MaintenanceResponse(_message.Message):
-    __slots__ = ("examined", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished")
+    __slots__ = ("examined", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished", "moved")
     EXAMINED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     PROMOTED_FIELD_NUMBER: _ClassVar[int]
@@ -1901,6 +1907,7 @@ class MaintenanceResponse(_message.Message):
     DERIVED_FIELD_NUMBER: _ClassVar[int]
     REVIEWED_FIELD_NUMBER: _ClassVar[int]
     UNFINISHED_FIELD_NUMBER: _ClassVar[int]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
     examined: int
     archived: int
     promoted: int
@@ -1914,7 +1921,8 @@ class MaintenanceResponse(_message.Message):
     derived: int
     reviewed: int
     unfinished: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, examined: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ...) -> None: ...
+    moved: int
+    def __init__(self, examined: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ..., moved: _Optional[int] = ...) -> None: ...
 
 class ListReviewsRequest(_message.Message):
     __slots__ = ("state", "limit", "cursor")

@@ -59,6 +59,7 @@ RESERVED_METADATA: Final[Mapping[str, TypeAdapter[Any]]] = {
     "promoted": _PROMOTION,
     "record": TypeAdapter(DecisionRecordBody),
     "steps": TypeAdapter(list[str]),
+    "tier_by": TypeAdapter(Literal["hand", "use"]),
 }
 """Names in the metadata that the services read, and the shape of each value."""
 

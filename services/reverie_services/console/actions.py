@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from multidict import MultiMapping
 
-from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind
+from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind, Tier
 from reverie.mcp.rest_calls import invalid_argument
 from reverie_services.console.golden import download_golden_set
 from reverie_services.console.visit import Visit, memory_path
@@ -77,8 +77,9 @@ async def _edit(visit: Visit, item: str) -> Any:
         "tags": [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()],
         "kind": form.get("kind", ""),
     }
-    if reason := form.get("reason", "").strip():
-        body["reason"] = reason
+    # The field is not called `tier`: it would show the present one, and storing it fixes it.
+    given = {"tier": form.get("new_tier", ""), "reason": form.get("reason", "").strip()}
+    body |= {name: text for name, text in given.items() if text}
     return await visit.send("PATCH", memory_path(item), body, version=form.get("version"))
 
 
@@ -147,6 +148,7 @@ def _optional_number(form: MultiMapping[str], name: str) -> int | None:
 
 LIMIT_FIELDS = ("requests_per_minute", "requests_per_day", "memories_per_day", "bytes_per_day")
 _REASON = ActionField("reason", "Reason, kept in the history")
+_TIERS = tuple(tier.value for tier in Tier)
 _KINDS = tuple(kind.value for kind in Kind if kind not in {Kind.FILE, Kind.ENTITY})
 
 ACTIONS: Mapping[str, Action] = {
@@ -164,6 +166,7 @@ ACTIONS: Mapping[str, Action] = {
                 ActionField("summary", "Summary"),
                 ActionField("tags", "Tags, separated by commas"),
                 ActionField("kind", "Kind", "select", _KINDS),
+                ActionField("new_tier", "Put into the tier", "select", ("", *_TIERS)),
                 _REASON,
             ),
         ),

@@ -112,6 +112,13 @@ def limit_option(default: int | None, maximum: int = 10_000) -> Callable[[Functi
     )
 
 
+tier_option = click.option(
+    "--tier",
+    type=click.Choice(["hot", "warm", "cold"]),
+    help="When it is loaded; a tier that is set here stays.",
+)
+
+
 def folder_option(*names: str, help: str) -> Callable[[Function], Function]:
     """Adds an option for a folder, which is the working folder by default."""
     return click.option(

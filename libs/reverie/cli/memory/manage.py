@@ -15,6 +15,7 @@ from reverie.cli.app.options import (
     limit_option,
     memory_id_argument,
     reason_option,
+    tier_option,
 )
 from reverie.cli.app.output import (
     Columns,
@@ -211,6 +212,7 @@ def feedback(
 )
 @click.option("--no-tags", is_flag=True, help="Remove all tags.")
 @click.option("--confidence", type=click.FloatRange(min=0, max=1), help="The confidence, 0 to 1.")
+@tier_option
 @reason_option
 @click.option(
     "--version", type=click.IntRange(min=1), help="Edit only if this is the current version."
@@ -231,7 +233,8 @@ def edit(
     """
     body = drop_unset({**fields, "tags": [] if no_tags else tags})
     if not body:
-        raise InvalidInput("edit", "give --content, --summary, --kind, --tag or --confidence")
+        names = "--content, --summary, --kind, --tag, --tier or --confidence"
+        raise InvalidInput("edit", f"give {names}")
     body |= drop_unset({"reason": reason})
     response = options.gateway().request(
         "PATCH", f"/v1/memories/{quote_segment(id)}", body=body, version=version

@@ -24,6 +24,7 @@ from reverie.cli.app.options import (
     scopes_option,
     session_argument,
     session_option,
+    tier_option,
 )
 from reverie.cli.app.output import (
     Columns,
@@ -73,6 +74,7 @@ query_argument = click.argument(
 )
 @session_option
 @click.option("--confidence", type=click.FloatRange(min=0, max=1), help="The confidence, 0 to 1.")
+@tier_option
 @click.option("--pin", is_flag=True, help="Pin the memory: every session starts with it.")
 @click.option(
     "--lines", is_flag=True, help="Store each line as a memory: a fact, or a JSON object."

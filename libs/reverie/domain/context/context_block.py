@@ -39,6 +39,7 @@ SECTION_HEADINGS = (
     "Commands",
     "Active tasks",
     "Preferences",
+    "Always at hand",
     "Much depends on these",
     "For the open files",
     STALE_HEADING,

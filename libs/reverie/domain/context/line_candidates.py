@@ -13,7 +13,7 @@ from uuid import UUID
 from reverie.domain.context.budgets import DEFAULT_BUDGETS, BudgetSection, ContextBudgets
 from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.context.text_rendering import LINE_CHARS, flatten_text, render_line
-from reverie.domain.core.kinds import Kind
+from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, is_title_only
 
 SESSION_CHARS = 2000
@@ -106,6 +106,7 @@ _FILES_PLACEMENT = LinePlacement("For the open files", (BudgetSection.FILES,))
 _STALE_PLACEMENT = LinePlacement("⚠ May be stale", (BudgetSection.STALE,))
 _COMMANDS_PLACEMENT = LinePlacement("Commands", _HOT_SECTIONS)
 _CENTRAL_PLACEMENT = LinePlacement("Much depends on these", _HOT_SECTIONS)
+_HOT_PLACEMENT = LinePlacement("Always at hand", _HOT_SECTIONS)
 _BACKGROUND_PLACEMENT = LinePlacement("Background", _WARM_SECTIONS)
 _SESSION_PLACEMENT = LinePlacement(SESSION_HEADING, (BudgetSection.SESSION,))
 _HOT_ORDER = (
@@ -113,6 +114,7 @@ _HOT_ORDER = (
     _COMMANDS_PLACEMENT,
     _KIND_PLACEMENTS[Kind.TASK],
     _KIND_PLACEMENTS[Kind.PREFERENCE],
+    _HOT_PLACEMENT,
 )
 _WARM_ORDER = (
     _KIND_PLACEMENTS[Kind.LESSON],
@@ -222,6 +224,8 @@ def _choose_placement(memory: Memory, central_ids: frozenset[UUID]) -> LinePlace
     if is_command_memory(memory):
         return _COMMANDS_PLACEMENT
     kind_placement = _KIND_PLACEMENTS.get(memory.kind, _BACKGROUND_PLACEMENT)
+    if memory.tier is Tier.HOT and kind_placement in _WARM_ORDER:
+        return _HOT_PLACEMENT
     return (
         _CENTRAL_PLACEMENT
         if memory.id in central_ids and kind_placement in _WARM_ORDER

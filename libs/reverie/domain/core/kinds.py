@@ -64,7 +64,7 @@ KIND_POLICIES: dict[Kind, KindPolicy] = {
         Tier.WARM, in_session_context=True, decays=True, aliases=("active", "background")
     ),
     Kind.BUG: KindPolicy(Tier.WARM, in_session_context=False, decays=True, aliases=("fix",)),
-    Kind.SPEC: KindPolicy(Tier.WARM, in_session_context=False, decays=True),
+    Kind.SPEC: KindPolicy(Tier.COLD, in_session_context=False, decays=True),
     Kind.SKILL: KindPolicy(
         Tier.WARM, in_session_context=False, decays=True, aliases=("procedure",)
     ),

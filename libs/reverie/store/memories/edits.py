@@ -64,6 +64,7 @@ class MemoryVersion:
     content: str
     status: str
     kind: str | None
+    tier: str | None
     key: str | None
     tags: list[str]
     known_from: datetime

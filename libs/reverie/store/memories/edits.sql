@@ -1,17 +1,17 @@
 -- name: memory_versions
 -- The versions of a memory below $4, newest first, each with who made it and why. The first was
 -- made by who wrote the memory.
-select h.version, h.content, h.status, h.kind, h.key, h.tags, h.known_from, h.known_to,
+select h.version, h.content, h.status, h.kind, h.tier, h.key, h.tags, h.known_from, h.known_to,
        coalesce(b.actor, case when h.version = 1 then h.author end) as actor,
        coalesce(b.reason, case when h.version = 1 then 'remembered' end) as reason
 from (
-  select m.version, m.content, m.status, m.kind, m.key, coalesce(m.actor, m.agent) as author,
+  select m.version, m.content, m.status, m.kind, m.tier, m.key, coalesce(m.actor, m.agent) as author,
          array(select t.tag from memory_tag t where t.tenant = $1 and t.memory = m.id order by t.tag)
            as tags, m.known_from, null::timestamptz as known_to
   from memory m
   where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and m.status <> 'deleted'
   union all
-  select v.version, v.content, v.status, v.state ->> 'kind', v.state ->> 'key', coalesce(m.actor, m.agent),
+  select v.version, v.content, v.status, v.state ->> 'kind', v.state ->> 'tier', v.state ->> 'key', coalesce(m.actor, m.agent),
          array(select jsonb_array_elements_text(coalesce(v.state -> 'tags', '[]'))),
          v.known_from, v.known_to
   from memory m join memory_version v on v.tenant = $1 and v.memory = m.id

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import Tier
 from reverie.domain.core.memory import Memory, NewMemory, hash_content
 from reverie.domain.extraction.dream_runs import DreamRunLog
 from reverie.domain.graph.clustering import (
@@ -81,6 +82,19 @@ class FrequentKey:
     id: UUID
     key: str
     versions: int
+
+
+@dataclass(frozen=True)
+class TierCandidate:
+    """A memory that its use may move: the days of use, and the days since the last or the write."""
+
+    id: UUID
+    version: int
+    kind: str
+    scope: str
+    tier: str
+    days_used: int
+    days_idle: float
 
 
 @dataclass(frozen=True)
@@ -331,6 +345,27 @@ class MaintenanceStore:
             record.to_json(),
             dict(counts),
         )
+
+    async def list_tier_candidates(
+        self, scope: MaintenanceScope, above: UUID, days: int, limit: int
+    ) -> list[TierCandidate]:
+        """Active memories that their use may move, by id above `above`; `days` of use count."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "tier_candidates", list(scope.scopes), above, days, limit
+            )
+        return [TierCandidate(**row) for row in found]
+
+    async def move_tiers(
+        self, scope: MaintenanceScope, moves: Sequence[tuple[TierCandidate, Tier, str]]
+    ) -> list[UUID]:
+        """Puts memories into tiers, each for a reason, unless they changed; returns their ids."""
+        items = [
+            {"id": str(item.id), "version": item.version, "tier": tier.value, "reason": reason}
+            for item, tier, reason in moves
+        ]
+        args = scope.tenant, scope.tenant_name, items, {}
+        return [row[0] for row in await self._db.fetch_rows("move_tiers", *args)]
 
     async def delete_old_uses(self, tenant: int, days: int) -> int:
         """Deletes records of memory use by sessions that are older than so many days."""

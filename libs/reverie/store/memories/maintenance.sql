@@ -43,6 +43,26 @@ select m.*, c.times as said, c.sessions as said_in, c.file as agent_file
 from candidate c join memory_view($1) m on m.id = c.id
 where m.tenant = $1 order by m.id;
 
+-- name: tier_candidates
+-- Active memories above id $3 in scopes $2 that their use may put into another tier: those used in the
+-- last $4 days, those that use has moved, and those of a session. With the days of use, and the days since
+-- the last one or since the memory was written.
+with used as materialized (
+  select u.memory, count(distinct (u.at at time zone 'utc')::date)::int as days
+  from memory_use_session u
+  where u.tenant = $1 and u.at > now() - make_interval(days => $4) group by u.memory
+)
+select m.id, m.version, m.kind, m.scope, m.tier, coalesce(u.days, 0) as days_used,
+       extract(epoch from now() - greatest(m.updated, s.last))::float8 / 86400 as days_idle
+from memory m
+left join used u on u.memory = m.id
+left join memory_use s on s.tenant = $1 and s.memory = m.id
+where m.tenant = $1 and m.id > $3 and m.status = 'active' and not m.pinned
+  and m.kind not in ('file', 'entity') and scope_matches($2, m.scope)
+  and m.metadata ->> 'tier_by' is distinct from 'hand'
+  and (u.days > 0 or m.metadata ->> 'tier_by' = 'use' or m.scope like 'session/%')
+order by m.id limit $5;
+
 -- name: memory_uses_delete_old
 -- Deletes records of memory use by sessions after $2 days; returns the number of rows.
 with gone as (

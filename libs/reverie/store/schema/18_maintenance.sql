@@ -12,6 +12,35 @@ create table maintenance_pass (
 );
 call protect_tenant_table('maintenance_pass', p_readable => false);
 
+-- Puts memories into other tiers, as they were read: [{id, version, tier, reason}]. Those that changed
+-- since, are pinned or were put into their tier by hand stay. Returns the ids of those that moved.
+create function move_tiers(p_tenant int, p_tenant_name text, p_moves jsonb, p_headers jsonb)
+returns setof uuid
+language plpgsql as $$
+declare
+  v_move jsonb;
+  v_old memory;
+begin
+  perform set_tenant(p_tenant);
+  for v_move in select e from jsonb_array_elements(p_moves) e order by e ->> 'id' loop
+    select m.* into v_old from memory m
+    where m.tenant = p_tenant and m.id = (v_move ->> 'id')::uuid
+      and m.version = (v_move ->> 'version')::int and m.status = 'active' and not m.pinned
+      and m.metadata ->> 'tier_by' is distinct from 'hand'
+    for update;
+    continue when not found;
+    perform save_version(p_tenant, v_old, 'dream', v_move ->> 'reason');
+    update memory m
+    set tier = v_move ->> 'tier', metadata = m.metadata || '{"tier_by": "use"}',
+        version = m.version + 1,
+        enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
+    where m.tenant = p_tenant and m.id = v_old.id;
+    perform enqueue_memory_event(p_tenant, p_tenant_name, 'edited', v_old.id, v_old.version + 1,
+                                 p_headers);
+    return next v_old.id;
+  end loop;
+end $$;
+
 -- Claims the tenant that was maintained longest ago, if that is p_every ago and no worker has it;
 -- unfinished ones come after the others. `tries` counts starts without an end.
 create function maintenance_claim(p_every interval, p_lease interval)

@@ -1,6 +1,6 @@
 -- name: context_memories
--- Pinned memories, those of the kinds $3 that are shown at session start, commands (by a tag of $6)
--- and the $5 that the graph leans on most; $4 of each at most, the newest. What a later one contradicts is left
+-- Pinned memories, those of the kinds $3 that are shown at session start unless they are cold, hot ones of
+-- any kind, commands (by a tag of $6) and the $5 that the graph leans on most; $4 of each at most, the newest. What a later one contradicts is left
 -- out, unless it is pinned.
 with leaned as materialized (
   select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory and t.scope = r.scope
@@ -20,9 +20,14 @@ where s.id = any(array(
   select x.id from unnest($3::text[]) k (kind) cross join lateral (
     select b.id from memory b
     where b.tenant = $1 and b.kind = k.kind and b.status = 'active' and scope_matches($2, b.scope)
-      and not exists (select from task t
+      and b.tier <> 'cold' and not exists (select from task t
                       where t.tenant = $1 and t.memory = b.id and t.state = 'done')
     order by least(b.valid_from, b.created) desc, b.id desc limit $4) x
+  union
+  (select h.id from memory h
+   where h.tenant = $1 and h.tier = 'hot' and h.status = 'active' and h.kind <> all($3::text[])
+     and h.kind not in ('file', 'entity') and scope_matches($2, h.scope)
+   order by h.id desc limit $4)
   union
   (select g.memory from memory_tag g join memory c on c.tenant = $1 and c.id = g.memory
    where g.tenant = $1 and g.tag = any($6::text[]) and c.status = 'active' and scope_matches($2, c.scope)

@@ -11,7 +11,8 @@ import structlog
 
 from reverie.domain.core.confidence import has_decayed
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
+from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind
+from reverie.domain.core.tiers import WINDOW_DAYS, choose_tier, explain_tier
 from reverie.domain.graph.clustering import cluster_topics
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie.domain.graph.promotion import build_convention
@@ -73,6 +74,26 @@ async def archive_faded(
     if faded:
         for item in await deps.maintenance.archive(scope, list(faded.values()), now, reason):
             progress.record_decision("archived", item, reason, faded[item].kind.value)
+    return _build_page([item.id for item in page], PAGE_SIZE)
+
+
+async def move_by_use(
+    deps: MaintenanceDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Warms what is used daily, and cools what no longer is, and what sessions left."""
+    page = await deps.maintenance.list_tier_candidates(
+        progress.scope, after_id, WINDOW_DAYS, PAGE_SIZE
+    )
+    moves = [
+        (item, tier, explain_tier(tier, item.days_used))
+        for item in page
+        if (tier := choose_tier(Kind(item.kind), item.scope, item.days_used, item.days_idle))
+        != item.tier
+    ]
+    moved = set(await deps.maintenance.move_tiers(progress.scope, moves) if moves else ())
+    for item, _, reason in moves:
+        if item.id in moved:
+            progress.record_decision("moved", item.id, reason, item.kind)
     return _build_page([item.id for item in page], PAGE_SIZE)
 
 
@@ -159,6 +180,7 @@ async def delete_old_usage(
 STEPS: dict[str, MaintenanceStep] = {
     "promote": promote_conventions,
     "archive": archive_faded,
+    "tiers": move_by_use,
     "collect": collect_unused_anchors,
     "liken": merge_duplicates,
     "cluster": update_topics,

@@ -161,7 +161,11 @@ def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str,
         fields["tags"] = list(dict.fromkeys(body.tags))
     if body.kind is not None:
         kind = parse_writable_kind(body.kind)
-        fields |= {"kind": kind.value, "tier": KIND_POLICIES[kind].tier.value}
+        fields["kind"] = kind.value
+        if memory.metadata.get("tier_by") != "hand":
+            fields.setdefault("tier", KIND_POLICIES[kind].tier.value)
+    if body.tier is not None:
+        fields["metadata"] = fields.get("metadata", memory.metadata) | {"tier_by": "hand"}
     if body.content is not None or body.tags is not None:
         tags = fields.get("tags", memory.tags)
         content = memory.content if body.content is None else body.content

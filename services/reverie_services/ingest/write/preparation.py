@@ -93,7 +93,7 @@ def prepare_memory(
         content=redacted.content,
         content_hash=hash_content(redacted.content),
         words=memory_index_text(redacted.key, redacted.content, redacted.tags),
-        tier=KIND_POLICIES[kind].tier,
+        tier=redacted.tier or KIND_POLICIES[kind].tier,
         confidence=redacted.confidence,
         key=redacted.key,
         supersede_reason=redacted.supersede_reason
@@ -106,7 +106,7 @@ def prepare_memory(
         agent=principal.agent or (session.agent if session else None),
         edges=tuple(_build_edge(index, edge) for index, edge in enumerate(redacted.edges)),
         git=_build_git_fields(redacted.git),
-        metadata=redacted.metadata,
+        metadata=redacted.metadata | ({"tier_by": "hand"} if redacted.tier else {}),
         valid_from=redacted.valid_from,
         valid_to=redacted.valid_to,
         scope_names=parse_display_names(body.scope) if body.scope else {},
