@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from asyncio import to_thread
 from typing import Any
 
 from tests.support.stack import Stack, eventually
+from tests.support.tables import run
 
 SHOP = "project/shop"
 
@@ -56,7 +58,7 @@ async def test_a_project_sets_its_budgets_and_they_are_deleted_with_it(stack: St
     parts = [before["context"][part] for part in ("hot", "warm", "stale", "session", "entries")]
     assert parts == [800, 800, 200, 200, 50]
     for n in range(6):
-        await _tell(stack, f"Lesson {n}: " + "drain the queue " * 5, "lesson")
+        await _tell(stack, f"Choice {n}: " + "drain the queue " * 5, "decision")
     made = await stack.call("PATCH", path, {"context": {"warm": 120, "entries": 5}})
     assert (made.status, made.body["context"]["warm"]) == (200, 120)
     answer = await stack.get("/v1/context?project=shop")
@@ -64,8 +66,8 @@ async def test_a_project_sets_its_budgets_and_they_are_deleted_with_it(stack: St
     assert 0 < spent <= 120
     assert {one["reason"] for one in answer["omitted"]} == {"budget"}
     begun = await stack.post("/v1/sessions/start", {"agent": "claude", "project": "shop"})
-    assert begun["context"].count("] Lesson ") == len(answer["memories"])
-    assert "Left out for room: 3 lessons." in begun["context"]
+    assert begun["context"].count("] Choice ") == len(answer["memories"])
+    assert "Left out for room: 3 decisions." in begun["context"]
     other = await stack.get("/v1/context?project=other")
     assert other["budgets"]["warm"] == 800
     await stack.call("PATCH", path, {"context": {"warm": 2000}})
@@ -159,3 +161,27 @@ async def test_the_json_of_a_context_does_not_repeat_its_markdown(stack: Stack) 
     assert not any(decision in str(entries) for decision in decisions)
     assert all(value not in (None, False) for one in entries for value in one.values())
     assert len(json.dumps(answer.body)) < 2.5 * len(markdown)
+
+
+async def test_a_session_starts_with_what_was_done_since_the_last_one_and_the_age_of_decisions(
+    stack: Stack,
+) -> None:
+    own = stack.apart()
+    start = {"agent": "coder", "project": "shop", "include_context": False}
+    session = (await own.post("/v1/sessions/start", start))["session"]
+    await own.post(f"/v1/sessions/{session}/end", {})
+    tasks = [await _tell(own, f"Task {n} of the checkout", "task") for n in range(3)]
+    for task in tasks[:2]:
+        assert (await own.call("PATCH", f"/v1/tasks/{task}", {"state": "done"})).status == 200
+    long_done = "update task set updated = now() - interval '9 days' where memory = %s"
+    await to_thread(run, own.admin_url, long_done, tasks[1])
+    chosen = await _tell(own, "Carts expire at midnight", "decision", key="cart-expiry")
+    old = "update memory set created = now() - interval '3 days', valid_from = null where id = %s"
+    await to_thread(run, own.admin_url, old, chosen)
+
+    markdown = (await own.post("/v1/sessions/start", start | {"include_context": True}))["context"]
+    done = markdown.split("### Done since the last session\n")[1].split("\n\n")[0]
+    assert "✓ Task 0" in done
+    assert "Task 1" not in markdown
+    assert "○ Task 2" in markdown.split("### Active tasks")[1].split("###")[0]
+    assert "key=cart-expiry] Carts expire at midnight (3 days ago)" in markdown

@@ -145,32 +145,32 @@ def test_no_section_exceeds_its_budget_or_entry_limit(
 def test_identities_share_the_budget_and_those_that_fit_are_whole() -> None:
     long, short = memory(1, Kind.IDENTITY, "steady " * 90), memory(2, Kind.IDENTITY, "I am Ann")
     block = render(ContextInput([long, short]), 80, words)
-    assert _said(block)[0] == "- [global 00000002] I am Ann"
-    assert _said(block)[1].endswith("steady …")
+    assert said(block)[0] == "- [global 00000002] I am Ann"
+    assert said(block)[1].endswith("steady …")
     assert 60 < block.tokens <= 80
     whole = render(ContextInput([long, short]), 200, words)
-    assert _said(whole)[1].endswith("steady steady")
+    assert said(whole)[1].endswith("steady steady")
 
 
-def test_pinned_memories_follow_identity_and_may_use_the_budget_of_lessons() -> None:
+def test_pinned_memories_may_use_the_budget_of_decisions() -> None:
     pins = [memory(n, Kind.BUG, "x " * 30, pinned=True) for n in range(1, 4)]
-    lesson = memory(9, Kind.LESSON, "y " * 30)
+    decision = memory(9, Kind.DECISION, "y " * 30)
     budgets = ContextBudgets(hot=70, warm=70, stale=0, session=0, files=0, entries=50)
-    block = context_block.render_context_block(ContextInput([lesson, *pins]), budgets, words)
+    block = context_block.render_context_block(ContextInput([decision, *pins]), budgets, words)
     assert set(block.memory_ids) == {pin.id for pin in pins}
-    assert [one.memory.id for one in block.omitted] == [lesson.id]
-    assert "_Left out for room: 1 lesson. " in block.markdown
+    assert [one.memory.id for one in block.omitted] == [decision.id]
+    assert "_Left out for room: 1 decision. " in block.markdown
 
 
 def _lines(block: ContextBlock) -> int:
-    return len(_said(block))
+    return len(said(block))
 
 
-def _said(block: ContextBlock) -> list[str]:
+def said(block: ContextBlock) -> list[str]:
     return [line for line in block.markdown.splitlines() if line.startswith("- ")]
 
 
-def _headings(block: ContextBlock) -> list[str]:
+def headings(block: ContextBlock) -> list[str]:
     return [line for line in block.markdown.splitlines() if line.startswith("#")]
 
 
@@ -194,11 +194,10 @@ def test_the_block_declares_itself_as_data_and_groups_by_kind() -> None:
     assert block.markdown.split("\n\n") == [
         f"{OPEN_TAG}\n{BLOCK_HEADING}",
         "### Identity\n- [global 00000002] I am Ann",
-        "### Conventions (always follow)\n- [global 00000003] Use tabs",
-        f"### Lessons\n- [global 00000004] Drain the queue\n"
-        f"- [global 00000001] Restart the worker\n{CLOSE_TAG}",
+        "### Lessons\n- [global 00000004] Drain the queue\n- [global 00000001] Restart the worker",
+        f"### Conventions (always follow)\n- [global 00000003] Use tabs\n{CLOSE_TAG}",
     ]
-    assert block.memory_ids == (UUID(int=2), UUID(int=3), UUID(int=4), UUID(int=1))
+    assert block.memory_ids == (UUID(int=2), UUID(int=4), UUID(int=1), UUID(int=3))
 
 
 def test_a_small_budget_drops_the_least_important_first() -> None:
@@ -213,7 +212,7 @@ def test_a_small_budget_drops_the_least_important_first() -> None:
 
 def test_a_long_identity_is_shortened_at_a_word() -> None:
     block = render(ContextInput([memory(1, Kind.IDENTITY, "steady " * 50)]), 40, words)
-    last = _said(block)[-1]
+    last = said(block)[-1]
     assert last.startswith("- [global 00000001] steady steady")
     assert last.endswith("steady …")
     assert block.tokens <= 40
@@ -221,7 +220,7 @@ def test_a_long_identity_is_shortened_at_a_word() -> None:
 
 def test_a_short_identity_is_whole_even_without_budget() -> None:
     block = render(ContextInput([memory(1, Kind.IDENTITY, "I am Ann")]), 0, words)
-    assert _said(block) == ["- [global 00000001] I am Ann"]
+    assert said(block) == ["- [global 00000001] I am Ann"]
 
 
 def test_a_memory_is_one_line_of_bounded_length() -> None:
@@ -295,13 +294,13 @@ DOUBT = {"stale_grade": "stale", "stale_reason": "a.py changed"}
 def test_a_commit_subject_cannot_add_a_heading_or_a_line(subject: str) -> None:
     doubtful = memory(1, Kind.BUG, "a.py", stale_grade="gone", stale_reason=subject)
     block = render(ContextInput([], [doubtful]), 999, words)
-    assert _headings(block) == ["## Project memory (Reverie)", "### ⚠ May be stale"]
-    assert len(_said(block)) == 1
+    assert headings(block) == ["## Project memory (Reverie)", "### ⚠ May be stale"]
+    assert len(said(block)) == 1
 
 
 def test_a_long_reason_is_truncated() -> None:
     doubtful = memory(1, Kind.BUG, "a.py", stale_grade="gone", stale_reason="because " * 999)
-    [line] = _said(render(ContextInput([], [doubtful]), 9999, words))
+    [line] = said(render(ContextInput([], [doubtful]), 9999, words))
     assert line.endswith("because …)")
     assert len(line) < REASON_CHARS + 50
 
@@ -343,22 +342,25 @@ def test_no_record_closes_or_opens_the_fence_or_breaks_the_block(tag: str) -> No
 
 def test_every_line_names_its_source() -> None:
     one = memory(0xA1B2C3D4, Kind.LESSON, "Use jose", scope="project/shop")
-    assert _said(render(ContextInput([one]), 999, words)) == ["- [project/shop a1b2c3d4] Use jose"]
+    assert said(render(ContextInput([one]), 999, words)) == ["- [project/shop a1b2c3d4] Use jose"]
 
 
-@pytest.mark.parametrize("kind", [Kind.LESSON, Kind.CONVENTION, Kind.TASK])
+@pytest.mark.parametrize("kind", [Kind.CONVENTION, Kind.TASK])
 def test_a_stale_memory_is_shown_once_in_its_own_section(kind: Kind) -> None:
     one = memory(1, kind, "a.py", **DOUBT)
     block = render(ContextInput([one], [one], [one]), 999, words)
-    assert _headings(block)[1:] == ["### ⚠ May be stale"]
-    assert _said(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
+    assert headings(block)[1:] == ["### ⚠ May be stale"]
+    assert said(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
 
 
-def test_a_stale_identity_keeps_its_section_with_a_note() -> None:
-    one = memory(1, Kind.IDENTITY, "a.py", **DOUBT)
+@pytest.mark.parametrize(
+    ("kind", "heading"), [(Kind.IDENTITY, "Identity"), (Kind.LESSON, "Lessons")]
+)
+def test_a_stale_identity_or_lesson_keeps_its_section_with_a_note(kind: Kind, heading: str) -> None:
+    one = memory(1, kind, "a.py", **DOUBT)
     block = render(ContextInput([one], [one]), 999, words)
-    assert _headings(block)[1:] == ["### Identity"]
-    assert _said(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
+    assert headings(block)[1:] == [f"### {heading}"]
+    assert said(block) == ["- [global 00000001] a.py (⚠ stale: a.py changed)"]
 
 
 @given(briefing())

@@ -1,9 +1,9 @@
 """Rendering of the context block that an agent reads at session start, within a token budget.
 
-Each section has its own budget. Identity comes first and is never dropped; then pinned memories,
-those about the open files, stale ones, conventions, commands, tasks and preferences; the previous
-session; lessons, decisions and background, newest first. The block is fenced, and every line
-begins with its scope and short id.
+Each section has its own budget. Identity comes first and is never dropped; then lessons, which
+nothing else displaces; pinned memories, those about the open files, stale ones, conventions,
+commands, tasks and preferences; decisions and background, newest first; the previous session. The
+block is fenced, and every line begins with its scope, short id and key.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from reverie.domain.core.memory import Memory
 STALE_HEADING = "⚠ May be stale"
 SECTION_HEADINGS = (
     IDENTITY_HEADING,
+    "Lessons",
     "Pinned",
     "Conventions (always follow)",
     "Commands",
@@ -43,11 +44,13 @@ SECTION_HEADINGS = (
     "Much depends on these",
     "For the open files",
     STALE_HEADING,
-    "Lessons",
     "Recent decisions",
     "Background",
     SESSION_HEADING,
+    "Done since the last session",
 )
+RULES_HEADING, PREFERENCES_HEADING = "Conventions (always follow)", "Preferences"
+PRECEDENCE = "_What the team's rules say goes before these. Where they disagree, say so._"
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class _BlockBuilder:
             available = self._available_tokens(candidate, placement)
             for text in candidate.texts if available > MIN_WORDS else ():
                 cost = self._line_cost(placement, text)
-                if cost <= available:
+                if cost <= available - candidate.reserved:
                     self._append_entry(candidate, placement, text, cost)
                     return
         self._add_shortened(candidate)
@@ -166,10 +169,12 @@ class _BlockBuilder:
         """Adds the beginning of a line if the candidate allows it; identity always gets a line."""
         placement = candidate.placements[0]
         if candidate.can_shorten:
-            available = (
-                self._available_tokens(candidate, placement) - self._heading_cost(placement) - 1
+            room = self._available_tokens(candidate, placement) - candidate.reserved
+            text = shorten_line(
+                candidate.texts[-1],
+                room - self._heading_cost(placement) - 1,
+                self._count_tokens,
             )
-            text = shorten_line(candidate.texts[-1], available, self._count_tokens)
             cost = self._line_cost(placement, text)
             if candidate.is_required or cost <= self._available_tokens(candidate, placement):
                 self._append_entry(candidate, placement, text, cost)
@@ -297,6 +302,9 @@ def _render_markdown(
     if not entries:
         return ""
     lines: dict[str, list[str]] = {STALE_HEADING: list(causes)} if causes else {}
+    shown = {entry.placement.heading for entry in entries}
+    if {RULES_HEADING, PREFERENCES_HEADING} <= shown:
+        lines[PREFERENCES_HEADING] = [PRECEDENCE]
     for entry in entries:
         lines.setdefault(entry.placement.heading, []).append(entry.text)
     headings = sorted(lines, key=SECTION_HEADINGS.index)

@@ -12,13 +12,20 @@ from uuid import UUID
 
 from reverie.domain.context.budgets import DEFAULT_BUDGETS, BudgetSection, ContextBudgets
 from reverie.domain.context.open_files import FileRelatedMemory
-from reverie.domain.context.text_rendering import LINE_CHARS, flatten_text, render_line
+from reverie.domain.context.text_rendering import (
+    LINE_CHARS,
+    flatten_text,
+    render_age,
+    render_line,
+)
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, is_title_only
 
 SESSION_CHARS = 2000
-TASK_MARKS = {"todo": "○", "doing": "→", "blocked": "⊘"}
-"""Marks of the states of a task. A done task, ✓, is no longer in the block."""
+TASK_MARKS = {"todo": "○", "doing": "→", "blocked": "⊘", "done": "✓"}
+"""Marks of the states of a task. Of the done ones, only the latest are in the block."""
+LESSON_TOKENS = 24
+"""The tokens that a lesson leaves for each older one, so that each has at least a beginning."""
 
 IDENTITY_HEADING = "Identity"
 SESSION_HEADING = "Previous session"
@@ -40,10 +47,11 @@ _COMMAND_TEXT = re.compile(
 class ContextInput:
     """The memories that may be shown, each list the weightiest first; summaries are (scope, text).
 
-    `task_states`: the state of each task; a done one is not shown. `central_ids`: the most central
-    memories of the graph. `file_related`: memories for the open files. `has_more`: older ones of
-    the same kinds were not read. `budgets`: the project's settings. `stale_causes`: the files that
-    made memories stale, a sentence each.
+    `task_states`: the state of each task; a done one is not shown, unless it is one of
+    `done_tasks`: done since the last session. `now`: for the ages of decisions. `central_ids`: the
+    most central memories of the graph. `file_related`: memories for the open files. `has_more`:
+    older ones of the same kinds were not read. `budgets`: the project's settings. `stale_causes`:
+    the files that made memories stale, a sentence each.
     """
 
     memories: Sequence[Memory] = ()
@@ -56,6 +64,8 @@ class ContextInput:
     has_more: bool = False
     budgets: ContextBudgets = DEFAULT_BUDGETS
     stale_causes: Sequence[str] = ()
+    done_tasks: Sequence[Memory] = ()
+    now: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,7 @@ class LineCandidate:
     used.
 
     `share_count`: number of remaining candidates with equal right to the room, itself included.
+    `reserved`: tokens that its whole text leaves to those after it.
     """
 
     memory: Memory
@@ -81,6 +92,7 @@ class LineCandidate:
     can_shorten: bool = False
     is_required: bool = False
     share_count: int = 1
+    reserved: int = 0
 
 
 _HOT_SECTIONS, _WARM_SECTIONS = (BudgetSection.HOT,), (BudgetSection.WARM,)
@@ -116,8 +128,8 @@ _HOT_ORDER = (
     _KIND_PLACEMENTS[Kind.PREFERENCE],
     _HOT_PLACEMENT,
 )
+_DONE_PLACEMENT = LinePlacement("Done since the last session", (BudgetSection.SESSION,))
 _WARM_ORDER = (
-    _KIND_PLACEMENTS[Kind.LESSON],
     _KIND_PLACEMENTS[Kind.DECISION],
     _BACKGROUND_PLACEMENT,
 )
@@ -129,12 +141,21 @@ def iter_line_candidates(context_input: ContextInput) -> Iterator[LineCandidate]
     for candidate in _iter_all_candidates(context_input):
         state = context_input.task_states.get(candidate.memory.id, "")
         is_told = candidate.memory.id in emitted_ids or is_title_only(candidate.memory.content)
-        if not is_told and state != "done":
+        is_shown = state != "done" or candidate.placements == (_DONE_PLACEMENT,)
+        if is_shown and not is_told:
             emitted_ids.add(candidate.memory.id)
-            if mark := TASK_MARKS.get(state):
-                marked = tuple(text.replace("] ", f"] {mark} ", 1) for text in candidate.texts)
-                candidate = replace(candidate, texts=marked)
-            yield candidate
+            mark, age = TASK_MARKS.get(state), _render_age(candidate.memory, context_input.now)
+            texts = candidate.texts
+            if mark:
+                texts = tuple(text.replace("] ", f"] {mark} ", 1) for text in texts)
+            yield replace(candidate, texts=tuple(text + age for text in texts))
+
+
+def _render_age(memory: Memory, now: datetime | None) -> str:
+    """How old a decision is: a later one may stand against it."""
+    if now is None or memory.kind is not Kind.DECISION:
+        return ""
+    return f" ({render_age((now - memory.dates_from).total_seconds())})"
 
 
 def is_command_memory(memory: Memory) -> bool:
@@ -153,6 +174,7 @@ def render_title(memory: Memory) -> str:
 def _iter_all_candidates(context_input: ContextInput) -> Iterator[LineCandidate]:
     memories = context_input.memories
     yield from _iter_identity_candidates(memories)
+    yield from _iter_lesson_candidates(memories)
     yield from (_build_candidate(item, _PINNED_PLACEMENT) for item in memories if item.pinned)
     session_ids = {item.id for item in context_input.sessions}
     file_related = [
@@ -181,6 +203,7 @@ def _iter_all_candidates(context_input: ContextInput) -> Iterator[LineCandidate]
     for item in context_input.sessions:
         line = render_line(item, chars=SESSION_CHARS)
         yield LineCandidate(item, (_SESSION_PLACEMENT,), (line,), can_shorten=True)
+    yield from (_build_candidate(item, _DONE_PLACEMENT) for item in context_input.done_tasks)
     for placement in _WARM_ORDER:
         newest = sorted(by_placement[placement], key=_recency_key, reverse=True)
         yield from (_build_candidate(item, placement) for item in newest)
@@ -204,6 +227,23 @@ def _iter_identity_candidates(memories: Sequence[Memory]) -> Iterator[LineCandid
             can_shorten=True,
             is_required=True,
             share_count=len(by_length) - index,
+        )
+
+
+def _iter_lesson_candidates(memories: Sequence[Memory]) -> Iterator[LineCandidate]:
+    """Yields lessons before all else that shares their budget, newest first.
+
+    An older one gives its beginning rather than nothing.
+    """
+    lessons = (memory for memory in memories if memory.kind is Kind.LESSON)
+    newest = sorted(lessons, key=_recency_key, reverse=True)
+    for index, memory in enumerate(newest):
+        yield LineCandidate(
+            memory,
+            (_KIND_PLACEMENTS[Kind.LESSON], *([_PINNED_PLACEMENT] if memory.pinned else [])),
+            (render_line(memory),),
+            can_shorten=True,
+            reserved=LESSON_TOKENS * (len(newest) - index - 1),
         )
 
 

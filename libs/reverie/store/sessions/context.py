@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
@@ -32,6 +33,9 @@ FILE_MEMORY_LIMIT = 20
 
 CAUSE_LIMIT = 3
 """Number of files listed whose changes made memories doubtful."""
+
+DONE_LIMIT = 5
+"""Number of tasks listed that were done since the last session."""
 
 _SETTING = "context"
 """Under which name a project sets its budgets."""
@@ -73,6 +77,7 @@ class ContextStore:
                 else []
             )
             sessions = await connection.fetch_rows("context_sessions", list(scopes), 1)
+            done = await connection.fetch_rows("context_done_tasks", list(scopes), DONE_LIMIT)
             summaries = await connection.fetch_rows("summary_list", list(scopes), None, None, None)
             outdated = (
                 await connection.fetch_rows("summary_outdated_lines", list(scopes))
@@ -80,7 +85,7 @@ class ContextStore:
                 else []
             )
             file_memories = await _find_file_memories(connection, scopes, project, files)
-            task_ids = [r["id"] for r in (*found, *stale) if r["kind"] == Kind.TASK.value]
+            task_ids = [r["id"] for r in (*found, *stale, *done) if r["kind"] == Kind.TASK.value]
             task_ids += [item.memory.id for item in file_memories if item.memory.kind is Kind.TASK]
             tasks = await connection.fetch_rows("task_states", task_ids) if task_ids else []
             budgets = await _load_budgets(connection, project)
@@ -99,6 +104,8 @@ class ContextStore:
             has_more=max(Counter(item.kind for item in memories).values(), default=0) > per_kind,
             budgets=budgets,
             stale_causes=tuple(_format_cause(row) for row in causes),
+            done_tasks=tuple(row_mapping.parse_memory(row) for row in done),
+            now=datetime.now(UTC),
         )
 
     async def find_file_memories(

@@ -68,6 +68,19 @@ where id = any(array(
   order by least(b.valid_from, b.created) desc, b.id desc limit $3))
 order by least(valid_from, created) desc, id desc;
 
+-- name: context_done_tasks
+-- Tasks done since the last finished session of the scopes $2 began, or in the last week if there is none.
+select * from memory_view($1)
+where id = any(array(
+  select k.memory from task k join memory m on m.tenant = $1 and m.id = k.memory
+  where k.tenant = $1 and k.state = 'done' and m.status = 'active' and scope_matches($2, m.scope)
+    and k.updated >= coalesce((
+      select s.started from session s
+      where s.tenant = $1 and s.ended is not null and scope_matches($2, s.scope)
+      order by s.id desc limit 1), now() - interval '7 days')
+  order by k.updated desc, k.memory limit $3))
+order by updated desc, id desc;
+
 -- name: context_file_memories
 -- Memories that the grants $2 cover and that touch a file of a name of $3 or right in a folder of $4,
 -- of one project $5 or of all; those by name first, pinned first, newest first; $6 at most. What a later one

@@ -55,6 +55,7 @@ from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
+from reverie_services.context_warnings import log_nearly_full
 from reverie_services.ingest.dependencies import WriteDependencies
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory, prepare_turn
@@ -214,6 +215,7 @@ async def start_session(
         briefing_task.cancel()
     budgets = briefing.budgets.without_files()
     block = render_context_block(briefing, budgets, deps.model_manager.counter.count)
+    log_nearly_full(block, project)
     if body.context_shown:
         printed = build_printed_entries((entry.memory, entry.text) for entry in block.entries)
         # Without this record, the next turns give some memories a second time: no failure.

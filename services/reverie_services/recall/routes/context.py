@@ -27,6 +27,7 @@ from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.sessions.sessions import SessionRecord
+from reverie_services.context_warnings import log_nearly_full
 from reverie_services.recall.dependencies import ContextDependencies
 from reverie_services.recall.pipeline.visible_scopes import (
     find_session,
@@ -82,6 +83,7 @@ async def get_context(deps: ContextDependencies, call: Call[None, ContextQuery])
         budgets = budgets.scale_to(query.budget_tokens)
     share_unused = query.budget_tokens is not None
     block = render_context_block(briefing, budgets, deps.model_manager.counter.count, share_unused)
+    log_nearly_full(block, project)
     if query.format == "markdown":
         headers = {"Content-Type": "text/markdown; charset=utf-8"}
         if degraded:
