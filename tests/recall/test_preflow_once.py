@@ -169,6 +169,47 @@ async def test_a_trace_tells_what_was_given_and_held_back_and_whether_it_was_con
     assert refused.status == 404
 
 
+async def test_a_trace_says_what_was_given_before_an_edit_or_a_command(stack: Stack) -> None:
+    texts = (
+        "`git push` to a release branch needs a signed tag.",
+        "At noon the proxy of the bank drops every `git push`.",
+        "Migrations alone are never sent by `git push`; they go with their tests.",
+        "Its hook formats the handbook, so `git push` takes a minute.",
+    )
+    rules = [await _remember(stack, text, kind="convention") for text in texts]
+    await _indexed(stack)
+    session = (await _start(stack, context_shown=False))["session"]
+    body = {"session": session, "query": "git push origin main", "before": "command"}
+
+    async def asked() -> tuple[dict[str, Any], dict[str, Any]] | None:
+        answer = await stack.post("/v1/preflow", body | {"include_seen": True})
+        # On a busy machine it answers in time without them.
+        if answer["degraded"]:
+            return None
+        return answer, await stack.get(f"/v1/traces/{answer['trace_id']}")
+
+    answer, trace = await eventually(asked)
+    outcomes = {item["id"]: item["outcome"] for item in trace["deliveries"]}
+    given = [item["id"] for item in answer["items"]]
+    assert len(given) == 3
+    assert {id for id, outcome in outcomes.items() if outcome == "given"} == set(given)
+    assert outcomes[next(iter(set(rules) - set(given)))] == "limit"
+    assert (trace["before"], trace["query"]) == ("command", "git push origin main")
+    assert (trace["found"], trace["returned"], trace["given"]) == (4, 3, 3)
+    on_demand = trace["layers"][-1]
+    assert (on_demand["name"], on_demand["tokens"] > 0) == ("on_demand", True)
+    [listed] = (await stack.get(f"/v1/traces?session={session}&limit=1"))["items"]
+    assert (listed["id"], listed["before"]) == (trace["id"], "command")
+
+    async def repeated() -> dict[str, Any] | None:
+        answer = await stack.post("/v1/preflow", body)
+        return None if answer["degraded"] else answer
+
+    again = await eventually(repeated)
+    later = await stack.get(f"/v1/traces/{again['trace_id']}")
+    assert "already_given" in {item["outcome"] for item in later["deliveries"]}
+
+
 async def test_a_trace_says_what_entered_each_layer_and_what_the_budget_cut(stack: Stack) -> None:
     for n in range(12):
         text = f"Rule {n}: every upload of part {n} is checked twice, by hand and by the scanner."

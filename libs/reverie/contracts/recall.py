@@ -166,8 +166,9 @@ class TracePeriod(ResponseBody):
 class TraceSummary(ResponseBody):
     """A short record of a recall. `trace_id` is the id that its response contained.
 
-    `given` counts the memories that a preflow gave; it is null for other recalls. `delivered_at` is
-    when a hook confirmed that it wrote them out.
+    `given` counts the memories that a preflow gave; it is null for other recalls. `before` says
+    that it ran before an edit or a command, which `query` names. `delivered_at` is when a hook
+    confirmed that it wrote them out.
     """
 
     id: UUID
@@ -182,6 +183,7 @@ class TraceSummary(ResponseBody):
     milliseconds: float
     degraded: list[str] = Field(default_factory=list)
     given: int | None = None
+    before: Literal["edit", "command"] | None = None
     delivered_at: AwareDatetime | None = None
 
 

@@ -2175,7 +2175,7 @@ class ListTracesResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[TraceSummary, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class TraceSummary(_message.Message):
-    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "given", "delivered_at")
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "given", "delivered_at", "before")
     ID_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -2189,6 +2189,7 @@ class TraceSummary(_message.Message):
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     id: str
     trace_id: str
     at: _timestamp_pb2.Timestamp
@@ -2202,7 +2203,8 @@ class TraceSummary(_message.Message):
     degraded: _containers.RepeatedScalarFieldContainer[str]
     given: int
     delivered_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    before: str
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., before: _Optional[str] = ...) -> None: ...
 
 class GetTraceRequest(_message.Message):
     __slots__ = ("id",)

@@ -76,7 +76,8 @@ _LIST_COLUMNS: Columns = {
 
 def _format_header(document: JsonObject) -> Iterator[str]:
     """The question, how it was understood, and the durations."""
-    yield f"question   {one_line(document['query'], 200)}"
+    label = f"before a{'n edit' if document['before'] == 'edit' else ' command'} of "
+    yield f"question   {label if document['before'] else ''}{one_line(document['query'], 200)}"
     period = document["period"]
     parsed = [
         document["intent"],

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import Any
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.context.active_set_entries import OnDemandHit
+from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.retrieval.facts import NO_SUCCESSOR, list_ids
 from reverie.domain.text.index_terms import expand_query_text
+from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
 from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.recall import start_recall
+from reverie_services.recall.pipeline.recall_trace import RecallRecord
 from reverie_services.recall.pipeline.retrievers import load_model, open_retriever
-from reverie_services.recall.pipeline.stage_runner import resolve
-from reverie_services.recall.pipeline.state import RecallQuestion
+from reverie_services.recall.pipeline.stage_runner import Deadline, StageOutcome, resolve
+from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion, RecallResult
 
 ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC)
 """What may warn before an action, failures first."""
 ACTION_SCORE = 0.5
+ACTION_TIMEOUT_SECONDS = 0.1
+"""An agent waits at most 150 ms before an edit or a command, the way to here included."""
+MAX_ON_DEMAND = 3
+"""Few whole memories help more than many fragments."""
 MAX_COMMANDS = 4
 """The commands of one line that are looked at."""
 MAX_SUBCOMMANDS = 2
@@ -94,6 +105,45 @@ async def find_about_command(
     return [
         OnDemandHit(memory, ACTION_SCORE, "names this command") for memory in _sort_by_kind(named)
     ]
+
+
+def record_action(
+    deps: RecallPipelineDependencies,
+    principal: Principal,
+    turn: PreflowTurn,
+    asked: tuple[str, list[str]],
+    outcomes: Sequence[StageOutcome[Any]],
+) -> RecallRecord:
+    """What the trace of a look-up before an edit or a command will say.
+
+    `asked`: the file or the command, and the scopes.
+    """
+    text, scopes = asked
+    kinds = [kind.value for kind in ACTION_KINDS]
+    question = RecallQuestion(
+        text,
+        SearchFilter(scopes, [MemoryStatus.ACTIVE.value], kinds),
+        limit=MAX_ON_DEMAND,
+        budget_tokens=turn.budget_tokens,
+        depth=0,
+        include_turns=False,
+        agent=turn.session.agent,
+    )
+    state = start_recall(question, Deadline(monotonic(), ACTION_TIMEOUT_SECONDS))
+    state = replace(state, report=state.report.with_outcomes(*outcomes))
+    milliseconds = max(state.report.milliseconds.values(), default=0.0)
+    return RecallRecord(
+        new_id(),
+        current_trace_id(),
+        state.now,
+        principal,
+        turn.session.id,
+        question,
+        RecallResult((), (), 0, state),
+        milliseconds,
+        deps.settings.fusion,
+        before=turn.before,
+    )
 
 
 def parse_commands(line: str) -> Iterator[tuple[str, ...]]:

@@ -44,7 +44,13 @@ from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
-from reverie_services.recall.pipeline.actions import find_about_command, find_about_file
+from reverie_services.recall.pipeline.actions import (
+    ACTION_TIMEOUT_SECONDS,
+    MAX_ON_DEMAND,
+    find_about_command,
+    find_about_file,
+    record_action,
+)
 from reverie_services.recall.pipeline.recall_trace import (
     PreflowOutcome,
     RecallRecord,
@@ -64,13 +70,9 @@ OPEN_FILE_SCORE = 0.5
 """The score of a memory that is there for an open file."""
 MIN_SCORE_SHARE = 0.5
 """Hits with less than this share of the best hit's score are left out."""
-MAX_ON_DEMAND = 3
-"""Few whole memories help more than many fragments."""
 SNIPPET_CHARS = 800
 ACTION_CHARS = 600
 """Before an edit or a command, a memory is given whole up to this length."""
-ACTION_TIMEOUT_SECONDS = 0.1
-"""An agent waits at most 150 ms before an edit or a command, the way to here included."""
 MAX_PER_KIND = 10
 """The most recent memories of each kind that may enter the set."""
 RECALL_GRACE_SECONDS = 0.5
@@ -242,8 +244,12 @@ async def _load_action_inputs(
         ),
         run_stage("files" if turn.before == "edit" else "words", timeout, search, no_hits),
     )
-    failed = frozenset(outcome.name for outcome in (active_set, hits) if outcome.failed)
-    return _PreflowInputs(active_set.value, ContextInput(), hits.value, (), failed)
+    outcomes: tuple[StageOutcome[Any], ...] = (active_set, hits)
+    failed = frozenset(outcome.name for outcome in outcomes if outcome.failed)
+    record = None
+    if hits.value:
+        record = record_action(deps.pipeline, principal, turn, (text, scopes), outcomes)
+    return _PreflowInputs(active_set.value, ContextInput(), hits.value, (), failed, record)
 
 
 def _filter_hits(

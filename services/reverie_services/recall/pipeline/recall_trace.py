@@ -64,6 +64,8 @@ class RecallRecord:
     """What preflow gave and held back; None if this was not a preflow."""
     layers: Sequence[tuple[str, int, int]] = ()
     """Each layer of the active set: its name, the tokens that it used, its budget."""
+    before: str | None = None
+    """`edit` or `command`: preflow looked up what names the file or the command of the question."""
 
 
 async def recall_with_trace(
@@ -172,10 +174,18 @@ def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     result = record.result
     deliveries = record.deliveries
     given = {} if deliveries is None else {"given": [d.outcome for d in deliveries].count("given")}
+    found, returned = (
+        len(result.state.candidates) + len(result.state.scored_turns),
+        len(result.hits),
+    )
+    if record.before:
+        # Nothing was scored: what names the file or the command is all there is.
+        given["before"] = record.before
+        found, returned = len(deliveries or ()), given["given"]
     return {
         **given,
-        "found": len(result.state.candidates) + len(result.state.scored_turns),
-        "returned": len(result.hits),
+        "found": found,
+        "returned": returned,
         "tokens": result.tokens,
         "milliseconds": round(record.milliseconds, 2),
         "degraded": result.degraded,
