@@ -37,6 +37,10 @@ async def _asked(world: World) -> Fields:
     return {"query": made["_content"], "limit": 3, "_id": made["id"]}
 
 
+async def _knowing(world: World) -> Fields:
+    return {"query": (await _asked(world))["query"]}
+
+
 async def _start(world: World) -> Fields:
     made = await world.memory("Always check rope {}.", kind="convention")
     return {"project": PROJECT, "_content": made["_content"]}
@@ -98,6 +102,10 @@ MEMORY_CASES = (
     Case(
         "recall", _asked, lambda a, f: f["_id"][-8:] in ids(a, "memories"),
         cli="recall '{query}' --limit {limit}", client="recall", tool="recall",
+    ),
+    Case(
+        "recall_projects", _knowing, lambda a, f: a["items"][0]["project"] == PROJECT,
+        cli="project which '{query}'", client="recall_projects",
     ),
     Case(
         "context", _start, lambda a, f: f["_content"] in a["markdown"],

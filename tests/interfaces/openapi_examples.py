@@ -80,6 +80,8 @@ REQUEST_EXAMPLES: dict[str, Any] = {
     "PUT /v1/vault/{key}": {"value": "shop-eu-1.internal", "secret": False},
     "PATCH /v1/projects/{name}/settings": {"dream": {}},
     "PATCH /v1/admin/settings": {"dream": {}},
+    "PUT /v1/projects/{name}/links/{linked}": {"discoverable": True},
+    "POST /v1/recall/projects": {"query": "how are refunds booked?"},
     "POST /v1/dream": {"scope": "project/shop"},
     "POST /v1/git/changes": {
         "project": "shop",

@@ -137,6 +137,17 @@ class World:
         await eventually(told)
         return {"scope": scope}
 
+    async def link_to_end(self) -> Fields:
+        """Two projects that are linked."""
+        fields = {"name": f"pair{self.number()}", "linked": PROJECT}
+        await self.stack.call("PUT", f"/v1/projects/{fields['name']}/links/{PROJECT}", {})
+        return fields
+
+    async def linked(self) -> Fields:
+        """A project with one link."""
+        fields = await self.link_to_end()
+        return {"name": fields["name"], "_linked": PROJECT}
+
     async def review(self) -> Fields:
         """A review that waits."""
         memory, review = await self.memory(), str(uuid4())

@@ -92,8 +92,9 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
 
 WITHOUT_TEXT = {
     "ClaimTaskRequest", "ContextBudgetsUpdate", "DeleteTenantRequest", "DreamLimitsUpdate",
-    "DreamRequest", "ForgetScopeRequest", "KeyLimits", "LlmBudgetUpdate", "MoveTaskRequest",
-    "RecallRequest", "ReleaseTaskRequest", "RememberBatchRequest", "RotateKeyRequest",
+    "DreamRequest", "ForgetScopeRequest", "KeyLimits", "LinkProjectsRequest", "LlmBudgetUpdate",
+    "MoveTaskRequest", "RecallProjectsRequest", "RecallRequest", "ReleaseTaskRequest",
+    "RememberBatchRequest", "RotateKeyRequest",
     "SetWebhookRequest", "TenantLimitsUpdate", "UpdateProjectSettingsRequest",
     "UpdateTenantSettingsRequest", "VaultPutRequest",
 }  # fmt: skip

@@ -135,6 +135,7 @@ async def _compare(stack: Stack) -> list[str]:
         await _fill(stack, scope, "bob", project)
         for scope, project in zip(HIDDEN, ("harbour", "mill", None, None), strict=True)
     ]
+    await stack.call("PUT", "/v1/projects/harbour/links/mill", {})
     for ids, scope in zip(hidden, HIDDEN, strict=True):
         await _surround(stack, ids, scope, own)
     await _settled(stack)
@@ -312,6 +313,8 @@ async def _ask(stack: Stack, key: str, own: dict[str, str], questions: Sequence[
             if reply.status == 200:
                 trace = await stack.call("GET", f"/v1/traces/{reply.body['trace_id']}", key=key)
                 answers[f"trace of {name}"] = _told(trace)
+        reply = await stack.call("POST", "/v1/recall/projects", {"query": question}, key)
+        answers[f"projects {question}"] = _told(reply)
         call = {"name": "recall", "arguments": {"query": question}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
         answers[f"tool {question}"] = _told(await stack.call("POST", "/mcp", message, key))

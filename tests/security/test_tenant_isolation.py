@@ -117,6 +117,8 @@ BODIES: dict[str, Bodies] = {
     ],
     "POST /v1/sessions/{id}/end": lambda of: [{}],
     "POST /v1/sessions/{id}/correct": lambda of: [{"diff": f"No longer {WORD}, use jays"}],
+    "POST /v1/recall/projects": lambda of: [{"query": WORD}],
+    "PUT /v1/projects/{name}/links/{linked}": lambda of: [{"discoverable": True}],
     "POST /v1/dream": lambda of: [{"session": of.session}, {"scope": "project/shop"}],
     "POST /v1/recall": lambda of: [
         {"query": WORD, "include": ["turns"]},

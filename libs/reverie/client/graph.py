@@ -1,4 +1,4 @@
-"""Calls about the graph: edges, subgraphs, impact of a change, statistics."""
+"""Calls about the graph: edges, subgraphs, impact of a change, statistics, linked projects."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
 
 if TYPE_CHECKING:
     from reverie.contracts import graph as of_graph
+    from reverie.contracts import projects as of_projects
 else:
     of_graph = LazyModule("reverie.contracts.graph")
+    of_projects = LazyModule("reverie.contracts.projects")
 
 Id = UUID | str
 
@@ -82,3 +84,32 @@ class GraphCalls(ClientBase):
         """Returns counts of the graph that the key may read."""
         query = drop_none(project=project, scope=scope)
         return await self.request(of_graph.GraphStats, "GET", "/v1/graph/stats", query=query)
+
+    async def recall_projects(self, query: str) -> of_projects.RecallProjectsResponse:
+        """The projects that know the answer to a question, those that know most first."""
+        body = {"query": query}
+        return await self.request(
+            of_projects.RecallProjectsResponse, "POST", "/v1/recall/projects", body=body
+        )
+
+    async def list_project_links(self, name: str) -> of_projects.ProjectLinkListResponse:
+        """The projects that are linked to a project."""
+        path = f"/v1/projects/{quote_segment(name)}/links"
+        return await self.request(of_projects.ProjectLinkListResponse, "GET", path)
+
+    async def link_projects(
+        self, name: str, linked: str, *, discoverable: bool = False
+    ) -> of_projects.ProjectLinkBody:
+        """Links two projects: recall in one also searches the other.
+
+        `discoverable`: who reads only one of them is told the name of the other, and how much it
+        knows.
+        """
+        path = f"/v1/projects/{quote_segment(name)}/links/{quote_segment(linked)}"
+        body = {"discoverable": discoverable}
+        return await self.request(of_projects.ProjectLinkBody, "PUT", path, body=body)
+
+    async def unlink_projects(self, name: str, linked: str) -> of_projects.UnlinkProjectsResponse:
+        """Ends the link of two projects."""
+        path = f"/v1/projects/{quote_segment(name)}/links/{quote_segment(linked)}"
+        return await self.request(of_projects.UnlinkProjectsResponse, "DELETE", path)

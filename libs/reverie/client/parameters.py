@@ -43,6 +43,7 @@ class RecallFields(TypedDict, total=False):
 
     scopes: Sequence[str]
     project: str
+    linked_projects: bool
     limit: int
     budget_tokens: int
     depth: int

@@ -34,6 +34,7 @@ from reverie.contracts.context import ContextBudgetsUpdate
 from reverie.contracts.dreams import DreamLimitsUpdate, LlmBudgetUpdate
 from reverie.contracts.git import FileStatus
 from reverie.contracts.memories import LineRange, SymbolLocation
+from reverie.contracts.projects import LinkProjectsRequest
 from reverie.contracts.typed_memories import MAX_CLAIM_SECONDS
 
 EXPORT_FORMAT = "reverie"
@@ -304,12 +305,13 @@ class ExportedScopeName(ExportRecord):
 class ExportedProjectSetting(ExportRecord):
     """A setting of a project, or of the tenant if `project` is `*`.
 
-    It holds the context budgets, the dream thresholds or the language model budget.
+    It holds the context budgets, the dream thresholds, the language model budget, or half of
+    the link to another project, whose name follows `link/`.
     """
 
     project: Name
-    name: Literal["context", "dream", "llm"]
-    value: ContextBudgetsUpdate | DreamLimitsUpdate | LlmBudgetUpdate
+    name: Annotated[str, Field(pattern=r"^(context|dream|llm|link/[a-z0-9][a-z0-9_-]{0,63})$")]
+    value: ContextBudgetsUpdate | DreamLimitsUpdate | LlmBudgetUpdate | LinkProjectsRequest
     updated: PastTimestamp
 
 

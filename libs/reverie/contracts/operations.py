@@ -58,6 +58,7 @@ OPERATIONS = (
     Operation("remember", "POST", "/v1/remember"),
     Operation("remember_batch", "POST", "/v1/remember/batch"),
     Operation("recall", "POST", "/v1/recall"),
+    Operation("recall_projects", "POST", "/v1/recall/projects"),
     Operation("context", "GET", "/v1/context"),
     Operation("preflow", "POST", "/v1/preflow"),
     Operation("list_memories", "GET", "/v1/memories"),
@@ -138,6 +139,9 @@ OPERATIONS = (
     Operation(
         "update_project_settings", "PATCH", "/v1/projects/{name}/settings", payload_field="changes"
     ),
+    Operation("list_project_links", "GET", "/v1/projects/{name}/links"),
+    Operation("link_projects", "PUT", "/v1/projects/{name}/links/{linked}"),
+    Operation("unlink_projects", "DELETE", "/v1/projects/{name}/links/{linked}"),
     Operation("list_scopes", "GET", "/v1/admin/scopes"),
     Operation("delete_scope", "DELETE", "/v1/admin/scopes"),
     Operation("get_tenant_settings", "GET", "/v1/admin/settings"),

@@ -17,16 +17,18 @@ class RecallRequest(RequestBody):
     tokens. Without `limit`, the setting `recall_limit` applies, which is 10 by default.
 
     `project` searches the project, its topics, the key's agent and global; it replaces `scopes` and
-    `session`. `as_of` searches what was known at that time, by words only. `valid_at` searches what
-    was true at that time. A memory must have all `tags` and refer to one of `files` by its full
-    path. `since` and `until` limit the time of validity, or the time of writing if validity is
-    unknown.
+    `session`. A search by `project` or `session` includes the projects that are linked to it,
+    unless `linked_projects` is false. `as_of` searches what was known at that time, by words only.
+    `valid_at` searches what was true at that time. A memory must have all `tags` and refer to one
+    of `files` by its full path. `since` and `until` limit the time of validity, or the time of
+    writing if validity is unknown.
     """
 
     query: NonBlankStr
     scopes: list[str] | None = Field(default=None, min_length=1, max_length=50)
     project: Name | None = None
     limit: int | None = Field(default=None, ge=1, le=100)
+    linked_projects: bool = True
     budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
     depth: int = Field(default=2, ge=0, le=5)
     kinds: list[str] | None = Field(default=None, min_length=1, max_length=20)
@@ -48,7 +50,8 @@ class RecallHit(ResponseBody):
     `score` ranks the hits of this answer. `relevance`, 0 to 1, says how surely the hit answers the
     question, and is comparable across questions; null if it cannot be rated. `content`: of a record
     that is too long for `budget_tokens`, the part that answers best; "…" marks what is left out.
-    `snippet`: whole sentences around what matched, at most 400 tokens.
+    `snippet`: whole sentences around what matched, at most 400 tokens. `linked`: it is of a project
+    that is linked to the one that was searched.
     """
 
     id: UUID
@@ -59,6 +62,7 @@ class RecallHit(ResponseBody):
     relevance: float | None = None
     kind: str
     scope: str
+    linked: bool = False
     key: str | None = None
     tags: list[str] = Field(default_factory=list)
     status: str = "active"

@@ -111,7 +111,7 @@ class RememberResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RecallRequest(_message.Message):
-    __slots__ = ("query", "scopes", "project", "limit", "budget_tokens", "depth", "kinds", "tiers", "tags", "files", "min_confidence", "since", "until", "include", "session", "as_of", "valid_at")
+    __slots__ = ("query", "scopes", "project", "limit", "budget_tokens", "depth", "kinds", "tiers", "tags", "files", "min_confidence", "since", "until", "include", "session", "as_of", "valid_at", "linked_projects")
     QUERY_FIELD_NUMBER: _ClassVar[int]
     SCOPES_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +129,7 @@ class RecallRequest(_message.Message):
     SESSION_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     VALID_AT_FIELD_NUMBER: _ClassVar[int]
+    LINKED_PROJECTS_FIELD_NUMBER: _ClassVar[int]
     query: str
     scopes: _containers.RepeatedScalarFieldContainer[str]
     project: str
@@ -146,7 +147,8 @@ class RecallRequest(_message.Message):
     session: str
     as_of: _timestamp_pb2.Timestamp
     valid_at: _timestamp_pb2.Timestamp
-    def __init__(self, query: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., min_confidence: _Optional[float] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    linked_projects: bool
+    def __init__(self, query: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., min_confidence: _Optional[float] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include: _Optional[_Iterable[str]] = ..., session: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., linked_projects: _Optional[bool] = ...) -> None: ...
 
 class RecallResponse(_message.Message):
     __slots__ = ("memories", "edges", "search_mode", "degraded", "tokens", "intent", "trace_id", "answered", "relevance")
@@ -171,7 +173,7 @@ class RecallResponse(_message.Message):
     def __init__(self, memories: _Optional[_Iterable[_Union[RecallHit, _Mapping]]] = ..., edges: _Optional[_Iterable[_Union[Edge, _Mapping]]] = ..., search_mode: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., intent: _Optional[str] = ..., trace_id: _Optional[str] = ..., answered: _Optional[bool] = ..., relevance: _Optional[float] = ...) -> None: ...
 
 class RecallHit(_message.Message):
-    __slots__ = ("id", "type", "content", "snippet", "score", "kind", "scope", "key", "tags", "status", "staleness", "stale_reason", "created_at", "provenance", "arms", "relevance")
+    __slots__ = ("id", "type", "content", "snippet", "score", "kind", "scope", "key", "tags", "status", "staleness", "stale_reason", "created_at", "provenance", "arms", "relevance", "linked")
     class ArmsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -195,6 +197,7 @@ class RecallHit(_message.Message):
     PROVENANCE_FIELD_NUMBER: _ClassVar[int]
     ARMS_FIELD_NUMBER: _ClassVar[int]
     RELEVANCE_FIELD_NUMBER: _ClassVar[int]
+    LINKED_FIELD_NUMBER: _ClassVar[int]
     id: str
     type: str
     content: str
@@ -211,7 +214,36 @@ class RecallHit(_message.Message):
     provenance: Provenance
     arms: _containers.ScalarMap[str, int]
     relevance: float
-    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., content: _Optional[str] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., status: _Optional[str] = ..., staleness: _Optional[float] = ..., stale_reason: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., arms: _Optional[_Mapping[str, int]] = ..., relevance: _Optional[float] = ...) -> None: ...
+    linked: bool
+    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., content: _Optional[str] = ..., snippet: _Optional[str] = ..., score: _Optional[float] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., status: _Optional[str] = ..., staleness: _Optional[float] = ..., stale_reason: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., arms: _Optional[_Mapping[str, int]] = ..., relevance: _Optional[float] = ..., linked: _Optional[bool] = ...) -> None: ...
+
+class RecallProjectsRequest(_message.Message):
+    __slots__ = ("query",)
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    def __init__(self, query: _Optional[str] = ...) -> None: ...
+
+class RecallProjectsResponse(_message.Message):
+    __slots__ = ("items", "degraded")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[KnowingProject]
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, items: _Optional[_Iterable[_Union[KnowingProject, _Mapping]]] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KnowingProject(_message.Message):
+    __slots__ = ("project", "count", "readable", "linked_to", "relevance")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FIELD_NUMBER: _ClassVar[int]
+    LINKED_TO_FIELD_NUMBER: _ClassVar[int]
+    RELEVANCE_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    count: int
+    readable: bool
+    linked_to: _containers.RepeatedScalarFieldContainer[str]
+    relevance: float
+    def __init__(self, project: _Optional[str] = ..., count: _Optional[int] = ..., readable: _Optional[bool] = ..., linked_to: _Optional[_Iterable[str]] = ..., relevance: _Optional[float] = ...) -> None: ...
 
 class Provenance(_message.Message):
     __slots__ = ("source", "session", "agent", "turns", "git")
@@ -3006,6 +3038,60 @@ class UpdateProjectSettingsRequest(_message.Message):
     name: str
     changes: _struct_pb2.Struct
     def __init__(self, name: _Optional[str] = ..., changes: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class ListProjectLinksRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ListProjectLinksResponse(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ProjectLink]
+    def __init__(self, items: _Optional[_Iterable[_Union[ProjectLink, _Mapping]]] = ...) -> None: ...
+
+class ProjectLink(_message.Message):
+    __slots__ = ("project", "linked", "discoverable", "readable")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    LINKED_FIELD_NUMBER: _ClassVar[int]
+    DISCOVERABLE_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    linked: str
+    discoverable: bool
+    readable: bool
+    def __init__(self, project: _Optional[str] = ..., linked: _Optional[str] = ..., discoverable: _Optional[bool] = ..., readable: _Optional[bool] = ...) -> None: ...
+
+class LinkProjectsRequest(_message.Message):
+    __slots__ = ("name", "linked", "discoverable", "idempotency_key")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LINKED_FIELD_NUMBER: _ClassVar[int]
+    DISCOVERABLE_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    linked: str
+    discoverable: bool
+    idempotency_key: str
+    def __init__(self, name: _Optional[str] = ..., linked: _Optional[str] = ..., discoverable: _Optional[bool] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class UnlinkProjectsRequest(_message.Message):
+    __slots__ = ("name", "linked", "idempotency_key")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LINKED_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    linked: str
+    idempotency_key: str
+    def __init__(self, name: _Optional[str] = ..., linked: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class UnlinkProjectsResponse(_message.Message):
+    __slots__ = ("project", "linked")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    LINKED_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    linked: str
+    def __init__(self, project: _Optional[str] = ..., linked: _Optional[str] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
     __slots__ = ("format", "scope")

@@ -45,6 +45,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RecallRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RecallResponse.FromString,
                 _registered_method=True)
+        self.RecallProjects = channel.unary_unary(
+                '/reverie.v1.Reverie/RecallProjects',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RecallProjectsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RecallProjectsResponse.FromString,
+                _registered_method=True)
         self.Context = channel.unary_unary(
                 '/reverie.v1.Reverie/Context',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ContextRequest.SerializeToString,
@@ -450,6 +455,21 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.UpdateProjectSettingsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
                 _registered_method=True)
+        self.ListProjectLinks = channel.unary_unary(
+                '/reverie.v1.Reverie/ListProjectLinks',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectLinksRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectLinksResponse.FromString,
+                _registered_method=True)
+        self.LinkProjects = channel.unary_unary(
+                '/reverie.v1.Reverie/LinkProjects',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.LinkProjectsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ProjectLink.FromString,
+                _registered_method=True)
+        self.UnlinkProjects = channel.unary_unary(
+                '/reverie.v1.Reverie/UnlinkProjects',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UnlinkProjectsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnlinkProjectsResponse.FromString,
+                _registered_method=True)
         self.Health = channel.unary_unary(
                 '/reverie.v1.Reverie/Health',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.HealthRequest.SerializeToString,
@@ -481,6 +501,13 @@ class ReverieServicer:
 
     def Recall(self, request, context):
         """Find the memories that answer a question (POST /v1/recall).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecallProjects(self, request, context):
+        """Find the projects that know the answer to a question (POST /v1/recall/projects).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1065,6 +1092,28 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListProjectLinks(self, request, context):
+        """List the projects that are linked to a project (GET /v1/projects/{name}/links).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LinkProjects(self, request, context):
+        """Link two projects: recall in one also searches the other
+        (PUT /v1/projects/{name}/links/{linked}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnlinkProjects(self, request, context):
+        """End the link of two projects (DELETE /v1/projects/{name}/links/{linked}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Health(self, request, context):
         """Report readiness with each check (GET /ready).
         """
@@ -1098,6 +1147,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.Recall,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RecallRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.RecallResponse.SerializeToString,
+            ),
+            'RecallProjects': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecallProjects,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RecallProjectsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RecallProjectsResponse.SerializeToString,
             ),
             'Context': grpc.unary_unary_rpc_method_handler(
                     servicer.Context,
@@ -1504,6 +1558,21 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UpdateProjectSettingsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.SerializeToString,
             ),
+            'ListProjectLinks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProjectLinks,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectLinksRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectLinksResponse.SerializeToString,
+            ),
+            'LinkProjects': grpc.unary_unary_rpc_method_handler(
+                    servicer.LinkProjects,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.LinkProjectsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ProjectLink.SerializeToString,
+            ),
+            'UnlinkProjects': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnlinkProjects,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnlinkProjectsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.UnlinkProjectsResponse.SerializeToString,
+            ),
             'Health': grpc.unary_unary_rpc_method_handler(
                     servicer.Health,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.HealthRequest.FromString,
@@ -1575,6 +1644,33 @@ class Reverie:
             '/reverie.v1.Reverie/Recall',
             reverie_dot_contracts_dot_reverie__pb2.RecallRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.RecallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecallProjects(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RecallProjects',
+            reverie_dot_contracts_dot_reverie__pb2.RecallProjectsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.RecallProjectsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3762,6 +3858,87 @@ class Reverie:
             '/reverie.v1.Reverie/UpdateProjectSettings',
             reverie_dot_contracts_dot_reverie__pb2.UpdateProjectSettingsRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProjectLinks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListProjectLinks',
+            reverie_dot_contracts_dot_reverie__pb2.ListProjectLinksRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListProjectLinksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LinkProjects(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/LinkProjects',
+            reverie_dot_contracts_dot_reverie__pb2.LinkProjectsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ProjectLink.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnlinkProjects(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/UnlinkProjects',
+            reverie_dot_contracts_dot_reverie__pb2.UnlinkProjectsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.UnlinkProjectsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,7 @@ _UNREAD_FIELDS = frozenset({"confidence", "intent", "search_mode", "tokens", "tr
 _DEFAULTS = {
     "type": "memory",
     "status": "active",
+    "linked": False,
     "staleness": 0.0,
     "pinned": False,
     "is_active": True,

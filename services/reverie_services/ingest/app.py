@@ -28,6 +28,7 @@ from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
+from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
 from reverie.store.platform.audit import AuditTable
@@ -62,6 +63,7 @@ from reverie_services.ingest.routes import (
     forgetting,
     imports,
     links,
+    project_links,
     project_settings,
     reviews,
     tasks,
@@ -214,6 +216,7 @@ def _build_routes(
             )
         ),
         *audit.routes.bind(AuditTable(database)),
+        *project_links.routes.bind(ProjectLinkStore(database)),
         *project_settings.routes.bind(
             deps.ProjectSettingsDependencies(
                 contexts,

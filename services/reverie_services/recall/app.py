@@ -34,6 +34,7 @@ from reverie.store.memories.export_import import ExportImportStore, ScopeNoteSto
 from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
+from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.api_keys import ApiKeyStore
 from reverie.store.platform.audit import AuditTable
@@ -73,6 +74,7 @@ from reverie_services.recall.routes import history as history_routes
 from reverie_services.recall.routes import mcp as mcp_routes
 from reverie_services.recall.routes import memories as memory_routes
 from reverie_services.recall.routes import models as model_routes
+from reverie_services.recall.routes import projects as project_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
 from reverie_services.recall.settings import build_recall_settings
@@ -149,7 +151,12 @@ async def open_service(
             else None,
         )
         recall_deps = RecallDependencies(
-            pipeline_deps, sessions, usage_writer, contexts, ActiveMemorySetStore(database)
+            pipeline_deps,
+            sessions,
+            usage_writer,
+            contexts,
+            ActiveMemorySetStore(database),
+            ProjectLinkStore(database),
         )
         context_deps = ContextDependencies(
             contexts,
@@ -197,6 +204,7 @@ async def open_service(
                 *openapi.build_openapi_routes(),
                 *history_routes.routes.bind(memory_deps),
                 *preflow.routes.bind(recall_deps),
+                *project_routes.routes.bind(recall_deps),
                 *session_routes.routes.bind(SessionDependencies(sessions, short_ids)),
                 *skills.routes.bind(memory_deps),
                 *trace_routes.routes.bind(

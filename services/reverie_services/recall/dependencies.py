@@ -16,6 +16,7 @@ from reverie.store.memories.export_import import ExportImportStore, ScopeNoteSto
 from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
+from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.recall_index_cache import RecallIndexCache
@@ -56,6 +57,7 @@ class RecallDependencies:
     usage_writer: UsageWriter
     contexts: ContextStore
     active_memory_sets: ActiveMemorySetStore
+    project_links: ProjectLinkStore
 
 
 @dataclass(frozen=True)

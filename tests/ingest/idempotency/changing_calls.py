@@ -296,6 +296,20 @@ async def _project(stack: Stack, n: int) -> Case:
     return Case(path, body, state, f"set{n}", lost="setting_put, committed")
 
 
+_HALVES: LiteralString = "select count(*) from project_setting where name = %s"
+
+
+async def _linked(stack: Stack, n: int) -> Case:
+    path = f"/v1/projects/kept{n}/links/shop"
+    return Case(path, {}, _HALVES, f"link/kept{n}", lost="setting_put, committed")
+
+
+async def _unlinked(stack: Stack, n: int) -> Case:
+    path = f"/v1/projects/ended{n}/links/shop"
+    await stack.call("PUT", path, {})
+    return Case(path, None, _HALVES, f"link/ended{n}", lost="setting_reset, committed")
+
+
 async def _tenant(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from project_setting where project = %s"
     body = {"dream": {"turns": 8}, "limits": {"requests_per_day": 100_000}}
@@ -361,6 +375,8 @@ RECIPES: dict[str, Recipe] = {
     "delete_project": _cleared("/v1/admin/projects/ended{}", "project/ended{}"),
     "delete_scope": _cleared("/v1/admin/scopes?scope=topic/ended{}", "topic/ended{}"),
     "update_project_settings": _project,
+    "link_projects": _linked,
+    "unlink_projects": _unlinked,
     "update_tenant_settings": _tenant,
     "delete_tenant": _end_tenant,
     "import": _import,

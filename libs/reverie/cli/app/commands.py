@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "impact": "memory.graph:impact",
         "stats": "memory.graph:stats",
         "stale": "memory.graph:stale",
+        "project": "memory.projects:app",
         "sessions": "memory.session:list_sessions",
         "session": "memory.session:app",
         "task": "memory.tasks:task",

@@ -209,6 +209,7 @@ def _git_files(files: Sequence[str]) -> dict[str, Any] | None:
 @budget_option
 @click.option("--archived", is_flag=True, help="Also search archived memories.")
 @click.option("--turns", is_flag=True, help="Also search raw turns of conversations.")
+@click.option("--unlinked", is_flag=True, help="Leave out projects that are linked to this one.")
 @common_options
 def recall(
     options: CommonOptions,
@@ -218,11 +219,13 @@ def recall(
     session: str | None,
     archived: bool,
     turns: bool,
+    unlinked: bool,
     **filters: Any,
 ) -> None:
     """Find memories that answer a question.
 
-    In a project, it searches the project and the scopes that apply to all projects.
+    In a project, it searches the project, the projects that are linked to it,
+    and the scopes that apply to all projects.
 
     Example: reverie recall when do we deploy
     """
@@ -233,6 +236,7 @@ def recall(
         "scopes": scopes,
         "project": None if scopes or session else client.project,
         "session": client.resolve_session_id(session),
+        "linked_projects": False if unlinked else None,
         "include": [name for name, is_set in (("archived", archived), ("turns", turns)) if is_set],
     }
     response = client.request("POST", "/v1/recall", body=drop_unset(body))
@@ -256,7 +260,7 @@ _HIT_COLUMNS: Columns = {
     "score": "score",
     "relevance": "relevance",
     "kind": "kind",
-    "scope": "scope",
+    "scope": lambda hit: f"{hit['scope']} (linked)" if hit["linked"] else hit["scope"],
     "age": age_cell("created_at"),
     "memory": _format_hit,
 }

@@ -154,6 +154,7 @@ def _render_memory(memory: Mapping[str, Any]) -> str:
     status, stale_reason = memory.get("status"), memory.get("stale_reason")
     marks = (
         memory.get("kind"),
+        "of a linked project" if memory.get("linked") else None,
         None if status == "active" else status,
         f"stale: {flatten_text(stale_reason, REASON_CHARS)}" if stale_reason else None,
     )

@@ -65,11 +65,12 @@ where n.tenant = $1 and scope_matches($2, n.scope) and scope_matches($3, n.scope
 order by n.scope limit $4;
 
 -- name: export_project_setting
--- Settings of projects, after the key $5.
+-- Settings of projects, after the key $5; no links to projects that may not be read.
 select p.project, p.name,
        (to_jsonb(p) - 'tenant' || jsonb_build_object('type', 'project_setting'))::text as line
 from project_setting p
 where p.tenant = $1 and scope_matches($2, 'project/' || p.project) and scope_matches($3, 'project/' || p.project)
+  and (not p.name ^@ 'link/' or scope_matches($2, 'project/' || substr(p.name, 6)))
   and ($5::text[] is null or (p.project, p.name) > (($5::text[])[1], ($5::text[])[2]))
 order by p.project, p.name limit $4;
 

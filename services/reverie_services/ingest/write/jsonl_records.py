@@ -26,6 +26,7 @@ from reverie.contracts.export_import import (
     ExportRecord,
 )
 from reverie.contracts.export_import import ExportedSession as Talk
+from reverie.contracts.projects import LinkProjectsRequest
 from reverie.contracts.system_metadata import check_imported_fields
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import (
@@ -337,7 +338,10 @@ def _derive_setting_columns(line: ExportedProjectSetting) -> dict[str, Any]:
     with field_context("value"):
         if (line.name == "llm") is not isinstance(line.value, LlmBudgetUpdate):
             raise InvalidInput("value", f"is not of the setting {line.name}")
-        if line.name != "llm":
+        is_link = line.name.startswith("link/")
+        if is_link is not isinstance(line.value, LinkProjectsRequest):
+            raise InvalidInput("value", f"is not of the setting {line.name}")
+        if line.name != "llm" and not is_link:
             (DEFAULT_BUDGETS if line.name == "context" else LIMITS).with_changes(value)
     project = line.project if line.project == ALL_PROJECTS else slugify(line.project)
     return {"project": project, "value": value}

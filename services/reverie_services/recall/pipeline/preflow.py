@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.context.active_set import (
     ActiveMemorySet,
     ActiveSetEntry,
@@ -51,6 +52,7 @@ from reverie_services.recall.pipeline.actions import (
     find_about_file,
     record_action,
 )
+from reverie_services.recall.pipeline.linked_projects import explain_hit, find_linked_scopes
 from reverie_services.recall.pipeline.recall_trace import (
     PreflowOutcome,
     RecallRecord,
@@ -178,16 +180,7 @@ async def _load_inputs(
     """Reads everything concurrently, each part within its time."""
     settings, session = deps.pipeline.settings, turn.session
     timeout, recall_timeout = settings.arm_timeout, settings.timeout + RECALL_GRACE_SECONDS
-    question = RecallQuestion(
-        text,
-        SearchFilter(scopes, list(VISIBLE_STATUSES)),
-        limit=MAX_HITS,
-        budget_tokens=None,
-        depth=2,
-        include_turns=False,
-        agent=session.agent,
-    )
-    recalling = partial(measure_recall, deps.pipeline, principal, question, session.id)
+    recalling = partial(_recall, deps, principal, turn, text, scopes)
     find_files = partial(
         deps.contexts.find_file_memories, principal, scopes, session.project, turn.files
     )
@@ -212,7 +205,8 @@ async def _load_inputs(
     outcomes: tuple[StageOutcome[Any], ...] = (active_set, briefing, recalled, file_memories)
     failed = {outcome.name for outcome in outcomes if outcome.failed}
     result = recalled.value.result if recalled.value else None
-    hits, held_back = _filter_hits(result, file_memories.value, settings.relevance_threshold)
+    threshold = settings.relevance_threshold
+    hits, held_back = _filter_hits(result, file_memories.value, threshold, session.scope)
     return _PreflowInputs(
         active_set.value,
         briefing.value,
@@ -221,6 +215,27 @@ async def _load_inputs(
         frozenset(failed.union(result.degraded if result else ())),
         recalled.value,
     )
+
+
+async def _recall(
+    deps: RecallDependencies, principal: Principal, turn: PreflowTurn, text: str, scopes: list[str]
+) -> RecallRecord:
+    """Recalls what answers the message, in linked projects, too, unless the turn names scopes."""
+    session = turn.session
+    project = None if turn.scopes is not None else project_of_scope(session.scope)
+    linked, _ = await find_linked_scopes(
+        deps.project_links, principal, project, deps.pipeline.settings.arm_timeout
+    )
+    question = RecallQuestion(
+        text,
+        SearchFilter([*scopes, *linked], list(VISIBLE_STATUSES)),
+        limit=MAX_HITS,
+        budget_tokens=None,
+        depth=2,
+        include_turns=False,
+        agent=session.agent,
+    )
+    return await measure_recall(deps.pipeline, principal, question, session.id)
 
 
 async def _load_action_inputs(
@@ -253,7 +268,10 @@ async def _load_action_inputs(
 
 
 def _filter_hits(
-    result: RecallResult | None, file_memories: Sequence[FileRelatedMemory], threshold: float
+    result: RecallResult | None,
+    file_memories: Sequence[FileRelatedMemory],
+    threshold: float,
+    home: str,
 ) -> tuple[list[OnDemandHit], list[PreflowOutcome]]:
     """Relevant hits of the question and memories for the open files, alternating; and the others.
 
@@ -275,7 +293,7 @@ def _filter_hits(
         if score < MIN_SCORE_SHARE * best_score:
             held_back.append(PreflowOutcome(hit.item.id, "score", hit.relevance))
         else:
-            reason = reasons.get(hit.item.id, f"found by {' and '.join(hit.scored.arm_ranks)}")
+            reason = reasons.get(hit.item.id) or explain_hit(hit, home)
             hits.append(
                 OnDemandHit(hit.item, score, reason, hit.relevance, successors.get(hit.item.id))
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.domain.access.principals import Principal
-from reverie.domain.access.scopes import parse_scope
+from reverie.domain.access.scopes import parse_scope, project_of_scope, slugify
 from reverie.domain.context.open_files import normalize_paths
 from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, field_context
 from reverie.domain.core.kinds import parse_kind
@@ -19,6 +19,7 @@ from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.pipeline.linked_projects import find_linked_scopes
 from reverie_services.recall.pipeline.recall_trace import recall_with_trace
 from reverie_services.recall.pipeline.state import RecallQuestion
 from reverie_services.recall.pipeline.visible_scopes import (
@@ -46,8 +47,12 @@ async def answer_recall(
         deps.sessions, principal, body.session, settings.arm_timeout
     )
     question = _build_question(principal, body, session, settings)
-    if missing:
-        question = replace(question, search_filter=replace(question.search_filter, scopes=[]))
+    linked, not_linked = await find_linked_scopes(
+        deps.project_links, principal, _find_project(body, session), settings.arm_timeout
+    )
+    scopes = [] if missing else list(dict.fromkeys([*question.search_filter.scopes, *linked]))
+    question = replace(question, search_filter=replace(question.search_filter, scopes=scopes))
+    missing = [*missing, *not_linked]
     result = await recall_with_trace(deps.pipeline, principal, question, body.session)
     degraded = [*result.degraded, *missing]
     deps.pipeline.metrics.observe_read("recall", degraded)
@@ -56,7 +61,7 @@ async def answer_recall(
         deps.usage_writer.add(principal, body.session, used_ids)
     query_words = query_text(body.query)
     return RecallResponse(
-        memories=[build_recall_hit(hit, query_words, principal) for hit in result.hits],
+        memories=[build_recall_hit(hit, query_words, principal, linked) for hit in result.hits],
         answered=result.is_answered(deps.pipeline.settings.relevance_threshold),
         relevance=round_relevance(result.relevance, principal),
         edges=[build_edge_body(edge) for edge in result.edges],
@@ -113,6 +118,15 @@ def _parse_requested_scopes(principal: Principal, body: RecallRequest) -> list[s
     if body.scopes is not None or body.session is not None:
         raise InvalidInput("project", "give a project, scopes or a session, not several of them")
     return resolve_project_scopes(principal, body.project)
+
+
+def _find_project(body: RecallRequest, session: SessionRecord | None) -> str | None:
+    """The project whose linked projects are searched, too."""
+    if body.scopes is not None or not body.linked_projects:
+        return None
+    if body.project is not None:
+        return slugify(body.project)
+    return project_of_scope(session.scope) if session else None
 
 
 def _parse_each(field: str, parse: Callable[[str], str], values: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from reverie.contracts.memories import (
 )
 from reverie.contracts.recall import RecallHit
 from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import scope_matches
 from reverie.domain.core.confidence import DecayPolicy
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
@@ -40,11 +41,14 @@ def round_relevance(relevance: float | None, principal: Principal) -> float | No
     return round(relevance, 3 if principal.reads_whole_tenant else COARSE_DIGITS)
 
 
-def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> RecallHit:
-    """A hit as an agent sees it."""
+def build_recall_hit(
+    hit: RankedHit, words: str, principal: Principal, linked_scopes: Sequence[str] = ()
+) -> RecallHit:
+    """A hit as an agent sees it. `linked_scopes`: those of linked projects, as patterns."""
     score = round_score(min(hit.scored.score, 1.0), principal)
+    is_linked = any(scope_matches(pattern, hit.item.scope) for pattern in linked_scopes)
     if isinstance(hit.item, TurnHit):
-        return _build_turn_hit(hit, hit.item, words, score)
+        return _build_turn_hit(hit, hit.item, words, score, is_linked)
     memory = hit.item
     return RecallHit(
         id=memory.id,
@@ -54,6 +58,7 @@ def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> Recall
         relevance=round_relevance(hit.relevance, principal),
         kind=memory.kind.value,
         scope=memory.scope,
+        linked=is_linked,
         key=memory.key,
         tags=list(memory.tags),
         status=memory.status.value,
@@ -65,7 +70,9 @@ def build_recall_hit(hit: RankedHit, words: str, principal: Principal) -> Recall
     )
 
 
-def _build_turn_hit(hit: RankedHit, turn: TurnHit, words: str, score: float) -> RecallHit:
+def _build_turn_hit(
+    hit: RankedHit, turn: TurnHit, words: str, score: float, is_linked: bool
+) -> RecallHit:
     return RecallHit(
         id=turn.id,
         type="turn",
@@ -74,6 +81,7 @@ def _build_turn_hit(hit: RankedHit, turn: TurnHit, words: str, score: float) -> 
         score=score,
         kind="turn",
         scope=turn.scope,
+        linked=is_linked,
         created_at=turn.at,
         provenance=Provenance(
             source="turn",
