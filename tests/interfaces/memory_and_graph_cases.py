@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from tests.interfaces.case import Case, Fields
 from tests.interfaces.running_system import PROJECT, SCOPE, World
@@ -50,6 +51,15 @@ async def _turn(world: World) -> Fields:
     session = await world.session("session")
     made = await world.memory("The winch number {} sticks.")
     return {**session, "query": made["_content"]}
+
+
+async def _touched(world: World) -> Fields:
+    path, sha = f"src/rope{world.number()}.py", uuid4().hex + "0" * 8
+    commit = {"sha": sha, "subject": "s", "committed_at": "2026-01-01T00:00:00Z"}
+    change = {"project": "coil", "branch": "main", "after": sha, "commits": [commit]}
+    files = [{"path": path, "status": "modified"}]
+    await world.post("/v1/git/changes", {**change, "files": files})
+    return {"project": "coil", "edited": [path]}
 
 
 async def _listed(world: World) -> Fields:
@@ -114,6 +124,10 @@ MEMORY_CASES = (
     Case(
         "preflow", _turn, lambda a, f: f["query"] in a["markdown"] and a["turn"] == 1,
         cli="preflow {session} '{query}'", client="preflow",
+    ),
+    Case(
+        "predict", _touched, lambda a, f: f["edited"][0] in {file["path"] for file in a["files"]},
+        cli="predict --project {project} --edited {edited[0]}", client="predict",
     ),
     Case(
         "list_memories", _listed, lambda a, f: ids(a) == {f["_id"][-8:]},

@@ -81,6 +81,7 @@ REQUEST_EXAMPLES: dict[str, Any] = {
     "PATCH /v1/projects/{name}/settings": {"dream": {}},
     "PATCH /v1/admin/settings": {"dream": {}},
     "PUT /v1/projects/{name}/links/{linked}": {"discoverable": True},
+    "POST /v1/predict": {"project": "shop", "edited": ["src/cart.py"]},
     "POST /v1/recall/projects": {"query": "how are refunds booked?"},
     "POST /v1/dream": {"scope": "project/shop"},
     "POST /v1/git/changes": {

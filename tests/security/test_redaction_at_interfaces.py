@@ -93,8 +93,8 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
 WITHOUT_TEXT = {
     "ClaimTaskRequest", "ContextBudgetsUpdate", "DeleteTenantRequest", "DreamLimitsUpdate",
     "DreamRequest", "ForgetScopeRequest", "KeyLimits", "LinkProjectsRequest", "LlmBudgetUpdate",
-    "MoveTaskRequest", "RecallProjectsRequest", "RecallRequest", "ReleaseTaskRequest",
-    "RememberBatchRequest", "RotateKeyRequest",
+    "MoveTaskRequest", "PredictRequest", "RecallProjectsRequest", "RecallRequest",
+    "ReleaseTaskRequest",     "RememberBatchRequest", "RotateKeyRequest",
     "SetWebhookRequest", "TenantLimitsUpdate", "UpdateProjectSettingsRequest",
     "UpdateTenantSettingsRequest", "VaultPutRequest",
 }  # fmt: skip

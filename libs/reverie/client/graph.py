@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -92,10 +92,10 @@ class GraphCalls(ClientBase):
             of_projects.RecallProjectsResponse, "POST", "/v1/recall/projects", body=body
         )
 
-    async def list_project_links(self, name: str) -> of_projects.ProjectLinkListResponse:
+    def list_project_links(self, name: str) -> AsyncIterator[of_projects.ProjectLinkBody]:
         """The projects that are linked to a project."""
         path = f"/v1/projects/{quote_segment(name)}/links"
-        return await self.request(of_projects.ProjectLinkListResponse, "GET", path)
+        return self.paginate(of_projects.ProjectLinkPage, path, {})
 
     async def link_projects(
         self, name: str, linked: str, *, discoverable: bool = False

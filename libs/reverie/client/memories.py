@@ -75,6 +75,8 @@ class MemoryCalls(ClientBase):
         before: str | None = None,
         scopes: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
+        edited: Sequence[str] | None = None,
+        tests: Sequence[str] | None = None,
         budget_tokens: int | None = None,
         compacted: bool = False,
         include_seen: bool = False,
@@ -89,10 +91,38 @@ class MemoryCalls(ClientBase):
             before=before,
             scopes=scopes,
             files=files,
+            edited=edited,
+            tests=tests,
             budget_tokens=budget_tokens,
         )
         body |= {"compacted": compacted, "include_seen": include_seen}
         return await self.request(of_context.PreflowResponse, "POST", "/v1/preflow", body=body)
+
+    async def predict(
+        self,
+        *,
+        project: str | None = None,
+        session: Id | None = None,
+        branch: str | None = None,
+        edited: Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
+        tests: Sequence[str] | None = None,
+        limit: int = 5,
+    ) -> of_context.PredictResponse:
+        """The files that will likely be touched next, and what is known of them.
+
+        `edited` files were edited lately, `files` are open, `tests` were run.
+        """
+        body = drop_none(
+            project=project,
+            session=session,
+            branch=branch,
+            edited=edited,
+            files=files,
+            tests=tests,
+            limit=limit,
+        )
+        return await self.request(of_context.PredictResponse, "POST", "/v1/predict", body=body)
 
     async def get_context(
         self,

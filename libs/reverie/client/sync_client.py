@@ -181,6 +181,7 @@ class Reverie(_BlockingClient):
     recall = blocking(AsyncReverie.recall)
     recall_as_text = blocking(AsyncReverie.recall_as_text)
     preflow = blocking(AsyncReverie.preflow)
+    predict = blocking(AsyncReverie.predict)
     get_context = blocking(AsyncReverie.get_context)
     get_memory = blocking(AsyncReverie.get_memory)
     list_memories = blocking(AsyncReverie.list_memories)

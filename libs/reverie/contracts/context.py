@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints
 
-from reverie.contracts.base import NonBlankStr, RequestBody, ResponseBody
+from reverie.contracts.base import Name, NonBlankStr, RequestBody, ResponseBody
 from reverie.contracts.dreams import DreamLimitsBody, DreamLimitsUpdate
 from reverie.domain.context.active_set import ActiveSetLayer
 from reverie.domain.context.budgets import MAX_ENTRIES, MAX_TOKENS
@@ -145,7 +145,9 @@ class PreflowRequest(RequestBody):
     `files` are open in the agent. `compacted` means that the agent's context no longer holds
     earlier answers. `include_seen` requests the whole set, including memories that the session
     already received. Before an edit or a command, `before` says which: `query` is then the path of
-    the file, or the command line. `scopes` narrow or widen what the session sees.
+    the file, or the command line; what is known of files that will likely be touched next may
+    come, too. `edited` files were edited lately, and `tests` were run. `scopes` narrow or widen
+    what the session sees.
     """
 
     session: UUID
@@ -153,6 +155,8 @@ class PreflowRequest(RequestBody):
     scopes: list[NonBlankStr] | None = Field(default=None, max_length=100)
     before: Literal["edit", "command"] | None = None
     files: list[OpenFilePath] = Field(default_factory=list, max_length=50)
+    edited: list[OpenFilePath] = Field(default_factory=list, max_length=50)
+    tests: list[OpenFilePath] = Field(default_factory=list, max_length=50)
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
     compacted: bool = False
     include_seen: bool = False
@@ -206,3 +210,52 @@ class PreflowResponse(ResponseBody):
     omitted: int = 0
     degraded: list[str] = Field(default_factory=list)
     trace_id: str | None = None
+
+
+class PredictRequest(RequestBody):
+    """`POST /v1/predict`: what is touched now in a project, or in that of a session.
+
+    `edited` files were edited lately, `files` are open, and `tests` were run: paths in the
+    repository. `branch`: commits of it count beside those of the default branch; default: that of
+    the session. `limit` counts files.
+    """
+
+    project: Name | None = None
+    session: UUID | None = None
+    branch: Name | None = None
+    edited: list[OpenFilePath] = Field(default_factory=list, max_length=50)
+    files: list[OpenFilePath] = Field(default_factory=list, max_length=50)
+    tests: list[OpenFilePath] = Field(default_factory=list, max_length=50)
+    limit: int = Field(default=5, ge=1, le=20)
+
+
+class PredictedFileBody(ResponseBody):
+    """A file that will likely be touched next. `reason` is the weightiest one."""
+
+    path: str
+    score: float
+    reason: str
+
+
+class PredictedMemory(ResponseBody):
+    """A memory about a predicted file. `reason` names the file."""
+
+    id: UUID
+    kind: str
+    scope: str
+    key: str | None = None
+    content: str
+    reason: str
+    staleness: float = 0.0
+    stale_reason: str | None = None
+
+
+class PredictResponse(ResponseBody):
+    """The files that will likely be touched next, and what is known of them, likeliest first.
+
+    `degraded` names failed sources (`store`, `session`).
+    """
+
+    files: list[PredictedFileBody]
+    memories: list[PredictedMemory]
+    degraded: list[str] = Field(default_factory=list)

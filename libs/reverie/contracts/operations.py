@@ -61,6 +61,7 @@ OPERATIONS = (
     Operation("recall_projects", "POST", "/v1/recall/projects"),
     Operation("context", "GET", "/v1/context"),
     Operation("preflow", "POST", "/v1/preflow"),
+    Operation("predict", "POST", "/v1/predict"),
     Operation("list_memories", "GET", "/v1/memories"),
     Operation("get_memory", "GET", "/v1/memories/{id}"),
     Operation("edit_memory", "PATCH", "/v1/memories/{id}", uses_if_match=True),

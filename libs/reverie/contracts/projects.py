@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from reverie.contracts.base import NonBlankStr, RequestBody, ResponseBody
+from reverie.contracts.base import NonBlankStr, PageResponse, RequestBody, ResponseBody
 
 
 class LinkProjectsRequest(RequestBody):
@@ -26,7 +26,7 @@ class ProjectLinkBody(ResponseBody):
     readable: bool = True
 
 
-class ProjectLinkListResponse(ResponseBody):
+class ProjectLinkPage(PageResponse):
     """`GET /v1/projects/{name}/links`. Links to projects that the key may not know are left out."""
 
     items: list[ProjectLinkBody]

@@ -1057,7 +1057,7 @@ class RememberBatchItem(_message.Message):
     def __init__(self, remembered: _Optional[_Union[RememberResponse, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ...) -> None: ...
 
 class PreflowRequest(_message.Message):
-    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen", "before", "scopes")
+    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "include_seen", "before", "scopes", "edited", "tests")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -1066,6 +1066,8 @@ class PreflowRequest(_message.Message):
     INCLUDE_SEEN_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     SCOPES_FIELD_NUMBER: _ClassVar[int]
+    EDITED_FIELD_NUMBER: _ClassVar[int]
+    TESTS_FIELD_NUMBER: _ClassVar[int]
     session: str
     query: str
     files: _containers.RepeatedScalarFieldContainer[str]
@@ -1074,7 +1076,67 @@ class PreflowRequest(_message.Message):
     include_seen: bool
     before: str
     scopes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ..., before: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ...) -> None: ...
+    edited: _containers.RepeatedScalarFieldContainer[str]
+    tests: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ..., before: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., edited: _Optional[_Iterable[str]] = ..., tests: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class PredictRequest(_message.Message):
+    __slots__ = ("project", "session", "branch", "edited", "files", "tests", "limit")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    EDITED_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    TESTS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    session: str
+    branch: str
+    edited: _containers.RepeatedScalarFieldContainer[str]
+    files: _containers.RepeatedScalarFieldContainer[str]
+    tests: _containers.RepeatedScalarFieldContainer[str]
+    limit: int
+    def __init__(self, project: _Optional[str] = ..., session: _Optional[str] = ..., branch: _Optional[str] = ..., edited: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., tests: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class PredictedFile(_message.Message):
+    __slots__ = ("path", "score", "reason")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    score: float
+    reason: str
+    def __init__(self, path: _Optional[str] = ..., score: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PredictedMemory(_message.Message):
+    __slots__ = ("id", "kind", "scope", "key", "content", "reason", "staleness", "stale_reason")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_FIELD_NUMBER: _ClassVar[int]
+    STALE_REASON_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    kind: str
+    scope: str
+    key: str
+    content: str
+    reason: str
+    staleness: float
+    stale_reason: str
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., content: _Optional[str] = ..., reason: _Optional[str] = ..., staleness: _Optional[float] = ..., stale_reason: _Optional[str] = ...) -> None: ...
+
+class PredictResponse(_message.Message):
+    __slots__ = ("files", "memories", "degraded")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    files: _containers.RepeatedCompositeFieldContainer[PredictedFile]
+    memories: _containers.RepeatedCompositeFieldContainer[PredictedMemory]
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, files: _Optional[_Iterable[_Union[PredictedFile, _Mapping]]] = ..., memories: _Optional[_Iterable[_Union[PredictedMemory, _Mapping]]] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PreflowResponse(_message.Message):
     __slots__ = ("markdown", "tokens", "items", "active", "layers", "scopes", "keywords", "intent", "turn", "omitted", "degraded", "trace_id")
@@ -3040,16 +3102,22 @@ class UpdateProjectSettingsRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., changes: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class ListProjectLinksRequest(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "limit", "cursor")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    limit: int
+    cursor: str
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListProjectLinksResponse(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[ProjectLink]
-    def __init__(self, items: _Optional[_Iterable[_Union[ProjectLink, _Mapping]]] = ...) -> None: ...
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ProjectLink, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class ProjectLink(_message.Message):
     __slots__ = ("project", "linked", "discoverable", "readable")

@@ -85,6 +85,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.FromString,
                 _registered_method=True)
+        self.Predict = channel.unary_unary(
+                '/reverie.v1.Reverie/Predict',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PredictRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PredictResponse.FromString,
+                _registered_method=True)
         self.ListMemories = channel.unary_unary(
                 '/reverie.v1.Reverie/ListMemories',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMemoriesRequest.SerializeToString,
@@ -558,6 +563,13 @@ class ReverieServicer:
 
     def Preflow(self, request, context):
         """Get what is new for the next turn of a session (POST /v1/preflow).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Predict(self, request, context):
+        """Predict the files that will be touched next, and get what is known of them (POST /v1/predict).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1187,6 +1199,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.Preflow,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.SerializeToString,
+            ),
+            'Predict': grpc.unary_unary_rpc_method_handler(
+                    servicer.Predict,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PredictRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PredictResponse.SerializeToString,
             ),
             'ListMemories': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMemories,
@@ -1860,6 +1877,33 @@ class Reverie:
             '/reverie.v1.Reverie/Preflow',
             reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Predict(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Predict',
+            reverie_dot_contracts_dot_reverie__pb2.PredictRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.PredictResponse.FromString,
             options,
             channel_credentials,
             insecure,

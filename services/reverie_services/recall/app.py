@@ -74,6 +74,7 @@ from reverie_services.recall.routes import history as history_routes
 from reverie_services.recall.routes import mcp as mcp_routes
 from reverie_services.recall.routes import memories as memory_routes
 from reverie_services.recall.routes import models as model_routes
+from reverie_services.recall.routes import predict as predict_routes
 from reverie_services.recall.routes import projects as project_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
@@ -204,6 +205,7 @@ async def open_service(
                 *openapi.build_openapi_routes(),
                 *history_routes.routes.bind(memory_deps),
                 *preflow.routes.bind(recall_deps),
+                *predict_routes.routes.bind(recall_deps),
                 *project_routes.routes.bind(recall_deps),
                 *session_routes.routes.bind(SessionDependencies(sessions, short_ids)),
                 *skills.routes.bind(memory_deps),

@@ -89,6 +89,8 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /v1/memories/{id}/restore": (f"/v1/memories/{old}/restore", {}),
         "POST /v1/memories/{id}/rollback": await _edited(stack, other),
         "POST /v1/preflow": ("/v1/preflow", _json({"session": first, "query": "piers"})),
+        "POST /v1/predict": ("/v1/predict", _json({"session": first})),
+        "POST /v1/recall/projects": ("/v1/recall/projects", _json({"query": "piers"})),
         "POST /v1/recall": ("/v1/recall", _json({"query": "piers"})),
         "POST /v1/remember": ("/v1/remember", _json({"content": "Lamps are lit at dusk"})),
         "POST /v1/remember/batch": (

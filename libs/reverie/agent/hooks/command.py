@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 
@@ -44,6 +45,9 @@ MAX_QUERY_CHARS = 8_000
 """The length of the user's message that is used to find memories."""
 TRANSCRIPT_AGENT = "claude-code"
 """The agent whose transcripts are read while they grow."""
+MAX_EDITED, MAX_TESTS = 10, 5
+"""The files edited and the tests run last, from which the next files are predicted."""
+_TEST_FILE = re.compile(r"^[\w./-]*(?:\btests?/|test_|[._-](?:test|spec))[\w./-]*\.\w+(?=$|::)")
 PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
 TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
@@ -171,6 +175,8 @@ def handle_action(hook: HookCall) -> str:
     path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
     command = "" if path else " ".join(str(arguments.get("command") or "").split())
     if command:
+        if tests := [found[0] for word in command.split() if (found := _TEST_FILE.match(word))]:
+            hook.state.save(tests=tests[-MAX_TESTS:])
         return _ask_before(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
     facts = hook.state.facts
     file = os.path.relpath(os.path.join(hook.text_field("cwd"), str(path)), facts["root"])
@@ -192,6 +198,10 @@ def _ask_before(hook: HookCall, gateway: GatewayConnection, action: str, subject
     # The gateway may have recorded as given what came too late: it is asked for again.
     key, late_keys = crc32(subject.encode()), hook.state.facts.get("late", [])
     body = {"query": subject, "before": action, "include_seen": key in late_keys}
+    if action == "edit":
+        facts = hook.state.facts
+        body["edited"] = [*facts.get("warned", ())][-MAX_EDITED:]
+        body["tests"] = [*facts.get("tests", ())]
     signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, min(hook.timeout, ACTION_TIMEOUT_SECONDS))
     try:

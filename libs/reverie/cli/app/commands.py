@@ -13,6 +13,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "recall": "memory.remember_recall:recall",
         "context": "memory.remember_recall:context",
         "preflow": "memory.remember_recall:preflow",
+        "predict": "memory.predict:predict",
         "memories": "memory.remember_recall:list_memories",
         "show": "memory.manage:show",
         "edit": "memory.manage:edit",

@@ -11,6 +11,9 @@ from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import CommonOptions, Function, common_options
 from reverie.cli.app.output import Columns, print_warnings
 
+MAX_SHOWN = 200
+"""More links than a project may have."""
+
 app = click.Group(
     "project",
     help="Link projects that belong together, and find the one that knows something.\n\n"
@@ -68,7 +71,7 @@ def list_links(options: CommonOptions, project: str) -> None:
     Example: reverie project links shop
     """
     path = f"/v1/projects/{quote_segment(project)}/links"
-    options.print_table(options.gateway().request("GET", path)["items"], _LINK_COLUMNS)
+    options.print_table(options.gateway().list_items(path, {}, MAX_SHOWN), _LINK_COLUMNS)
 
 
 @app.command("which")

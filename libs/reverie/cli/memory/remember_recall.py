@@ -39,6 +39,7 @@ from reverie.cli.app.output import (
     short_id_cell,
     text_cell,
 )
+from reverie.cli.memory.predict import touched_options
 from reverie.domain.core.errors import InvalidInput, ReverieError
 
 BATCH_SIZE = 500
@@ -311,6 +312,7 @@ def context(
 @session_argument
 @query_argument
 @open_files_option
+@touched_options
 @scopes_option
 @budget_option
 @click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")

@@ -364,8 +364,8 @@ class MaintenanceStore:
             {"id": str(item.id), "version": item.version, "tier": tier.value, "reason": reason}
             for item, tier, reason in moves
         ]
-        args = scope.tenant, scope.tenant_name, items, {}
-        return [row[0] for row in await self._db.fetch_rows("move_tiers", *args)]
+        moved = await self._db.fetch_rows("move_tiers", scope.tenant, scope.tenant_name, items, {})
+        return [row[0] for row in moved]
 
     async def delete_old_uses(self, tenant: int, days: int) -> int:
         """Deletes records of memory use by sessions that are older than so many days."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Conflict, NotFound
 from reverie.store.db.database import Database
+from reverie.store.db.idempotency import run_once
 
 MAX_LINKS = 20
 """The links of one project: each makes its recalls search one project more."""
@@ -46,12 +47,16 @@ class ProjectLinkStore:
     async def unlink(self, principal: Principal, project: str, linked: str) -> None:
         """Ends a link. Raises `NotFound` if there is none."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
-            await connection.fetch_rows("settings_lock")
-            existing = await connection.fetch_rows("project_links", [project])
-            if linked not in {row["linked"] for row in existing}:
+
+            async def unlink() -> bool:
+                await connection.fetch_rows("settings_lock")
+                existing = await connection.fetch_rows("project_links", [project])
+                for owner, other in ((project, linked), (linked, project)):
+                    await connection.fetch_rows("setting_reset", owner, LINK_SETTING.format(other))
+                return linked in {row["linked"] for row in existing}
+
+            if not await run_once(connection, "unlink", unlink):
                 raise NotFound("link", f"{project} to {linked}")
-            for owner, other in ((project, linked), (linked, project)):
-                await connection.fetch_rows("setting_reset", owner, LINK_SETTING.format(other))
 
     async def list_links(self, principal: Principal, projects: Sequence[str]) -> list[ProjectLink]:
         """The links of these projects, whoever may read the linked ones."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from uuid import UUID
 
 import asyncpg
@@ -13,6 +15,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.context import open_files
 from reverie.domain.context.budgets import DEFAULT_BUDGETS, ContextBudgets
 from reverie.domain.context.line_candidates import COMMAND_TAGS, ContextInput
+from reverie.domain.context.next_files import CommittedFile
 from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.context.text_rendering import render_staleness_warning
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
@@ -27,6 +30,9 @@ CENTRAL_MEMORY_LIMIT = 5
 
 MEMORIES_PER_KIND = 50
 """Number of memories read of each kind, the newest."""
+
+RECENT_CHANGES, RECENT_FILES = 200, 3000
+"""Git changes, and files of them, from which the next files are predicted."""
 
 FILE_MEMORY_LIMIT = 20
 """Number of memories shown for open files."""
@@ -117,6 +123,25 @@ class ContextStore:
         """
         async with self._db.snapshot(principal.tenant) as connection:
             return await _find_file_memories(connection, scopes, project, files)
+
+    async def load_recent_commits(
+        self, principal: Principal, project: str, branch: str | None
+    ) -> list[list[CommittedFile]]:
+        """The files of the latest commits of a project, newest first.
+
+        Of its default branch, and of one `branch`.
+        """
+        async with self._db.tenant_reader(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "recent_changed_files", project, branch, RECENT_CHANGES, RECENT_FILES
+            )
+        return [
+            [
+                CommittedFile(row["path"], row["old_path"], row["status"] == "deleted")
+                for row in {row["path"]: row for row in rows}.values()
+            ]
+            for _, rows in groupby(found, key=itemgetter("commit"))
+        ]
 
     async def load_budgets(self, principal: Principal, project: str) -> ContextBudgets:
         """Returns the budgets of a project; defaults for those not set."""

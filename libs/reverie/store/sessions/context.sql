@@ -115,6 +115,17 @@ where case when exists (select from edge e where e.tenant = $1 and e.dst = f.id
            then contradicted_by($1, f.id, f.scope, f.stated) is null else true end
 order by f.place;
 
+-- name: recent_changed_files
+-- The files that the latest $4 git changes of the project $2 touched, on its default branch and the branch $3,
+-- newest first; $5 at most.
+select f.facts ->> 'commit' as commit, f.facts ->> 'path' as path, f.facts ->> 'old_path' as old_path,
+       f.facts ->> 'status' as status
+from (select g.id from git_event g where g.tenant = $1 and g.project = $2
+      order by g.received desc limit $4) e
+join git_file f on f.tenant = $1 and f.event = e.id
+where f.main or f.branch = $3
+order by f.known_at desc, f.facts ->> 'commit', f.ordinal limit $5;
+
 -- name: task_states
 -- The states of the tasks in a list of memories.
 select s.memory, s.state

@@ -7,33 +7,43 @@ from typing import Any
 from reverie.contracts.projects import (
     LinkProjectsRequest,
     ProjectLinkBody,
-    ProjectLinkListResponse,
+    ProjectLinkPage,
     UnlinkProjectsResponse,
 )
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable
 from reverie.store.memories.project_links import ProjectLink, ProjectLinkStore
 
 routes = RouteTable[ProjectLinkStore]()
 
 
+class ProjectLinkCursor(CursorPosition):
+    """The last linked project of a page."""
+
+    linked: str
+
+
 @routes.add("GET /v1/projects/{name}/links")
 async def list_project_links(
-    links: ProjectLinkStore, call: Call[None, None]
-) -> ProjectLinkListResponse:
+    links: ProjectLinkStore, call: Call[None, PageQuery]
+) -> ProjectLinkPage:
     """List the projects that are linked to a project."""
     principal, project = call.principal, slugify(call.path["name"])
     principal.check_read([f"project/{project}"])
-    found = await links.list_links(principal, [project])
-    items = [
+    after = decode_cursor(call.query.cursor, ProjectLinkCursor)
+    bodies = [
         ProjectLinkBody(**vars(link), readable=principal.may_read(f"project/{link.linked}"))
-        for link in found
+        for link in await links.list_links(principal, [project])
+        if after is None or link.linked > after.linked
     ]
-    return ProjectLinkListResponse(
-        items=[item for item in items if item.readable or item.discoverable]
+    known = [body for body in bodies if body.readable or body.discoverable]
+    items, next_cursor = cut_page(
+        known, call.query.limit, lambda body: ProjectLinkCursor(linked=body.linked)
     )
+    return ProjectLinkPage(items=items, next=next_cursor)
 
 
 @routes.add("PUT /v1/projects/{name}/links/{linked}")

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.context.active_set import (
     ActiveMemorySet,
     ActiveSetEntry,
@@ -23,7 +22,6 @@ from reverie.domain.context.active_set import (
     select_entries,
 )
 from reverie.domain.context.active_set_entries import (
-    MAX_PER_SCOPE,
     WHOLE_CHARS,
     OnDemandHit,
     build_on_demand_entries,
@@ -32,7 +30,6 @@ from reverie.domain.context.active_set_entries import (
 )
 from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.context.open_files import FileRelatedMemory
-from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, is_title_only
 from reverie.domain.redaction.redactor import redact
 from reverie.domain.retrieval.question_parsing import (
@@ -42,31 +39,24 @@ from reverie.domain.retrieval.question_parsing import (
     parse_question,
 )
 from reverie.domain.text.snippets import best_snippet
-from reverie.store.memories.memories import VISIBLE_STATUSES
-from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
 from reverie_services.recall.pipeline.actions import (
     ACTION_TIMEOUT_SECONDS,
     MAX_ON_DEMAND,
     find_about_command,
-    find_about_file,
     record_action,
 )
-from reverie_services.recall.pipeline.linked_projects import explain_hit, find_linked_scopes
+from reverie_services.recall.pipeline.linked_projects import explain_hit, recall_turn
+from reverie_services.recall.pipeline.next_files import NOT_ABOUT_FILES, find_before_edit
 from reverie_services.recall.pipeline.recall_trace import (
     PreflowOutcome,
     RecallRecord,
     build_trace,
-    measure_recall,
 )
 from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
-from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion, RecallResult
+from reverie_services.recall.pipeline.state import PreflowTurn, RecallResult
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
-MAX_HITS = MAX_PER_SCOPE
-"""Enough for three new memories behind those that were given before."""
-NOT_ABOUT_FILES = frozenset({Kind.SESSION, Kind.SKILL, Kind.TASK})
-"""Kinds that name a file in passing: they are no reason to warn about it."""
 MAX_OPEN_FILE = 2
 OPEN_FILE_SCORE = 0.5
 """The score of a memory that is there for an open file."""
@@ -180,7 +170,7 @@ async def _load_inputs(
     """Reads everything concurrently, each part within its time."""
     settings, session = deps.pipeline.settings, turn.session
     timeout, recall_timeout = settings.arm_timeout, settings.timeout + RECALL_GRACE_SECONDS
-    recalling = partial(_recall, deps, principal, turn, text, scopes)
+    recalling = partial(recall_turn, deps, principal, turn, text, scopes)
     find_files = partial(
         deps.contexts.find_file_memories, principal, scopes, session.project, turn.files
     )
@@ -217,36 +207,13 @@ async def _load_inputs(
     )
 
 
-async def _recall(
-    deps: RecallDependencies, principal: Principal, turn: PreflowTurn, text: str, scopes: list[str]
-) -> RecallRecord:
-    """Recalls what answers the message, in linked projects, too, unless the turn names scopes."""
-    session = turn.session
-    project = None if turn.scopes is not None else project_of_scope(session.scope)
-    linked, _ = await find_linked_scopes(
-        deps.project_links, principal, project, deps.pipeline.settings.arm_timeout
-    )
-    question = RecallQuestion(
-        text,
-        SearchFilter([*scopes, *linked], list(VISIBLE_STATUSES)),
-        limit=MAX_HITS,
-        budget_tokens=None,
-        depth=2,
-        include_turns=False,
-        agent=session.agent,
-    )
-    return await measure_recall(deps.pipeline, principal, question, session.id)
-
-
 async def _load_action_inputs(
     deps: RecallDependencies, principal: Principal, turn: PreflowTurn, text: str, scopes: list[str]
 ) -> _PreflowInputs:
     """Reads what bears on the file that is to be edited, or on the command that is to be run."""
     timeout = min(deps.pipeline.settings.arm_timeout, ACTION_TIMEOUT_SECONDS)
     if turn.before == "edit":
-        search = partial(
-            find_about_file, deps.contexts, principal, scopes, turn.session.project, turn.query
-        )
+        search = partial(find_before_edit, deps.contexts, principal, scopes, turn)
     else:
         search = partial(find_about_command, deps.pipeline, principal, scopes, text)
     no_hits: list[OnDemandHit] = []

@@ -173,15 +173,17 @@ def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str,
 def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     result = record.result
     deliveries = record.deliveries
-    given = {} if deliveries is None else {"given": [d.outcome for d in deliveries].count("given")}
+    given: dict[str, Any] = (
+        {} if deliveries is None else {"given": [d.outcome for d in deliveries].count("given")}
+    )
     found, returned = (
         len(result.state.candidates) + len(result.state.scored_turns),
         len(result.hits),
     )
     if record.before:
         # Nothing was scored: what names the file or the command is all there is.
-        given["before"] = record.before
         found, returned = len(deliveries or ()), given["given"]
+        given["before"] = record.before
     return {
         **given,
         "found": found,

@@ -262,3 +262,6 @@ class PreflowTurn:
     """The query is the path of a file to be edited, or a command to be run."""
     scopes: list[str] | None = None
     """The scopes to look through; None for those of the session."""
+    edited: Sequence[str] = ()
+    tests: Sequence[str] = ()
+    """Files that were edited lately, and tests that were run."""

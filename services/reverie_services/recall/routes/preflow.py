@@ -46,6 +46,8 @@ async def prepare_turn(
         body.include_seen,
         body.before,
         None if body.scopes is None else parse_scopes("scopes", body.scopes),
+        body.edited,
+        body.tests,
     )
     result = await run_preflow(deps, principal, turn)
     used_ids = [
