@@ -1,10 +1,11 @@
-"""Which files of the next commit are among the first five that are predicted, on a real history.
+"""Which files of the next commit are among the first five that are predicted, on real histories.
 
     python -m benchmarks.quality.next_files
 
 Each commit is predicted from those before it, the files of the last one taken as just edited. The
-weights were chosen on the commits of even number; those of odd number are reported. Beside it stand
-the floors: the files that changed together with them most often, and those that changed most often.
+weights were chosen on the commits of even number of the first history; those of odd number are
+reported, and a second history that nothing was chosen on. Beside it stand the floors: the files
+that changed together with them most often, and those that changed most often.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from reverie.domain.context.next_files import (
     predict_files,
     resolve_commits,
 )
-from tests.support.real_history import HISTORY
+from tests.support.real_history import DATA, HISTORY
 
+SECOND_HISTORY = DATA / "sde" / "boltons-history.jsonl"
 FIRST, KNOWN, PREDICTED = 20, 300, 5
 """The first commit that is predicted, the commits that are known, the files that are predicted."""
 Commit = list[CommittedFile]
@@ -41,6 +43,20 @@ def read_commits() -> list[Commit]:
         ]
         for commit in commits
         if not commit["merge"] and commit["files"]
+    ]
+
+
+def read_second_history() -> list[Commit]:
+    """The same of the host project of sde-bench; its lines are newest first."""
+    with SECOND_HISTORY.open() as lines:
+        commits: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    return [
+        [
+            CommittedFile(paths[-1], paths[0] if len(paths) > 1 else None, status[0] == "D")
+            for status, *paths in commit["files"]
+        ]
+        for commit in reversed(commits)
+        if commit["files"] and not commit["subject"].startswith("Merge ")
     ]
 
 
@@ -99,17 +115,23 @@ def main() -> int:
     if not HISTORY.exists():
         print(f"the real git history is not here: expected at {HISTORY}", file=sys.stderr)
         return 2
-    commits = read_commits()
-    rows = [
-        (name, *(f"{share:.3f}" for half in (0, 1) for share in evaluate(commits, predict, half)))
-        for name, predict in (
-            ("predicted", ours),
-            ("changed together most often", together),
-            ("changed most often", most_changed),
-        )
-    ]
-    columns = ("first five", "chosen on: any", "files", "reported: any", "files")
-    show(f"files of the next commit, {len(commits)} commits", columns, rows)
+    histories = [("chosen on: any", "reported: any", read_commits())]
+    if SECOND_HISTORY.exists():
+        histories.append(("even: any", "odd: any", read_second_history()))
+    for first, second, commits in histories:
+        rows = [
+            (
+                name,
+                *(f"{share:.3f}" for half in (0, 1) for share in evaluate(commits, predict, half)),
+            )
+            for name, predict in (
+                ("predicted", ours),
+                ("changed together most often", together),
+                ("changed most often", most_changed),
+            )
+        ]
+        columns = ("first five", first, "files", second, "files")
+        show(f"files of the next commit, {len(commits)} commits", columns, rows)
     return 0
 
 
