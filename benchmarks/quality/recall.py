@@ -44,6 +44,7 @@ ABLATIONS: Mapping[str, dict[str, Any]] = {
     "without meaning": {"arm_weights": {"words": 0.45, "meaning": 0.0}},
     "without the sparse arm": {"sparse_weight": 0.0},
     "by reciprocal ranks": {"fusion": "reciprocal"},
+    "without files and entities": {"node_fan_out": 0},
     "without diversity": {"mmr_lambda": 1.0},
 }
 """Recall settings that leave a stage out."""

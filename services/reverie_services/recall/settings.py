@@ -48,6 +48,7 @@ class RecallSettings:
     max_traces: int = _MAX_TRACES
     hop_seeds: int = 20
     hop_fan_out: int = 8
+    node_fan_out: int = 12
     max_concurrent_exports: int = _MAX_EXPORTS
     export_timeout: float = 3600.0
 

@@ -307,7 +307,7 @@ async def _linked(stack: Stack, n: int) -> Case:
 async def _unlinked(stack: Stack, n: int) -> Case:
     path = f"/v1/projects/ended{n}/links/shop"
     await stack.call("PUT", path, {})
-    return Case(path, None, _HALVES, f"link/ended{n}", lost="setting_reset, committed")
+    return Case(path, None, _HALVES, f"link/ended{n}")
 
 
 async def _tenant(stack: Stack, n: int) -> Case:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 
@@ -47,7 +46,6 @@ TRANSCRIPT_AGENT = "claude-code"
 """The agent whose transcripts are read while they grow."""
 MAX_EDITED, MAX_TESTS = 10, 5
 """The files edited and the tests run last, from which the next files are predicted."""
-_TEST_FILE = re.compile(r"^[\w./-]*(?:\btests?/|test_|[._-](?:test|spec))[\w./-]*\.\w+(?=$|::)")
 PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
 TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
@@ -175,7 +173,7 @@ def handle_action(hook: HookCall) -> str:
     path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
     command = "" if path else " ".join(str(arguments.get("command") or "").split())
     if command:
-        if tests := [found[0] for word in command.split() if (found := _TEST_FILE.match(word))]:
+        if tests := [*filter(is_test_file, command.replace("::", " ").split())]:
             hook.state.save(tests=tests[-MAX_TESTS:])
         return _ask_before(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
     facts = hook.state.facts
@@ -185,6 +183,11 @@ def handle_action(hook: HookCall) -> str:
     block = _ask_before(hook, hook.gateway, "edit", file)
     hook.state.save(warned=[*facts.get("warned", ())[-MAX_WARNED_FILES:], file])
     return block
+
+
+def is_test_file(word: str) -> bool:
+    """Whether a word of a command is a path like that of a test."""
+    return "." in word.rpartition("/")[2] and ("test" in word or "spec" in word)
 
 
 def _ask_before(hook: HookCall, gateway: GatewayConnection, action: str, subject: str) -> str:

@@ -22,7 +22,7 @@ MAX_COMMIT_FILES = 30
 """A larger commit (a rename, a format) says nothing of what belongs together."""
 OPEN_SHARE = 0.5
 """What an open file or a test counts, beside a file that was edited."""
-_TEST_AFFIX = re.compile(r"^test_|(?:[._-](?:test|spec)s?)+$")
+_TEST_AFFIX = re.compile(r"^test_|[._-](?:test|spec)s?$")
 
 
 @dataclass(frozen=True)

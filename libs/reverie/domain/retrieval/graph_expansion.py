@@ -41,6 +41,8 @@ INTENT_EDGE_FACTORS: Mapping[QuestionIntent, Mapping[EdgeKind, float]] = {
     QuestionIntent.WHAT: {EdgeKind.RELATES_TO: 1.2, EdgeKind.DEPENDS_ON: 1.2},
 }
 """Factors of an edge's weight for a question of that intent."""
+NODE_WEIGHT, WHAT_NODE_WEIGHT = 1.0, 1.5
+"""What an edge from a named file or entity weighs; the second for questions of "what"."""
 SESSION_KIND = EDGE_KINDS.index(EdgeKind.FOLLOWS)
 
 
@@ -50,6 +52,7 @@ def expand_neighbours(
     intent: QuestionIntent = QuestionIntent.GENERAL,
     *,
     only_new: bool = False,
+    touch_weight: float = EDGE_WEIGHTS[EdgeKind.TOUCHES],
 ) -> Candidates:
     """Adds the neighbours of candidates: a neighbour gets score × edge weight × hop weight.
 
@@ -57,9 +60,9 @@ def expand_neighbours(
     texts are similar, which the arms measure. Contributions of neighbours in the session are added:
     an answer is often next to the words of the question. All contributions use the scores before
     the hop, so the order of edges does not matter. `only_new`: a further hop, which changes no
-    candidate that is already there.
+    candidate that is already there. `touch_weight`: what edges from files and entities weigh.
     """
-    hops = _compute_hops(candidates, edges, intent)
+    hops = _compute_hops(candidates, edges, intent, touch_weight)
     targets = find_positions(candidates.docs, hops.targets)
     if only_new:
         hops, targets = _select(hops, targets < 0), targets[targets < 0]
@@ -82,14 +85,38 @@ def expand_neighbours(
     return replace(candidates, scores=scores, hops=(*candidates.hops, hops)).sort()
 
 
-def _compute_hops(
+def expand_named_nodes(
     candidates: Candidates, edges: NeighbourEdges, intent: QuestionIntent
+) -> Candidates:
+    """Adds memories that touch the files and entities which a question names.
+
+    A node counts as the best candidate does. It cannot be an answer, so it stands last itself.
+    """
+    if not len(edges.near):
+        return candidates
+    nodes = np.setdiff1d(edges.near, candidates.docs)
+    best = float(candidates.scores.max()) if len(candidates) else 1.0
+    candidates = candidates.add(nodes)
+    rows = find_positions(candidates.docs, np.unique(edges.near))
+    scores = candidates.scores.copy()
+    scores[rows] = best
+    weight = WHAT_NODE_WEIGHT if intent is QuestionIntent.WHAT else NODE_WEIGHT
+    seeded = replace(candidates, scores=scores)
+    walked = expand_neighbours(seeded, edges, intent, touch_weight=weight)
+    scores = walked.scores.copy()
+    scores[find_positions(walked.docs, nodes)] = 0.0
+    return replace(walked, scores=scores).sort()
+
+
+def _compute_hops(
+    candidates: Candidates, edges: NeighbourEdges, intent: QuestionIntent, touch_weight: float
 ) -> GraphHops:
     """What each edge lends; of several edges of two memories the strongest, apart by session."""
     factors = INTENT_EDGE_FACTORS.get(intent, {})
     weights = np.array(
         [EDGE_WEIGHTS.get(kind, 0.5) * factors.get(kind, 1.0) for kind in EDGE_KINDS]
     )
+    weights[EDGE_KINDS.index(EdgeKind.TOUCHES)] = touch_weight
     sources = find_positions(candidates.docs, edges.near)
     scores = np.where(sources >= 0, candidates.scores[sources] if len(candidates) else 0.0, 0.0)
     contributions = scores * edges.weights * weights[edges.kinds] * HOP_WEIGHT

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.kinds import Kind
+from reverie.domain.entities.recognition import extract_entities
 from reverie.domain.retrieval.exact_name_match import (
     CAMEL_CASE,
     MAX_NAMES,
@@ -68,7 +69,8 @@ class ParsedQuestion:
 
     `preferred_kinds`: kinds that usually answer such a question. `names`: its identifiers, or words
     of it in a row, as code names. `projects`: the projects that it names. `only_names`: the names,
-    if it contains nothing else. `people`: persons that it may ask about.
+    if it contains nothing else. `people`: persons that it may ask about. `entities`: labels of
+    services, packages and the like that it names.
     """
 
     language: str
@@ -82,6 +84,7 @@ class ParsedQuestion:
     projects: frozenset[str] = frozenset()
     only_names: tuple[str, ...] = ()
     people: frozenset[str] = frozenset()
+    entities: tuple[str, ...] = ()
 
 
 # What follows "which date" where it asks for the date: "which date library" asks for a library.
@@ -150,6 +153,7 @@ KINDS_BY_INTENT: Mapping[QuestionIntent, frozenset[Kind]] = {
     QuestionIntent.WHO: frozenset({Kind.IDENTITY, Kind.PREFERENCE}),
     QuestionIntent.WHEN: frozenset({Kind.SESSION, Kind.HISTORICAL}),
     QuestionIntent.WHICH: frozenset({Kind.DECISION}),
+    QuestionIntent.WHAT: frozenset({Kind.SPEC}),
 }
 _KIND_CUES: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
@@ -217,6 +221,7 @@ def parse_question(
         projects=projects,
         only_names=parse_name_query(head),
         people=extract_people(head),
+        entities=tuple(entity.label for entity in extract_entities(head))[:MAX_NAMES],
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from reverie.domain.access.principals import Principal
+from reverie.domain.context.open_files import list_file_names
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge
@@ -163,6 +164,26 @@ class SearchStore:
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows(
                 "edges_around", docs.tolist(), list(scopes), fan_out
+            )
+        return build_neighbour_edges(found)
+
+    async def load_edges_of_named(
+        self,
+        principal: Principal,
+        paths: Sequence[str],
+        labels: Sequence[str],
+        scopes: Sequence[str],
+        fan_out: int,
+    ) -> NeighbourEdges:
+        """Edges from the files and entities of these names to readable memories that touch them."""
+        async with self._db.tenant_reader(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "edges_of_named_nodes",
+                list(scopes),
+                list(paths),
+                list_file_names(paths),
+                [f"entity:{label}" for label in labels],
+                fan_out,
             )
         return build_neighbour_edges(found)
 

@@ -191,6 +191,39 @@ cross join lateral (
 ) b
 where s.session is not null;
 
+-- name: edges_of_named_nodes
+-- From the files of the paths $3 (whose names in lower case are $4) and the entities of the keys $5 to the
+-- newest $6 readable memories that touch each. A node counts less the more readable memories touch it; one
+-- that over 50 touch does not count, and of 1000 touching memories those are looked at that may be read.
+with node as materialized (
+  (select a.node as id from anchor a
+   where a.tenant = $1 and a.name = any($4::text[]) and exists (
+     select from unnest($3::text[]) p (path)
+     where a.path = p.path or right(a.path, length(p.path) + 1) = '/' || p.path
+        or right(p.path, length(a.path) + 1) = '/' || a.path)
+   order by a.node limit 20)
+  union
+  (select m.id from memory m
+   where m.tenant = $1 and m.key = any($5::text[]) and m.kind = 'entity' and m.status = 'active'
+     and scope_matches($2, m.scope)
+   order by m.id limit 20)
+)
+select n.doc as near, t.doc as far, 'touches' as kind, (1 / sqrt(greatest(t.touching - 1, 1)))::real as weight
+from node d
+cross join lateral (select m.doc from memory m where m.tenant = $1 and m.id = d.id limit 1) n
+cross join lateral (
+  select m.doc, count(*) over () as touching,
+         row_number() over (order by least(m.valid_from, m.created) desc, m.id desc) as place
+  from (select e.src from edge e
+        where e.tenant = $1 and e.dst = d.id and e.kind = 'touches' and e.known_to is null limit 1000) e
+  cross join lateral (
+    select m.id, m.doc, m.valid_from, m.created from memory m
+    where m.tenant = $1 and m.id = e.src and m.status = any('{active,superseded}')
+      and scope_matches($2, m.scope) limit 1) m
+) t
+where t.touching <= 50 and t.place <= $6
+order by n.doc, t.place;
+
 -- name: candidate_facts
 -- The facts of readable memories (see recall_facts), and whether each passes a filter. Memories are looked up
 -- one by one: other plans depend on statistics.

@@ -25,7 +25,7 @@ from reverie.domain.retrieval.candidates import (
     with_score,
 )
 from reverie.domain.retrieval.fusion import fuse_arms, rescore_with_arm
-from reverie.domain.retrieval.graph_expansion import expand_neighbours
+from reverie.domain.retrieval.graph_expansion import expand_named_nodes, expand_neighbours
 from reverie.domain.retrieval.question_parsing import (
     MAX_PARSED_CHARS,
     extract_project_mentions,
@@ -150,10 +150,14 @@ async def retrieve(
     timeout, retriever = state.deadline.remaining(RETRIEVAL_SHARE), opened.value
     search_vectors = partial(retriever.search_vectors, vectors.value)
     search_turns = partial(retriever.search_turns, words)
-    by_words, by_vectors, turns = await asyncio.gather(
+    paths, labels = state.parsed_question.paths, state.parsed_question.entities
+    walks_nodes = question.depth > 0 and (paths or labels)
+    search_named = partial(retriever.load_edges_of_named, paths, labels)
+    by_words, by_vectors, turns, named_edges = await asyncio.gather(
         run_stage("words", timeout, partial(retriever.search_words, words), NO_HITS),
         run_stage("meaning", timeout, search_vectors if len(vectors.value) else None, NO_HITS),
         run_stage("turns", timeout, search_turns if question.include_turns else None, no_turns),
+        run_stage("graph", timeout, search_named if walks_nodes else None, NO_EDGES),
     )
     hits_by_arm = {"words": by_words.value, "meaning": by_vectors.value}
     weights = compute_arm_weights(deps, principal.tenant, question.text)
@@ -163,9 +167,10 @@ async def retrieve(
         word_weights=word_weights.value,
         hits_by_arm=hits_by_arm,
         turns=turns.value,
+        named_edges=named_edges.value,
         candidates=fuse_arms(hits_by_arm, weights.arms, deps.settings.fusion),
         report=state.report.with_outcomes(
-            model, opened, vectors, word_weights, by_words, by_vectors, turns
+            model, opened, vectors, word_weights, by_words, by_vectors, turns, named_edges
         ),
     )
     return state, retriever
@@ -199,6 +204,9 @@ def compute_arm_weights(deps: RecallPipelineDependencies, tenant: int, text: str
 async def expand(state: RecallState, retriever: Retriever) -> RecallState:
     """Rescores by sparse words, and walks the graph while that can change the answer."""
     state = await _rescore(state, retriever)
+    intent = state.parsed_question.intent
+    walked = expand_named_nodes(state.candidates, state.named_edges, intent)
+    state = replace(state, candidates=walked)
     max_seeds, pool_size = retriever.deps.settings.hop_seeds, state.question.limit * POOL_FACTOR
     seeds, seen = state.candidates.docs[:max_seeds], NO_HITS.docs
     for hop in range(state.question.depth):
@@ -207,7 +215,6 @@ async def expand(state: RecallState, retriever: Retriever) -> RecallState:
         timeout = state.deadline.remaining(GRAPH_SHARE)
         load = partial(retriever.load_edges_around, seeds)
         edges = await run_stage("graph", timeout, load, NO_EDGES)
-        intent = state.parsed_question.intent
         found = expand_neighbours(state.candidates, edges.value, intent, only_new=hop > 0)
         state = replace(state, candidates=found, report=state.report.with_outcomes(edges))
         seen = np.concatenate([seen, seeds])

@@ -16,6 +16,7 @@ from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval import index_search
 from reverie.domain.retrieval.answer import AnswerEdge
 from reverie.domain.retrieval.candidates import (
+    NO_EDGES,
     NO_HITS,
     ArmHits,
     NeighbourEdges,
@@ -88,6 +89,13 @@ class Retriever:
         """The edges of memories to readable neighbours."""
         scopes, fan_out = self.search_filter.scopes, self.deps.settings.hop_fan_out
         return self.deps.search.load_edges_around(self.principal, docs, scopes, fan_out)
+
+    def load_edges_of_named(
+        self, paths: Sequence[str], labels: Sequence[str]
+    ) -> Eventual[NeighbourEdges]:
+        """Edges from files and entities of these names to readable memories that touch them."""
+        scopes, fan_out = self.search_filter.scopes, self.deps.settings.node_fan_out
+        return self.deps.search.load_edges_of_named(self.principal, paths, labels, scopes, fan_out)
 
     def load_facts(self, docs: IntArray) -> Eventual[FactTable]:
         """The facts of those memories that may be read, and which may be answered."""
@@ -177,6 +185,10 @@ class AsOfRetriever(Retriever):
     def search_turns(self, query: str, until: datetime | None = None) -> Awaitable[list[TurnHit]]:
         """Raw turns until then, by BM25."""
         return super().search_turns(query, until or self.moment)
+
+    def load_edges_of_named(self, paths: Sequence[str], labels: Sequence[str]) -> NeighbourEdges:
+        """Nothing: which memories touched a file then is not looked for."""
+        return NO_EDGES
 
     def load_edges_around(self, docs: IntArray) -> Awaitable[NeighbourEdges]:
         """The edges that the memories had then."""

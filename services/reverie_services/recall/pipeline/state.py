@@ -17,9 +17,11 @@ from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import (
     EDGE_KINDS,
     NO_CANDIDATES,
+    NO_EDGES,
     ArmHits,
     Candidates,
     GraphHop,
+    NeighbourEdges,
     Rejection,
     ScoredMemory,
     TurnHit,
@@ -81,13 +83,14 @@ class ArmWeights:
 class RecallState:
     """All that a recall has found so far; each stage returns a new state.
 
-    `texts`: the question without project names, then its rephrasings. `candidates`: the memories
-    before their factors apply. `facts`, `factors`, `totals` and `is_eligible` have a row for each
-    of them: `totals` are the scores with all factors, `is_eligible` says which may be answered.
-    `contents`: the texts that were loaded, and `loaded` the positions of their memories, in the end
-    in the order of their totals. `ranked`: the first of them, which may be selected. `successors`:
-    what replaced or contradicts each candidate, if it may be answered itself. `similarities`: how
-    similar a memory is to those selected before.
+    `texts`: the question without project names, then its rephrasings. `named_edges`: from the
+    files and entities that it names. `candidates`: the memories before their factors apply.
+    `facts`, `factors`, `totals` and `is_eligible` have a row for each of them: `totals` are the
+    scores with all factors, `is_eligible` says which may be answered. `contents`: the texts that
+    were loaded, and `loaded` the positions of their memories, in the end in the order of their
+    totals. `ranked`: the first of them, which may be selected. `successors`: what replaced or
+    contradicts each candidate, if it may be answered itself. `similarities`: how similar a memory
+    is to those selected before.
     """
 
     question: RecallQuestion
@@ -99,6 +102,7 @@ class RecallState:
     word_weights: WordWeights | None = None
     hits_by_arm: Mapping[str, ArmHits] = field(default_factory=dict)
     turns: Sequence[TurnHit] = ()
+    named_edges: NeighbourEdges = NO_EDGES
     candidates: Candidates = NO_CANDIDATES
     facts: FactTable = NO_FACTS
     factors: Mapping[str, FloatArray] = field(default_factory=dict)
