@@ -95,7 +95,7 @@ def test_each_agent_setup_keeps_existing_files_is_idempotent_and_can_be_undone(
     kept = tmp_path / "kept"
     files = list(AGENTS[agent](place))
     for path in files:
-        if "reverie" not in path.name:
+        if "reverie" not in path.name and "hooks" not in path.parent.name.lower():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(foreign(path).encode())
     before = {path: path.read_bytes() for path in files if path.exists()}
@@ -121,6 +121,22 @@ def test_each_agent_setup_keeps_existing_files_is_idempotent_and_can_be_undone(
     apply_undo(agent, place, plan_undo(agent, place, kept).changes, kept)
     assert {path: path.read_bytes() for path in files if path.exists()} == before
     assert plan_undo(agent, place, kept) == NOTHING
+
+
+def test_a_hook_script_of_somebody_else_is_left_alone_and_ours_can_be_started(
+    tmp_path: Path,
+) -> None:
+    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
+    theirs = tmp_path / "shop/.clinerules/hooks/PreToolUse"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("#!/bin/sh\nexit 0\n")
+    apply_setup("cline", place, plan_setup("cline", place), tmp_path / "kept")
+    assert theirs.read_text() == "#!/bin/sh\nexit 0\n"
+    ours = theirs.with_name("TaskStart")
+    assert os.access(ours, os.X_OK)
+    assert ours.read_text().endswith("exec reverie hook TaskStart --agent cline --project shop\n")
+    apply_undo("cline", place, plan_undo("cline", place, tmp_path / "kept").changes, tmp_path)
+    assert [path.name for path in theirs.parent.iterdir()] == ["PreToolUse"]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.agent.agent_files import write_cline, write_opencode
 from tests.agent.transcript_samples import AIDER, CLAUDE, CODEX, SPECSTORY, lines
 from tests.support.commands import command
 from tests.support.stack import Stack
@@ -80,3 +83,21 @@ async def test_conversations_of_every_program_are_imported_once_with_their_times
     (tmp_path / "notes.md").write_text("# Notes\n")
     code, _, err = await _run(stack, tmp_path, str(tmp_path / "notes.md"))
     assert (code, "holds no transcript" in err) == (2, True)
+
+
+async def test_the_conversations_of_an_agent_are_found_without_a_path(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code, _, err = await _run(stack, tmp_path, "--agent", "cline")
+    assert (code, "cline has no conversations here" in err) == (2, True)
+    write_cline(tmp_path)
+    write_opencode(tmp_path)
+    words = ("--agent", "cline", "--agent", "opencode", "--json")
+    for accepted, duplicates in ((6, 0), (0, 6)):
+        code, told, err = await _run(stack, tmp_path, *words)
+        assert code == 0, err
+        report = json.loads(told)
+        assert (report["accepted"], report["duplicates"]) == (accepted, duplicates)
+    assert {one["agent"] for one in (await _sessions(stack)).values()} == {"cline", "opencode"}
+    assert (await _run(stack, tmp_path))[0] == 2

@@ -54,6 +54,18 @@ def detect_project(
     return DetectedProject(root, name or os.path.basename(root) or "home", _read_branch(git_folder))
 
 
+def head_stamp(root: str) -> str:
+    """What changes whenever the checked-out commit of a clone does; empty outside of one."""
+    git_folder = _find_git_folder(root)
+    for name in ("logs/HEAD", "HEAD"):
+        try:
+            state = os.stat(os.path.join(git_folder, name))
+        except OSError:
+            continue
+        return f"{state.st_mtime_ns}:{state.st_size}"
+    return ""
+
+
 def _project_in_file(folder: str) -> str | None:
     """The project that the folder's `reverie.toml` names."""
     try:

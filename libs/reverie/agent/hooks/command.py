@@ -11,6 +11,12 @@ import os
 import sys
 import time
 
+from reverie.agent.adapters import (
+    adapter_of,
+    format_answer,
+    transcript_paths,
+    translate_payload,
+)
 from reverie.agent.gateway.discovery import (
     locate_from_environment,
     resolve_home,
@@ -25,7 +31,16 @@ from reverie.agent.hooks.delivery import (
     run_in_background,
     start_session,
 )
+from reverie.agent.hooks.options import (
+    DEFAULT_AGENT,
+    DEFAULT_TIMEOUT_SECONDS,
+    EVENTS,
+    USAGE,
+    parse_options,
+    resolve_event_name,
+)
 from reverie.agent.hooks.session_state import HookSessionState, prune_sessions
+from reverie.agent.tool_names import BOOKKEEPING_TOOLS, READ_TOOLS
 from reverie.domain.text.control_characters import strip_control_characters
 
 TYPE_CHECKING = False
@@ -33,39 +48,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-DEFAULT_TIMEOUT_SECONDS = 3.0
-"""Longest time that an agent waits for a hook."""
 ACTION_TIMEOUT_SECONDS = 0.15
 """Longest time that the gateway has before an edit or a command, all its calls together."""
 BACKGROUND_TIMEOUT_SECONDS = 30.0
 """The timeout of calls in the background."""
-MAX_TIMEOUT_SECONDS = 600.0
 MAX_QUERY_CHARS = 8_000
 """The length of the user's message that is used to find memories."""
-TRANSCRIPT_AGENT = "claude-code"
-"""The agent whose transcripts are read while they grow."""
 MAX_EDITED, MAX_TESTS = 10, 5
 """The files edited and the tests run last, from which the next files are predicted."""
 PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
-READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
 TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
+_UNSENT_TOOLS = READ_TOOLS | BOOKKEEPING_TOOLS
 MAX_WARNED_FILES = 200
 MAX_LATE = 20
-USAGE = """Usage: reverie hook EVENT [--project NAME] [--agent NAME] [--seconds N]
-
-Handle a hook event of a coding agent: read its JSON from standard input, and print context for
-the agent. `reverie setup` writes the configuration. EVENT is one of
-{events}.
-
-  --project  the project; default: REVERIE_PROJECT, project in reverie.toml, git config
-             reverie.project, or the name of the repository
-  --agent    the agent's name (default claude-code)
-  --seconds  how long the agent may wait at most (default {seconds:g})
-
-Example: reverie hook SessionStart --project shop < event.json
-
-Exit codes: 0, also if Reverie does not run (turns are sent later); 1 wrong usage.
-"""
 
 
 def connect_gateway(
@@ -86,11 +81,12 @@ class HookCall:
     """One call of a hook: the payload, the state of its session, and the gateway if one runs."""
 
     def __init__(self, event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
+        agent = options.get("agent") or DEFAULT_AGENT
         self.event = event
+        self.adapter = adapter_of(agent)
         self.payload = payload
         self.folder = os.path.join(resolve_home(os.environ), "hooks")
         self.timeout = float(options.get("seconds") or DEFAULT_TIMEOUT_SECONDS)
-        agent = options.get("agent") or TRANSCRIPT_AGENT
         self.state = HookSessionState(
             self.folder, agent, self.text_field("session_id") or "unnamed"
         )
@@ -98,6 +94,11 @@ class HookCall:
         self.trace_id = ""
         """The trace of the preflow whose memories are written out."""
         self.gateway = connect_gateway(os.environ, self.timeout, agent, self._project or "")
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the model gets to read the answer to this event."""
+        return self.event in self.adapter.shows
 
     def text_field(self, name: str) -> str:
         """A text field of the payload; empty if it is missing.
@@ -111,7 +112,7 @@ class HookCall:
 
     def update_session_facts(self) -> None:
         """Records the project and the transcript of the session, if they are new."""
-        facts, path = self.state.facts, self.text_field("transcript_path")
+        facts, path = self.state.facts, self._find_transcript()
         changes: dict[str, Any] = {}
         if "project" not in facts or self.event == "SessionStart":
             from reverie.agent.git.project_detection import detect_project
@@ -125,21 +126,33 @@ class HookCall:
                 "branch": location.branch,
                 "key_project": self._project,
             }
-        if (
-            self.state.agent == TRANSCRIPT_AGENT
-            and path
-            and path not in facts.get("transcripts", ())
-        ):
+        if path and path not in facts.get("transcripts", ()):
             changes["transcripts"] = [*facts.get("transcripts", ()), path]
         if changes:
             self.state.save(**changes)
+
+    def _find_transcript(self) -> str:
+        """The transcript that the session's turns are read from; empty if events hold them."""
+        if not self.adapter.reads_transcript:
+            return ""
+        if path := self.text_field("transcript_path"):
+            return path
+        session, home = self.state.external_id, os.path.expanduser("~")
+        if os.path.basename(session) != session:
+            return ""
+        paths = (
+            os.path.join(folder, session, name)
+            for folder in transcript_paths(self.state.agent, home)
+            for name in (f"{session}.messages.json", "api_conversation_history.json")
+        )
+        return next(filter(os.path.isfile, paths), "")
 
 
 def handle_session_start(hook: HookCall) -> str:
     """Starts or resumes the session, and returns its context."""
     compacted = hook.text_field("source") == "compact" or bool(hook.state.facts.get("compacted"))
     hook.state.save(ended=False, compacted=compacted, warned=[])
-    if hook.gateway is None:
+    if hook.gateway is None or not hook.is_shown:
         return ""
     response = start_session(hook.state, hook.gateway, include_context=True, compacted=compacted)
     hook.state.save(compacted=False)
@@ -149,7 +162,7 @@ def handle_session_start(hook: HookCall) -> str:
 def handle_user_prompt(hook: HookCall) -> str:
     """Returns the memories for this message that the session has not seen."""
     prompt = hook.text_field("prompt").strip()
-    if not prompt or is_command(prompt) or hook.gateway is None:
+    if not prompt or is_command(prompt) or hook.gateway is None or not hook.is_shown:
         return ""
     compacted = bool(hook.state.facts.get("compacted"))
     body = {"query": prompt[:MAX_QUERY_CHARS], "compacted": compacted}
@@ -168,7 +181,7 @@ def is_command(prompt: str) -> bool:
 def handle_action(hook: HookCall) -> str:
     """Returns failures, conventions and decisions about the file or command of a tool call."""
     arguments = hook.payload.get("tool_input")
-    if hook.gateway is None or not isinstance(arguments, dict):
+    if hook.gateway is None or not hook.is_shown or not isinstance(arguments, dict):
         return ""
     path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
     command = "" if path else " ".join(str(arguments.get("command") or "").split())
@@ -262,16 +275,6 @@ EVENT_HANDLERS: dict[str, Callable[[HookCall], str]] = {
 }
 
 
-EVENT_ALIASES = {
-    "BeforeAgent": "UserPromptSubmit",
-    "BeforeTool": "PreToolUse",
-    "AfterTool": "PostToolUse",
-    "AfterAgent": "Stop",
-    "PreCompress": "PreCompact",
-}
-"""The names of the same events in Gemini CLI."""
-
-
 def handle_event(
     event: str, payload: dict[str, Any], options: Mapping[str, str], agent_event: str = ""
 ) -> None:
@@ -279,8 +282,9 @@ def handle_event(
 
     `agent_event` is the agent's own name of the event, if it differs.
     """
-    hook = HookCall(event, payload, options)
-    is_read_only = event == "PostToolUse" and payload.get("tool_name") in READ_TOOLS
+    agent = options.get("agent") or DEFAULT_AGENT
+    hook = HookCall(event, translate_payload(agent, agent_event or event, payload), options)
+    is_read_only = event == "PostToolUse" and hook.payload.get("tool_name") in _UNSENT_TOOLS
     if not hook.text_field("session_id") or is_read_only:
         return
     hook.update_session_facts()
@@ -292,8 +296,7 @@ def handle_event(
     if not context:
         hook.trace_id = ""
     else:
-        specific = {"hookEventName": agent_event or event, "additionalContext": context}
-        json.dump({"suppressOutput": True, "hookSpecificOutput": specific}, sys.stdout)
+        json.dump(format_answer(agent, agent_event or event, context), sys.stdout)
         sys.stdout.write("\n")
         sys.stdout.flush()
     if event != "PreToolUse":
@@ -306,8 +309,8 @@ def _deliver_in_background(hook: HookCall) -> None:
         confirm_delivery(gateway, hook.trace_id)
     if deliver_session(hook.state, gateway, _turn_from_event(hook)) and gateway is not None:
         deliver_pending(hook.folder, _connect_for_session)
+        _announce_commits(hook, gateway)
         if hook.event == "SessionStart":
-            _announce_commits(gateway, hook.state.facts["root"], hook.state.facts["project"])
             prune_sessions(hook.folder)
 
 
@@ -317,12 +320,17 @@ def _connect_for_session(state: HookSessionState) -> GatewayConnection | None:
     return connect_gateway(os.environ, BACKGROUND_TIMEOUT_SECONDS, agent, project)
 
 
-def _announce_commits(gateway: GatewayConnection, root: str, project: str) -> None:
-    """Announces the commits of a clone; for any other folder, nothing is imported."""
-    if os.path.exists(os.path.join(root, ".git")):
+def _announce_commits(hook: HookCall, gateway: GatewayConnection) -> None:
+    """Announces what happened in the clone: at the start, and when its head moved since."""
+    from reverie.agent.git.project_detection import head_stamp
+
+    root, project = hook.state.facts["root"], hook.state.facts["project"]
+    stamp = head_stamp(root)
+    if stamp and (hook.event == "SessionStart" or stamp != hook.state.facts.get("head")):
         from reverie.agent.hooks.clone_sync import announce_clone
 
         announce_clone(gateway, root, project)
+        hook.state.save(head=stamp)
 
 
 def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
@@ -331,13 +339,12 @@ def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
         return None
     from reverie.agent.hooks.turn_spool import build_turn
 
-    return build_turn(hook.event, hook.payload, f"{hook.event}:{time.time_ns()}")
+    return build_turn(hook.event, hook.payload, _turn_id(hook))
 
 
-def resolve_event_name(event: str) -> str | None:
-    """The event of this name, as agents or people (`session-start`) write it."""
-    plain = event.replace("-", "").replace("_", "").lower()
-    return next((name for name in (*EVENT_HANDLERS, *EVENT_ALIASES) if name.lower() == plain), None)
+def _turn_id(hook: HookCall) -> str:
+    """The id that the agent gives the message; else one that no other has."""
+    return hook.text_field("turn_id") or f"{hook.event}:{time.time_ns()}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -347,42 +354,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[2:] if argv is None else argv)
     if not arguments or arguments[0] in {"-h", "--help"}:
-        sys.stdout.write(
-            USAGE.format(events=", ".join(EVENT_HANDLERS), seconds=DEFAULT_TIMEOUT_SECONDS)
-        )
+        sys.stdout.write(USAGE.format(events=", ".join(EVENTS), seconds=DEFAULT_TIMEOUT_SECONDS))
         return 0 if arguments else 1
-    event, options = resolve_event_name(arguments[0]), _parse_options(arguments[1:])
-    if event is None or options is None:
+    options = parse_options(arguments[1:])
+    names = resolve_event_name(arguments[0], (options or {}).get("agent") or DEFAULT_AGENT)
+    if names is None or options is None:
         wrong = strip_control_characters(" ".join(arguments))
         sys.stderr.write(f"reverie: no such hook or option: {wrong}; see reverie hook --help\n")
         return 1
     try:
         payload = json.load(sys.stdin)
-        canonical_event = EVENT_ALIASES.get(event, event)
-        handle_event(canonical_event, payload if isinstance(payload, dict) else {}, options, event)
+        handle_event(names[0], payload if isinstance(payload, dict) else {}, options, names[1])
     except Exception as error:
         _log_debug(error)
     return 0
-
-
-def _parse_options(arguments: Sequence[str]) -> dict[str, str] | None:
-    """Parses options given as `--name value` or `--name=value`; None if they are invalid."""
-    options: dict[str, str] = {}
-    words = [part for word in arguments for part in word.split("=", 1)]
-    for name, value in zip(words[::2], words[1::2], strict=False):
-        if name not in {"--project", "--agent", "--seconds"}:
-            return None
-        options[name[2:]] = value
-    if "seconds" in options and not _is_duration(options["seconds"]):
-        return None
-    return options if len(words) % 2 == 0 else None
-
-
-def _is_duration(text: str) -> bool:
-    try:
-        return 0 < float(text) <= MAX_TIMEOUT_SECONDS
-    except ValueError:
-        return False
 
 
 def _log_debug(error: Exception) -> None:

@@ -170,13 +170,14 @@ def _send_spooled(
 def _send_transcript(
     state: HookSessionState, gateway: GatewayConnection, path: str
 ) -> list[dict[str, Any]]:
-    from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending, read_new_turns
+    """Sends what was added to a transcript; returns the turns that were new to the gateway."""
+    from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending
 
     sent_turns: list[dict[str, Any]] = []
     has_more = os.path.exists(path)
     while has_more:
         cursors = state.delivery_state.get("cursors", {})
-        turns, cursor, has_more = read_new_turns(path, int(cursors.get(path, 0)))
+        turns, cursor, has_more = _read_transcript(path, cursors.get(path, 0))
         for batch in _split_batches(
             [encode_turn(turn) for turn in turns if is_worth_sending(turn)]
         ):
@@ -185,6 +186,23 @@ def _send_transcript(
         failed = _remember_fixes(state, gateway, turns)
         state.save_delivery_state(cursors={**cursors, path: cursor}, failed=failed)
     return sent_turns
+
+
+def _read_transcript(path: str, cursor: Any) -> tuple[list[ParsedTurn], Any, bool]:
+    """The turns after a cursor, the next cursor, and whether there are more.
+
+    The cursor is a position in a file that grows, and numbers of turns in one written anew.
+    """
+    if path.endswith(".jsonl"):
+        from reverie.agent.transcripts.turn_filter import read_new_turns
+
+        return read_new_turns(path, int(cursor))
+    from pathlib import Path
+
+    from reverie.agent.transcripts.appended import read_appended
+
+    sessions, counts = read_appended(Path(path), cursor if isinstance(cursor, dict) else {})
+    return [turn for turns in sessions.values() for turn in turns], counts, False
 
 
 def _remember_fixes(

@@ -40,15 +40,25 @@ def _parse_event(event: str, payload: dict[str, Any], external_id: str) -> Parse
 
 def _tool_output(payload: dict[str, Any]) -> tuple[str, bool]:
     """Returns the output of a tool, and whether the tool failed."""
-    response = payload.get("tool_response")
+    response = _decode_object(payload.get("tool_response"))
     if isinstance(payload.get("error"), str):
         return payload["error"], True
     if not isinstance(response, dict):
         return extract_text(response), False
     texts = [str(response[name]) for name in ("stdout", "stderr", "output", "llmContent", "error")
             if response.get(name)]  # fmt: skip
-    failed = bool(response.get("is_error") or response.get("exit_code") or response.get("error"))
+    failed = any(response.get(name) for name in ("is_error", "exit_code", "exitCode", "error"))
     return "\n".join(texts) or extract_text(response.get("content")), failed
+
+
+def _decode_object(response: Any) -> Any:
+    """A response that is the text of a JSON object, as the object."""
+    if not isinstance(response, str) or not response.startswith("{"):
+        return response
+    try:
+        return json.loads(response)
+    except ValueError:
+        return response
 
 
 def read_spooled_turns(path: str) -> list[dict[str, Any]]:

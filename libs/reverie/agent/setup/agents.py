@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from reverie.agent.adapters import (
+    CLINE_EVENTS,
+    CURSOR_EVENTS,
+    WINDSURF_EVENTS,
+    config_folder,
+)
 from reverie.agent.setup.config_edits import (
     TextEdit,
-    add_json_hooks,
     add_yaml_item,
     insert_block,
     set_content,
     set_json_value,
     set_toml_table,
     set_yaml_value,
+)
+from reverie.agent.setup.hook_files import (
+    HOOK_TIMEOUT_SECONDS,
+    flat_hooks,
+    goose_plugin,
+    grouped_hooks,
+    hook_scripts,
+    plugin_module,
 )
 from reverie.domain.access.scopes import slugify
 
@@ -50,7 +62,14 @@ CLAUDE_HOOK_EVENTS: Final = (
     "SubagentStop",
     "Stop",
 )
-HOOK_TIMEOUT_SECONDS: Final = 10
+GOOSE_HOOK_EVENTS: Final = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Stop",
+    "SessionEnd",
+)
 _MCP_SERVER_PATH: Final = ("mcpServers", "reverie")
 _EDIT_TOOLS: Final = "Edit|MultiEdit|Write|NotebookEdit"
 
@@ -84,8 +103,9 @@ class SetupTarget:
         return self.home if self.is_user_wide else self.folder
 
     def vscode_settings_folder(self, publisher: str) -> Path:
-        """The folder that VS Code keeps for an extension, on Linux."""
-        return self.home / ".config/Code/User/globalStorage" / publisher / "settings"
+        """The folder that VS Code keeps for an extension."""
+        folder = Path(config_folder(str(self.home)))
+        return folder / "Code/User/globalStorage" / publisher / "settings"
 
     @property
     def mcp_args(self) -> list[str]:
@@ -113,11 +133,11 @@ class SetupTarget:
             return INSTRUCTIONS
         return f"{INSTRUCTIONS}\nTo the tools, this project is named `{self.project}`.\n"
 
-    def hook_command(self, event: str, agent: str | None = None) -> str:
-        """The command line of a hook."""
+    def hook_words(self, event: str, agent: str | None = None) -> list[str]:
+        """The words of a hook's command line."""
         options = [] if self.is_user_wide or not self.project else ["--project", self.project]
         agent_options = ["--agent", agent] if agent else []
-        return shlex.join([self.root_command, "hook", event, *agent_options, *options])
+        return [self.root_command, "hook", event, *agent_options, *options]
 
 
 FileEdits = dict[Path, list[TextEdit]]
@@ -126,39 +146,20 @@ FileEdits = dict[Path, list[TextEdit]]
 def _plan_claude_code(target: SetupTarget) -> FileEdits:
     mcp = target.home / ".claude.json" if target.is_user_wide else target.folder / ".mcp.json"
     tools = {"PreToolUse": f"{_EDIT_TOOLS}|Bash", "PostToolUse": f"{_EDIT_TOOLS}|Bash"}
-    hooks = _build_hooks(target, [*CLAUDE_HOOK_EVENTS, "SessionEnd"], tools)
+    hooks = grouped_hooks(target, [*CLAUDE_HOOK_EVENTS, "SessionEnd"], tools)
     return {
         mcp: [set_json_value(["mcpServers", "reverie"], {"type": "stdio", **target.mcp_server})],
-        target.root / ".claude/settings.json": [add_json_hooks(hooks)],
-    }
-
-
-def _build_hooks(
-    target: SetupTarget,
-    events: list[str],
-    tools: Mapping[str, str],
-    agent: str | None = None,
-    timeout: int = HOOK_TIMEOUT_SECONDS,
-) -> dict[str, dict[str, Any]]:
-    """A group of hooks for each event; `tools` has the matcher of those that have one."""
-    return {
-        event: {
-            **({"matcher": tools[event]} if event in tools else {}),
-            "hooks": [
-                {
-                    "type": "command",
-                    "command": target.hook_command(event, agent),
-                    "timeout": timeout,
-                },
-            ],
-        }
-        for event in [*events, *tools]
+        target.root / ".claude/settings.json": [hooks],
     }
 
 
 def _plan_cursor(target: SetupTarget) -> FileEdits:
     files: FileEdits = {
-        target.root / ".cursor/mcp.json": [set_json_value(_MCP_SERVER_PATH, target.mcp_server)]
+        target.root / ".cursor/mcp.json": [set_json_value(_MCP_SERVER_PATH, target.mcp_server)],
+        target.root / ".cursor/hooks.json": [
+            set_json_value(["version"], 1),
+            flat_hooks(target, CURSOR_EVENTS, "cursor"),
+        ],
     }
     if not target.is_user_wide:
         front_matter = (
@@ -174,21 +175,21 @@ def _plan_gemini_cli(target: SetupTarget) -> FileEdits:
         "AfterTool": "write_file|replace|run_shell_command",
     }
     events = ["SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd"]
-    hooks = _build_hooks(target, events, tools, "gemini-cli", HOOK_TIMEOUT_SECONDS * 1000)
+    hooks = grouped_hooks(target, events, tools, "gemini-cli", HOOK_TIMEOUT_SECONDS * 1000)
     path = target.root / ".gemini/settings.json"
-    return {path: [set_json_value(_MCP_SERVER_PATH, target.mcp_server), add_json_hooks(hooks)]}
+    return {path: [set_json_value(_MCP_SERVER_PATH, target.mcp_server), hooks]}
 
 
 def _plan_codex(target: SetupTarget) -> FileEdits:
     tools = {"PostToolUse": "Bash|apply_patch"}
-    hooks = _build_hooks(
+    hooks = grouped_hooks(
         target, ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop"], tools, "codex"
     )
     return {
         target.root / ".codex/config.toml": [
             set_toml_table(("mcp_servers", "reverie"), target.mcp_server)
         ],
-        target.root / ".codex/hooks.json": [add_json_hooks(hooks)],
+        target.root / ".codex/hooks.json": [hooks],
         _agents_md_path(target, target.home / ".codex/AGENTS.md"): [
             insert_block(target.instructions)
         ],
@@ -205,6 +206,8 @@ def _plan_opencode(target: SetupTarget) -> FileEdits:
     path = _first_existing(folder / "opencode.json", folder / "opencode.jsonc")
     return {
         path: [_set_local_server(target)],
+        (user_folder if target.is_user_wide else target.folder / ".opencode")
+        / "plugins/reverie.js": [plugin_module(target, "opencode")],
         _agents_md_path(target, user_folder / "AGENTS.md"): [insert_block(target.instructions)],
     }
 
@@ -233,6 +236,9 @@ def _plan_kilo(target: SetupTarget) -> FileEdits:
         path = _first_existing(target.folder / ".kilo/kilo.jsonc", *alternatives)
     return {
         path: [_set_local_server(target)],
+        (user_folder if target.is_user_wide else target.folder / ".kilo") / "plugins/reverie.js": [
+            plugin_module(target, "kilo")
+        ],
         _agents_md_path(target, user_folder / "AGENTS.md"): [insert_block(target.instructions)],
     }
 
@@ -243,19 +249,30 @@ def _plan_cline(target: SetupTarget) -> FileEdits:
         path: [set_json_value(_MCP_SERVER_PATH, {**target.shared_mcp_server, "disabled": False})]
     }
     rules = target.folder / ".clinerules"
-    if not target.is_user_wide:
-        is_single_file = rules.is_file()
+    is_single_file = rules.is_file()
+    if target.is_user_wide:
+        folders = [target.home / "Documents/Cline/Hooks", target.home / ".cline/hooks"]
+    else:
+        folders = [] if is_single_file else [rules / "hooks"]
         files[rules if is_single_file else rules / "reverie.md"] = [
             insert_block(target.instructions)
             if is_single_file
             else set_content(target.instructions)
         ]
+    for folder in folders:
+        files |= hook_scripts(target, folder, CLINE_EVENTS, "cline")
     return files
 
 
 def _plan_windsurf(target: SetupTarget) -> FileEdits:
     path = target.home / ".codeium/windsurf/mcp_config.json"
-    files: FileEdits = {path: [set_json_value(_MCP_SERVER_PATH, target.shared_mcp_server)]}
+    hooks_folder = path.parent if target.is_user_wide else target.folder / ".windsurf"
+    files: FileEdits = {
+        path: [set_json_value(_MCP_SERVER_PATH, target.shared_mcp_server)],
+        hooks_folder / "hooks.json": [
+            flat_hooks(target, WINDSURF_EVENTS, "windsurf", show_output=False)
+        ],
+    }
     if not target.is_user_wide:
         rule = f"---\ntrigger: always_on\n---\n\n{target.instructions}"
         files[target.folder / ".windsurf/rules/reverie.md"] = [set_content(rule)]
@@ -286,6 +303,7 @@ def _plan_goose(target: SetupTarget) -> FileEdits:
     return {
         user_folder / "config.yaml": [set_yaml_value(("extensions", "reverie"), server)],
         hints: [insert_block(target.instructions)],
+        **goose_plugin(target, target.root / ".agents/plugins/reverie", GOOSE_HOOK_EVENTS),
     }
 
 

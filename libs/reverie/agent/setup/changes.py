@@ -112,7 +112,9 @@ def apply_setup(
         for backup_path in {_backup_path(backup_folder, agent, target, path), *originals}:
             replace_atomically(backup_path, json.dumps(backup).encode(), 0o600)
         if change:
-            replace_atomically(_resolve(target, path), after)
+            # A file that begins like a script is started by its agent.
+            mode = 0o755 if before is None and after.startswith(b"#!") else None
+            replace_atomically(_resolve(target, path), after, mode)
 
 
 def plan_undo(agent: str, target: SetupTarget, backup_folder: Path) -> UndoPlan:

@@ -26,7 +26,7 @@ def set_json_value(path: Sequence[str], value: Any) -> TextEdit:
 
 
 def add_json_hooks(groups: Mapping[str, Mapping[str, Any]]) -> TextEdit:
-    """Adds hooks in Claude Code's shape, a group for each event; one of ours is replaced."""
+    """Adds a hook or a group of hooks for each event; one of ours is replaced."""
 
     def edit(text: str) -> str:
         for event, group in groups.items():
@@ -45,7 +45,7 @@ def _add_hook(text: str, event: str, group: Mapping[str, Any]) -> str:
 
 
 def _is_own_group(group: Any) -> bool:
-    hooks = group.get("hooks") if isinstance(group, dict) else None
+    hooks = group.get("hooks", [group]) if isinstance(group, dict) else None
     commands = [hook.get("command") for hook in hooks or () if isinstance(hook, dict)]
     return len(commands) == 1 and bool(re.search(r"\breverie'? hook ", str(commands[0])))
 

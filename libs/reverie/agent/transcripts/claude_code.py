@@ -75,7 +75,7 @@ class ClaudeCodeParser:
         at, is_sidechain = parse_timestamp(entry.get("timestamp")), bool(entry.get("isSidechain"))
         turns = []
         text = "\n\n".join(str(block["text"]) for block in blocks if _is_text_block(block))
-        text = _remove_injected(text).strip()
+        text = remove_elements(text, _INJECTED_TAG).strip()
         if text and isinstance(entry.get("uuid"), str) and not text.startswith(_INJECTED_PREFIXES):
             role: TurnRole = "user" if entry["type"] == "user" and not is_sidechain else "assistant"
             turns.append(ParsedTurn(entry["uuid"], role, text, at, sidechain=is_sidechain))
@@ -140,13 +140,13 @@ def parse_timestamp(value: object) -> datetime | None:
     return parsed if parsed.tzinfo else None
 
 
-def _remove_injected(text: str) -> str:
-    """The text without what the program put into it.
+def remove_elements(text: str, opening: re.Pattern[str]) -> str:
+    """The text without the elements whose opening tag matches; its first group is their name.
 
     A tag that is never closed is looked for once, so that many of them take linear time.
     """
     parts, position, unclosed = list[str](), 0, set[str]()
-    for match in _INJECTED_TAG.finditer(text):
+    for match in opening.finditer(text):
         name = match[1]
         if match.start() < position or name in unclosed:
             continue

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any, Final
 
+from reverie.agent.tool_names import BOOKKEEPING_TOOLS, READ_TOOLS
 from reverie.agent.transcripts.batch_limits import MAX_LINE_BYTES
 from reverie.agent.transcripts.claude_code import ClaudeCodeParser
 from reverie.agent.transcripts.turns import ParsedTurn, truncate_middle
@@ -19,15 +20,6 @@ MAX_TURN_BYTES: Final = 60_000
 SMALL_OUTPUT_CHARS: Final = 2_000
 """Characters of a read that are not worth a turn."""
 
-_READ_TOOLS: Final = {"Read", "Glob", "Grep", "LS", "NotebookRead", "ToolSearch"}
-_BOOKKEEPING_TOOLS: Final = {
-    "TodoWrite",
-    "TodoRead",
-    "TaskCreate",
-    "TaskUpdate",
-    "TaskList",
-    "BashOutput",
-}
 _READ_COMMAND: Final = re.compile(
     r"\s*(?:ls|ll|pwd|cd|cat|head|tail|wc|echo|which|type|whoami|date|clear|tree|stat|file|env"
     r"|true|sleep|find|rg|grep|sed -n|git (?:status|log|diff|show|branch|remote))(?:\s|$)"
@@ -96,11 +88,11 @@ def is_worth_sending(turn: ParsedTurn) -> bool:
 
 def is_noise(tool: str, command: str, output: str) -> bool:
     """Returns whether a call is Reverie's own, or a successful search or read."""
-    if tool in _BOOKKEEPING_TOOLS or "reverie" in tool.lower():
+    if tool in BOOKKEEPING_TOOLS or "reverie" in tool.lower():
         return True
     if _FAILURE.search(output):
         return False
-    if tool in _READ_TOOLS:
+    if tool in READ_TOOLS:
         return len(output) <= SMALL_OUTPUT_CHARS
     parts = [part for part in re.split(r"&&|\|\||[;|\n]", command) if part.strip()]
     return bool(parts) and all(_READ_COMMAND.match(part) for part in parts)

@@ -45,29 +45,35 @@ app.add_command(import_memories)
 @click.argument(
     "paths",
     nargs=-1,
-    required=True,
     type=click.Path(path_type=Path),
-    metavar="PATH...",
+    metavar="[PATH...]",
     help="Transcript files, or folders that contain them.",
+)
+@click.option(
+    "--agent", "agents", multiple=True, help="An agent, whose own folders on this machine are read."
 )
 @click.option("--project", help="The project; default: from the folder of each session.")
 @click.option("--dry-run", is_flag=True, help="Count the turns, and stop.")
 @common_options
 def import_transcripts(
-    options: CommonOptions, paths: tuple[Path, ...], project: str | None, dry_run: bool
+    options: CommonOptions,
+    paths: tuple[Path, ...],
+    agents: tuple[str, ...],
+    project: str | None,
+    dry_run: bool,
 ) -> None:
-    """Import conversations of Claude Code, Codex, Aider and SpecStory.
+    """Import conversations of every agent that `reverie setup` knows, and of SpecStory.
 
     The format is detected from the files. A repeated import changes nothing.
 
-    Example: reverie import transcripts ~/.claude/projects ~/.codex/sessions --dry-run
+    Example: reverie import transcripts --agent claude-code --agent cursor --dry-run
 
     Exit codes: 1 if a turn was refused; for the others see `reverie --help`.
     """
     import asyncio
 
     settings = options.settings()
-    files = _find_transcripts(paths)
+    files = _find_transcripts((*paths, *_agent_folders(agents)))
     try:
         report = asyncio.run(_run_import(None if dry_run else settings, files, project))
     except KeyboardInterrupt:
@@ -81,18 +87,34 @@ def import_transcripts(
         raise click.exceptions.Exit(FAILED)
 
 
+def _agent_folders(agents: tuple[str, ...]) -> list[Path]:
+    """The folders of agents that exist. Raises `InvalidInput` for an agent that has none here."""
+    from reverie.agent.adapters import transcript_paths
+    from reverie.agent.setup.changes import require_known_agent
+
+    folders = []
+    for agent in agents:
+        require_known_agent(agent)
+        known = transcript_paths(agent, str(Path.home()), [str(Path.cwd())])
+        found = [path for path in map(Path, known) if path.exists()]
+        if not found:
+            raise InvalidInput("--agent", f"{agent} has no conversations here: {', '.join(known)}")
+        folders += found
+    return folders
+
+
 def _find_transcripts(paths: tuple[Path, ...]) -> TranscriptFiles:
     from reverie.agent.transcripts.files import find_transcripts
 
-    files = []
+    files: TranscriptFiles = []
+    if not paths:
+        raise InvalidInput("PATH", "give a file, a folder, or --agent")
     for path in paths:
         if not path.exists():
             raise InvalidInput("PATH", f"there is no {path}")
         transcripts = list(find_transcripts(path))
         if not transcripts:
-            raise InvalidInput(
-                "PATH", f"{path} holds no transcript of Claude Code, Codex, Aider or SpecStory"
-            )
+            raise InvalidInput("PATH", f"{path} holds no transcript of an agent that Reverie knows")
         files += transcripts
     return list(dict.fromkeys(files))
 

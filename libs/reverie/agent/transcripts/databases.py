@@ -1,0 +1,162 @@
+"""Reads conversations that agents keep in SQLite: OpenCode, Kilo and Goose.
+
+The file is opened for reading only. A table or a column that a version of the agent lacks makes
+the file one without conversations, never an error.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from reverie.agent.adapters import rename_arguments
+from reverie.agent.transcripts.claude_code import extract_text, format_tool_call
+from reverie.agent.transcripts.sources import (
+    SessionTurn,
+    TranscriptLines,
+    TranscriptSession,
+    non_blank_text,
+    parse_epoch,
+    project_of_folder,
+)
+from reverie.agent.transcripts.turns import ParsedTurn, drop_oldest_calls, text_or_empty
+
+OPENCODE_QUERY: Final = """
+SELECT s.id, s.directory, s.parent_id, p.id, m.data, p.data, p.time_created
+FROM session s JOIN message m ON m.session_id = s.id JOIN part p ON p.message_id = m.id
+ORDER BY s.time_created, s.id, m.time_created, m.id, p.id
+"""
+GOOSE_QUERY: Final = """
+SELECT s.id, s.working_dir, m.id, m.role, m.content_json, m.created_timestamp
+FROM sessions s JOIN messages m ON m.session_id = s.id ORDER BY s.id, m.id
+"""
+
+
+def read_opencode(lines: TranscriptLines, project: str | None) -> Iterator[SessionTurn]:
+    """The turns of OpenCode and Kilo; a session that another began is one of a sub-agent."""
+    path = lines.skip()
+    projects: dict[str, str] = {}
+    for session_id, folder, parent, part_id, message, part, at in _query(path, OPENCODE_QUERY):
+        name = project or projects.setdefault(str(folder), project_of_folder(str(folder)))
+        agent = f"{path.stem}/sub/subagent" if parent else path.stem
+        turn = _opencode_turn(str(part_id), _decode(message), _decode(part), parse_epoch(at))
+        if turn is not None:
+            yield TranscriptSession(agent, str(session_id), name), turn
+
+
+def _opencode_turn(
+    part_id: str, message: dict[str, Any], part: dict[str, Any], at: datetime | None
+) -> ParsedTurn | None:
+    kind, state = text_or_empty(part.get("type")), part.get("state")
+    if kind == "text" and not part.get("synthetic") and not part.get("ignored"):
+        text = text_or_empty(part.get("text")).strip()
+        role = "user" if message.get("role") == "user" else "assistant"
+        return ParsedTurn(part_id, role, text, at) if text else None  # type: ignore[arg-type]
+    if kind != "tool" or not isinstance(state, dict):
+        return None
+    if text_or_empty(state.get("status")) not in {"completed", "error"}:
+        return None
+    arguments, metadata = state.get("input"), state.get("metadata")
+    exit_code = metadata.get("exit") if isinstance(metadata, dict) else None
+    output = text_or_empty(state.get("output")) or text_or_empty(state.get("error"))
+    content = format_tool_call(
+        rename_arguments(arguments) if isinstance(arguments, dict) else {},
+        f"Exit code {exit_code}\n{output}" if exit_code else output,
+        state["status"] == "error",
+    )
+    call = text_or_empty(part.get("callID")) or part_id
+    return ParsedTurn(call, "tool", content, at, str(part.get("tool") or "tool"))
+
+
+def read_goose(lines: TranscriptLines, project: str | None) -> Iterator[SessionTurn]:
+    """The turns of Goose: `sessions.db`, or an older file of lines that begins with the session."""
+    if lines.path.suffix == ".jsonl":
+        yield from _read_goose_lines(lines, project)
+        return
+    calls: dict[str, dict[str, Any]] = {}
+    for session_id, folder, number, role, content, at in _query(lines.skip(), GOOSE_QUERY):
+        name = project or project_of_folder(non_blank_text(folder))
+        session = TranscriptSession("goose", str(session_id), name)
+        blocks = _decode_list(content)
+        for turn in _goose_turns(blocks, str(role), f"message-{number}", parse_epoch(at), calls):
+            yield session, turn
+
+
+def _read_goose_lines(lines: TranscriptLines, project: str | None) -> Iterator[SessionTurn]:
+    name, calls = project or "", dict[str, dict[str, Any]]()
+    for entry in lines.json_entries():
+        name = name or project_of_folder(non_blank_text(entry.get("working_dir")))
+        session = TranscriptSession("goose", lines.path.stem, name)
+        content, external_id = entry.get("content"), f"line-{lines.line_number:06d}"
+        blocks = content if isinstance(content, list) else []
+        role, at = text_or_empty(entry.get("role")), parse_epoch(entry.get("created"))
+        for turn in _goose_turns(blocks, role, external_id, at, calls):
+            yield session, turn
+
+
+def _goose_turns(
+    blocks: list[Any],
+    role: str,
+    external_id: str,
+    at: datetime | None,
+    calls: dict[str, dict[str, Any]],
+) -> Iterator[ParsedTurn]:
+    """The turns of one message; a call waits in `calls` for the message with its result."""
+    text = extract_text(blocks).strip()
+    if text and role in {"user", "assistant"}:
+        yield ParsedTurn(external_id, role, text, at)  # type: ignore[arg-type]
+    for block in (block for block in blocks if isinstance(block, dict)):
+        kind, call_id = text_or_empty(block.get("type")), text_or_empty(block.get("id"))
+        if kind == "toolRequest" and (value := _goose_value(block.get("toolCall"))):
+            calls[call_id] = value
+            drop_oldest_calls(calls)
+        elif kind == "toolResponse" and call_id in calls:
+            call, result = calls.pop(call_id), block.get("toolResult")
+            arguments = call.get("arguments")
+            failed = isinstance(result, dict) and result.get("status") == "error"
+            value = _goose_value(result)
+            content = value.get("content") if isinstance(value, dict) else value
+            output = extract_text(content) or (str(result.get("error")) if failed else "")  # type: ignore[union-attr]
+            body = format_tool_call(
+                rename_arguments(arguments) if isinstance(arguments, dict) else {}, output, failed
+            )
+            yield ParsedTurn(call_id, "tool", body, at, str(call.get("name") or "tool"))
+
+
+def _goose_value(outcome: object) -> Any:
+    return outcome.get("value") if isinstance(outcome, dict) else None
+
+
+def is_conversation_database(path: Path) -> bool:
+    """Whether the file's name is one of those that agents give their databases."""
+    return path.name in {"opencode.db", "kilo.db", "sessions.db"}
+
+
+def _query(path: Path, query: str) -> Iterator[tuple[Any, ...]]:
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+            yield from database.execute(query)
+    except sqlite3.Error:
+        return
+
+
+def _decode(text: object) -> dict[str, Any]:
+    try:
+        value = json.loads(str(text))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _decode_list(text: object) -> list[Any]:
+    try:
+        value = json.loads(str(text))
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []

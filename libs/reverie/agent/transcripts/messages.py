@@ -1,0 +1,233 @@
+"""Reads lists of messages: the tasks of Cline, Roo and Kilo, and the transcripts of Cursor.
+
+A message has a role and blocks, as Anthropic's interface defines them. Where an older task calls
+tools by tags in the text, its results are texts that begin with `[tool for 'x'] Result:`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from reverie.agent.adapters import rename_arguments
+from reverie.agent.transcripts.claude_code import (
+    ClaudeCodeParser,
+    extract_text,
+    format_tool_call,
+    remove_elements,
+)
+from reverie.agent.transcripts.sources import (
+    SessionTurn,
+    TranscriptLines,
+    TranscriptSession,
+    non_blank_text,
+    parse_epoch,
+    project_of_folder,
+)
+from reverie.agent.transcripts.turns import ParsedTurn, text_or_empty
+
+MAX_SIBLING_BYTES: Final = 1_000_000
+MAX_SLUG_PARTS: Final = 40
+_PUBLISHERS: Final = {
+    "saoudrizwan.claude-dev": "cline",
+    "rooveterinaryinc.roo-cline": "roo",
+    "kilocode.kilo-code": "kilo",
+}
+_ADDED_BY_PROGRAM: Final = re.compile(
+    r"<(environment_details|hook_context|user_info|rules|cursor_commands|attached_files"
+    r"|open_and_recently_viewed_files|system_reminder|explicit_context)\b[^>\n]{0,300}>"
+)
+_WRAPPERS: Final = re.compile(
+    r"</?(?:user_input|user_query|user_message|task|feedback|answer)(?: [^>\n]{0,100})?>"
+)
+_RESULT: Final = re.compile(r"\[(\w{1,60})(?: for '([^\n]{0,2000}?)')?\] Result:\s*")
+_TAGGED_CALL: Final = re.compile(
+    r"<(?:execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files"
+    r"|list_files|list_code_definition_names|use_mcp_tool|insert_content|switch_mode"
+    r"|new_task|update_todo_list|browser_action)>"
+)
+_TAGGED_ANSWER: Final = re.compile(
+    r"</?(?:attempt_completion|result|ask_followup_question|question)>"
+)
+_WORKING_FOLDER: Final = re.compile(
+    r"# Current (?:Working|Workspace) Directory \(([^)\n]{1,1000})\) Files"
+)
+_SPOKEN_TOOLS: Final = {"attempt_completion": "result", "ask_followup_question": "question"}
+"""Tools by which an agent speaks, and the argument with what it says."""
+
+
+class MessageParser:
+    """Turns messages into turns, in their order."""
+
+    def __init__(self) -> None:
+        self._parser = ClaudeCodeParser()
+
+    def parse(self, message: dict[str, Any], external_id: str) -> Iterator[ParsedTurn]:
+        """The turns that a message completes; `external_id` where it has no id of its own."""
+        role, metadata = text_or_empty(message.get("role")), message.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("displayRole") == "system":
+            return
+        at = parse_epoch(message.get("ts"))
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = [block for block in blocks or () if isinstance(block, dict)]
+        external_id = non_blank_text(message.get("id")) or external_id
+        if role == "user":
+            yield from _tagged_results(blocks, external_id, at)
+        entry = {
+            "type": role,
+            "uuid": external_id,
+            "timestamp": at.isoformat() if at else None,
+            "message": {"content": [_translate_block(block, role) for block in blocks]},
+        }
+        yield from self._parser.parse_entry(entry)
+
+
+def read_task(lines: TranscriptLines, project: str | None) -> Iterator[SessionTurn]:
+    """The turns of a task's file: `api_conversation_history.json`, or Cline's `.messages.json`."""
+    document = lines.json_document()
+    messages = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(messages, list):
+        return
+    messages = [message for message in messages if isinstance(message, dict)]
+    session, parser = _task_session(lines.path, messages, project), MessageParser()
+    for number, message in enumerate(messages):
+        for turn in parser.parse(message, f"message-{number:06d}"):
+            yield session, turn
+
+
+def read_cursor(lines: TranscriptLines, project: str | None) -> Iterator[SessionTurn]:
+    """The turns of a transcript of Cursor, which keeps no times and no results of tools."""
+    name = project or project_of_folder(_folder_of_slug(lines.path))
+    session, parser = TranscriptSession("cursor", lines.path.stem, name), MessageParser()
+    for entry in lines.json_entries():
+        message = entry.get("message")
+        if isinstance(message, dict):
+            message = {"role": entry.get("role"), "content": message.get("content")}
+            for turn in parser.parse(message, f"line-{lines.line_number:06d}"):
+                yield session, turn
+
+
+def _translate_block(block: dict[str, Any], role: str) -> dict[str, Any]:
+    """A block as Claude Code writes it."""
+    kind, name = text_or_empty(block.get("type")), text_or_empty(block.get("name"))
+    if kind == "text":
+        text = text_or_empty(block.get("text"))
+        return {"type": "text", "text": _clean_said(text) if role == "user" else _clean_told(text)}
+    arguments = block.get("input")
+    if kind == "tool_use" and isinstance(arguments, dict):
+        if name in _SPOKEN_TOOLS:
+            return {"type": "text", "text": text_or_empty(arguments.get(_SPOKEN_TOOLS[name]))}
+        return {**block, "input": rename_arguments(arguments)}
+    if kind == "tool_result":
+        return {**block, "content": _result_text(block.get("content"))}
+    return block
+
+
+def _clean_said(text: str) -> str:
+    """What a user said, without what the program put around it; empty for a tool's result."""
+    if _RESULT.match(text):
+        return ""
+    return _WRAPPERS.sub("", remove_elements(text, _ADDED_BY_PROGRAM)).strip()
+
+
+def _clean_told(text: str) -> str:
+    """What an agent told, without the calls of tools in it."""
+    call = _TAGGED_CALL.search(text)
+    return _TAGGED_ANSWER.sub("", text[: call.start()] if call else text).strip()
+
+
+def _tagged_results(
+    blocks: list[dict[str, Any]], external_id: str, at: datetime | None
+) -> Iterator[ParsedTurn]:
+    """The results of tools among the texts of a message; the next text may hold the output."""
+    texts = [text_or_empty(block.get("text")) for block in blocks]
+    for number, text in enumerate(texts):
+        match = _RESULT.match(text)
+        if match is None or match[1] in _SPOKEN_TOOLS:
+            continue
+        output = text[match.end() :].strip()
+        following = texts[number + 1] if number + 1 < len(texts) else ""
+        if not output and not _ADDED_BY_PROGRAM.match(following):
+            output = following
+            blocks[number + 1]["text"] = ""
+        name = "command" if "command" in match[1] else "path"
+        content = format_tool_call({name: match[2] or ""}, output, failed=False)
+        yield ParsedTurn(f"{external_id}.{number}", "tool", content, at, match[1])
+
+
+def _result_text(content: object) -> str:
+    """The text of a tool's result, also where it is a list of results."""
+    if text := extract_text(content):
+        return text
+    results = content if isinstance(content, list) else [content]
+    texts = [
+        text_or_empty(result.get("result")) or text_or_empty(result.get("error"))
+        for result in results
+        if isinstance(result, dict)
+    ]
+    return "\n".join(filter(None, texts))
+
+
+def _task_session(
+    path: Path, messages: list[dict[str, Any]], project: str | None
+) -> TranscriptSession:
+    agent = next((name for key, name in _PUBLISHERS.items() if key in path.parts), "cline")
+    is_cline = path.name.endswith(".messages.json")
+    session_id = path.name.removesuffix(".messages.json") if is_cline else path.parent.name
+    facts = _read_sibling(path.with_name(f"{session_id}.json")) if is_cline else {}
+    metadata = facts.get("metadata")
+    git = metadata.get("git") if isinstance(metadata, dict) else None
+    branch = non_blank_text(git.get("branch")) if isinstance(git, dict) else None
+    folder = non_blank_text(facts.get("cwd")) or _folder_in_messages(messages)
+    return TranscriptSession(agent, session_id, project or project_of_folder(folder), branch)
+
+
+def _read_sibling(path: Path) -> dict[str, Any]:
+    if not path.is_file() or path.is_symlink():
+        return {}
+    try:
+        with path.open("rb") as file:
+            value = json.loads(file.read(MAX_SIBLING_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _folder_in_messages(messages: list[dict[str, Any]]) -> str | None:
+    """The working folder that the first message names."""
+    first = json.dumps(messages[0].get("content"), ensure_ascii=False) if messages else ""
+    match = _WORKING_FOLDER.search(first)
+    return match[1] if match else None
+
+
+def _folder_of_slug(path: Path) -> str | None:
+    """The folder that a path like `.cursor/projects/home-me-shop/...` stands for, if it exists.
+
+    The name has a dash for each slash and other mark, so folders that exist decide.
+    """
+    parts = path.absolute().parts
+    if "projects" not in parts[:-1]:
+        return None
+    words = parts[parts.index("projects") + 1].split("-")[:MAX_SLUG_PARTS]
+    folder = Path("/")
+    while words:
+        names = {re.sub(r"[^A-Za-z0-9]", "-", name): name for name in _folder_names(folder)}
+        fits = (length for length in range(len(words), 0, -1) if "-".join(words[:length]) in names)
+        length = next(fits, 0)
+        if not length:
+            return None
+        folder, words = folder / names["-".join(words[:length])], words[length:]
+    return str(folder)
+
+
+def _folder_names(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(folder) if entry.is_dir()]
+    except OSError:
+        return []

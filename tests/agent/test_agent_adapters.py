@@ -1,0 +1,228 @@
+"""Every agent that `reverie setup` knows hands its conversations over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.agent.adapters import ADAPTERS, format_answer, transcript_paths, translate_payload
+from reverie.agent.hooks.options import resolve_event_name
+from reverie.agent.hooks.turn_spool import build_turn
+from reverie.agent.setup.agents import AGENTS, SetupTarget, plan_files
+from reverie.agent.setup.changes import apply_setup, plan_setup
+from reverie.agent.transcripts.appended import read_appended
+from reverie.agent.transcripts.files import find_transcripts, read_turns
+from reverie.agent.transcripts.sources import TranscriptLines
+from tests.agent.agent_files import WRITERS, write_cline
+from tests.agent.agent_payloads import ASKED, CLINE_START, FOLDER, HOOKED, TOLD
+from tests.agent.transcript_samples import lines as json_lines
+from tests.support.commands import HookedAgent
+from tests.support.stack import Stack, eventually
+
+
+def test_every_agent_of_setup_has_a_way_to_hand_over_its_conversations() -> None:
+    assert set(ADAPTERS) == set(AGENTS)
+    place = SetupTarget(Path("/me"), Path("/shop"), "shop", is_user_wide=False)
+    for agent, adapter in ADAPTERS.items():
+        assert transcript_paths(agent, "/me", ["/shop"]), agent
+        written = "".join(edit("") for edits in plan_files(agent, place).values() for edit in edits)
+        calls_hooks = "reverie hook" in written or '"hook"' in written
+        assert calls_hooks is not adapter.follows, agent
+
+
+@pytest.mark.parametrize("agent", HOOKED)
+def test_the_events_of_an_agent_become_its_turns(agent: str) -> None:
+    turns = []
+    for event, payload in HOOKED[agent]:
+        names = resolve_event_name(event, agent)
+        assert names is not None, event
+        translated = translate_payload(agent, event, payload)
+        assert translated["session_id"]
+        turn = build_turn(names[0], translated, "x")
+        assert turn is not None
+        turns.append(turn)
+    assert [turn["role"] for turn in turns] == ["user", "tool", "assistant"]
+    assert (turns[0]["content"], turns[2]["content"]) == (ASKED, TOLD)
+    assert '"command": "pytest -q"' in turns[1]["content"]
+    if agent not in {"windsurf", "goose"}:
+        assert "2 failed" in turns[1]["content"]
+
+
+def test_an_answer_has_the_form_that_the_agent_reads() -> None:
+    assert format_answer("cursor", "sessionStart", "M") == {"additional_context": "M"}
+    assert format_answer("cline", "TaskStart", "M") == {"cancel": False, "contextModification": "M"}
+    answer = format_answer("gemini-cli", "BeforeAgent", "M")["hookSpecificOutput"]
+    assert answer == {"hookEventName": "BeforeAgent", "additionalContext": "M"}
+
+
+@pytest.mark.parametrize("agent", WRITERS)
+def test_the_files_of_an_agent_are_found_and_read(agent: str, tmp_path: Path) -> None:
+    written = WRITERS[agent](tmp_path)
+    ((path, transcript_format),) = find_transcripts(tmp_path)
+    assert path == written
+    found = list(
+        read_turns(TranscriptLines(path, lambda _: None, lambda _: None), transcript_format, None)
+    )
+    session = found[0][0]
+    assert session.agent == agent.removeprefix("old ")
+    assert session.project == ("home" if agent in {"cursor", "windsurf"} else "shop")
+    said = [(turn.role, turn.content) for _, turn in found if turn.content != "I run them."]
+    roles = [role for role, _ in said]
+    # Cursor writes no results of tools.
+    assert roles == (["user", "assistant"] if agent == "cursor" else ["user", "tool", "assistant"])
+    assert (said[0][1], said[-1][1]) == (ASKED, TOLD)
+    assert agent == "cursor" or ("pytest -q" in said[1][1] and "2 failed" in said[1][1])
+    assert len({turn.external_id for _, turn in found}) == len(found)
+    known = transcript_paths(session.agent, str(tmp_path))
+    assert any(path.is_relative_to(folder) for folder in known)
+
+
+def test_a_folder_of_cursor_is_found_by_its_name(tmp_path: Path) -> None:
+    clone = tmp_path / "my.shop"
+    clone.mkdir()
+    slug = str(clone).strip("/").replace("/", "-").replace(".", "-").replace("_", "-")
+    path = tmp_path / f".cursor/projects/{slug}/agent-transcripts/c/c.jsonl"
+    path.parent.mkdir(parents=True)
+    entry: dict[str, Any] = {
+        "role": "user",
+        "message": {"content": [{"type": "text", "text": "x"}]},
+    }
+    path.write_text(json_lines([entry]))
+    reader = TranscriptLines(path, lambda _: None, lambda _: None)
+    ((session, _),) = read_turns(reader, "cursor", None)
+    assert session.project == "my.shop"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[1, 2]", '{"messages": 7}', '[{"role": 5}]'])
+@pytest.mark.parametrize("name", ["api_conversation_history.json", "sessions.db", "opencode.db"])
+def test_a_damaged_file_has_no_turns(name: str, damage: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(damage)
+    assert read_appended(path, {}) == ({}, {})
+
+
+def test_only_what_was_added_to_a_file_is_read_again(tmp_path: Path) -> None:
+    path = write_cline(tmp_path)
+    document = json.loads(path.read_text())
+    everything = document["messages"]
+    path.write_text(json.dumps({**document, "messages": everything[:1]}))
+    first, counts = read_appended(path, {})
+    path.write_text(json.dumps(document))
+    added, counts = read_appended(path, counts)
+    (turns,) = added.values()
+    assert [turn.role for turn in turns] == ["tool", "assistant"]
+    assert read_appended(path, counts)[0] == {}
+    path.write_text(json.dumps({**document, "messages": everything[:1]}))
+    assert read_appended(path, counts)[0] == first
+
+
+async def test_a_session_of_cursor_gets_its_context_and_is_stored(
+    stack: Stack, tmp_path: Path
+) -> None:
+    rule = "Prices are kept in cents (src/cart/price.py)."
+    await stack.post(
+        "/v1/remember", {"scope": "project/bookshop", "kind": "convention", "content": rule}
+    )
+    agent = _agent(stack, tmp_path, "cursor")
+    start = {"conversation_id": "c-1", "workspace_roots": [str(agent.folder)]}
+    code, out, err = await agent.run("sessionStart", json.dumps(start))
+    assert (code, err) == (0, "")
+    assert rule in json.loads(out)["additional_context"]
+    for event, payload in HOOKED["cursor"]:
+        assert await agent.run(event, json.dumps({**payload, **start})) == (0, "", "")
+    await agent.run("sessionEnd", json.dumps({**start, "reason": "completed"}))
+    assert await _stored(stack, "cursor") == ["assistant", "tool", "user"]
+
+
+async def test_cline_hands_over_the_file_of_its_task(stack: Stack, tmp_path: Path) -> None:
+    agent = _agent(stack, tmp_path, "cline")
+    write_cline(tmp_path)
+    start = {**CLINE_START, "workspaceRoots": [str(agent.folder)]}
+    assert (await agent.run("TaskStart", json.dumps(start)))[0] == 0
+    assert (await agent.run("TaskCancel", json.dumps(start)))[0] == 0
+    assert await _stored(stack, "cline") == ["assistant", "tool", "user"]
+
+
+def _agent(stack: Stack, folder: Path, name: str) -> HookedAgent:
+    work = folder / "bookshop"
+    work.mkdir()
+    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key, "HOME": str(folder)}
+    return HookedAgent(
+        work, {**env, "REVERIE_HOME": str(folder / "home")}, options=("--agent", name)
+    )
+
+
+async def _stored(stack: Stack, agent: str) -> list[str]:
+    """The roles of the turns of the one session of an agent, once it has ended."""
+
+    async def ended() -> dict[str, Any]:
+        items = (await stack.get(f"/v1/sessions?agent={agent}"))["items"]
+        return items[0] if len(items) == 1 and items[0]["ended_at"] else {}
+
+    session = await eventually(ended)
+    assert session["project"] == "bookshop"
+
+    async def complete() -> list[str]:
+        items = (await stack.get(f"/v1/sessions/{session['id']}/turns"))["items"]
+        return sorted(turn["role"] for turn in items) if len(items) == 3 else []
+
+    return await eventually(complete)
+
+
+_DRIVER = """
+import { ReveriePlugin } from "./plugin.mjs"
+const hooks = await ReveriePlugin({ directory: "/nowhere/shop" })
+const output = { parts: [{ id: "prt_1", type: "text", text: "Why cents?" }] }
+await hooks["chat.message"]({ sessionID: "ses_1" }, output)
+const call = { tool: "bash", sessionID: "ses_1", callID: "call_1", args: { command: "ls" } }
+await hooks["tool.execute.after"](call, { output: "x", metadata: { exit: 1 } })
+const part = { id: "prt_3", sessionID: "ses_1", type: "text", text: "Floats.", time: { end: 1 } }
+await hooks.event({ event: { type: "message.part.updated", properties: { part } } })
+await hooks.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
+await hooks.dispose()
+console.log(JSON.stringify(output.parts))
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_plugin_of_opencode_calls_the_hooks_and_adds_their_answer(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    place = SetupTarget(tmp_path / "me", shop, "shop", is_user_wide=False)
+    apply_setup("opencode", place, plan_setup("opencode", place), tmp_path / "kept")
+    shutil.copy(shop / ".opencode/plugins/reverie.js", tmp_path / "plugin.mjs")
+    answer = {"hookSpecificOutput": {"additionalContext": "MEMORY"}}
+    fake = tmp_path / "reverie"
+    fake.write_text(
+        f'#!/bin/sh\nread -r line\necho "$* $line" >> {tmp_path}/calls\n'
+        f"[ $2 = UserPromptSubmit ] && echo '{json.dumps(answer)}'\ntrue\n"
+    )
+    fake.chmod(0o755)
+    (tmp_path / "driver.mjs").write_text(_DRIVER)
+    done = subprocess.run(
+        ["node", "driver.mjs"],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    parts = json.loads(done.stdout)
+    assert [part["text"] for part in parts] == ["Why cents?", "MEMORY"]
+    assert parts[1]["synthetic"]
+    calls = [line.partition(" {") for line in (tmp_path / "calls").read_text().splitlines()]
+    assert {words for words, _, _ in calls} == {
+        f"hook {event} --agent opencode --project shop"
+        for event in (
+            *("SessionStart", "UserPromptSubmit", "PostToolUse"),
+            *("Stop", "PreCompact", "SessionEnd"),
+        )
+    }
+    payloads = [json.loads("{" + body) for _, _, body in calls]
+    assert {payload["session_id"] for payload in payloads} == {"ses_1"}
+    assert {payload["cwd"] for payload in payloads} == {FOLDER}
