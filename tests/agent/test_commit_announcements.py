@@ -16,8 +16,9 @@ from reverie.agent.git.announcement_log import (
     AnnouncementOutcome,
     ChangeReceipt,
 )
-from reverie.agent.git.announcements import announce_new_commits, announce_push, watch_clone
+from reverie.agent.git.announcements import announce_new_commits, announce_push
 from reverie.agent.git.change_builder import CommitRange
+from reverie.agent.git.clone_watch import watch_clone
 from reverie.domain.core.errors import Forbidden, InvalidInput, Unavailable
 from tests.support.git_clone import NOON, Clone, new_clone, numbered
 
@@ -151,7 +152,7 @@ async def test_uncommitted_edits_are_announced_as_they_grow_and_not_repeated_by_
 async def test_watching_wakes_for_commits_and_optionally_for_files(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reverie.agent.git.announcements.POLL_INTERVAL_MS", 60_000)
+    monkeypatch.setattr("reverie.agent.git.clone_watch.POLL_INTERVAL_MS", 60_000)
     async with aclosing(watch_clone(clone.repo, include_edits=True)) as looks:
         await anext(looks)
         await _woken(looks, lambda n: clone.write({"a.txt": f"{n}\n"}))
@@ -161,7 +162,7 @@ async def test_watching_wakes_for_commits_and_optionally_for_files(
 async def test_watching_polls_when_no_file_event_arrives(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reverie.agent.git.announcements.POLL_INTERVAL_MS", 50)
+    monkeypatch.setattr("reverie.agent.git.clone_watch.POLL_INTERVAL_MS", 50)
     async with aclosing(watch_clone(clone.repo, include_edits=False)) as looks:
         for _ in range(3):
             await anext(looks)

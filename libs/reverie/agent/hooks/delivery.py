@@ -15,7 +15,7 @@ from reverie.agent.transcripts.batch_limits import MAX_BATCH_BYTES, MAX_BATCH_TU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from reverie.agent.transcripts.turns import ParsedTurn
@@ -171,20 +171,39 @@ def _send_transcript(
     state: HookSessionState, gateway: GatewayConnection, path: str
 ) -> list[dict[str, Any]]:
     """Sends what was added to a transcript; returns the turns that were new to the gateway."""
-    from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending
-
     sent_turns: list[dict[str, Any]] = []
     has_more = os.path.exists(path)
     while has_more:
         cursors = state.delivery_state.get("cursors", {})
         turns, cursor, has_more = _read_transcript(path, cursors.get(path, 0))
-        for batch in _split_batches(
-            [encode_turn(turn) for turn in turns if is_worth_sending(turn)]
-        ):
-            if _send_turns(state, gateway, batch):
-                sent_turns += batch
-        failed = _remember_fixes(state, gateway, turns)
-        state.save_delivery_state(cursors={**cursors, path: cursor}, failed=failed)
+        sent_turns += _send_parsed(state, gateway, turns)
+        state.save_delivery_state(cursors={**cursors, path: cursor})
+    return sent_turns
+
+
+def deliver_turns(
+    state: HookSessionState, gateway: GatewayConnection, turns: Sequence[ParsedTurn]
+) -> None:
+    """Sends turns of a session. Raises `GatewayUnavailable` and `CallRefused`."""
+    lock_fd = state.acquire_lock()
+    try:
+        if sent_turns := _send_parsed(state, gateway, turns):
+            _request_corrections(state, gateway, sent_turns)
+    finally:
+        os.close(lock_fd)
+
+
+def _send_parsed(
+    state: HookSessionState, gateway: GatewayConnection, turns: Sequence[ParsedTurn]
+) -> list[dict[str, Any]]:
+    """Sends turns and the fixes among them; returns what was new to the gateway."""
+    from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending
+
+    sent_turns: list[dict[str, Any]] = []
+    for batch in _split_batches([encode_turn(turn) for turn in turns if is_worth_sending(turn)]):
+        if _send_turns(state, gateway, batch):
+            sent_turns += batch
+    state.save_delivery_state(failed=_remember_fixes(state, gateway, turns))
     return sent_turns
 
 
@@ -206,7 +225,7 @@ def _read_transcript(path: str, cursor: Any) -> tuple[list[ParsedTurn], Any, boo
 
 
 def _remember_fixes(
-    state: HookSessionState, gateway: GatewayConnection, turns: list[ParsedTurn]
+    state: HookSessionState, gateway: GatewayConnection, turns: Sequence[ParsedTurn]
 ) -> dict[str, Any]:
     """Stores which edits fixed a failing command; returns the commands that still fail."""
     failed: dict[str, Any] = state.delivery_state.get("failed", {})

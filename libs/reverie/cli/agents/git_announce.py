@@ -121,7 +121,8 @@ def watch_commits(
     """
     import asyncio
 
-    from reverie.agent.git.announcements import announce_new_commits, watch_clone
+    from reverie.agent.git.announcements import announce_new_commits
+    from reverie.agent.git.clone_watch import watch_clone
     from reverie.agent.git.repository import open_repository
 
     clone = open_repository(repo)

@@ -49,6 +49,7 @@ def init(
     """
     from reverie.agent.clone_paths import replace_atomically, resolve_inside
     from reverie.agent.git.project_detection import detect_project
+    from reverie.agent.watch.known_clones import remember_clone
     from reverie.cli.agents.setup import set_up_agent
     from reverie.domain.access.scopes import slugify
     from reverie.runtime.settings.project_file import load_project_file
@@ -67,6 +68,7 @@ def init(
             replace_atomically(file, f'project = "{project}"\n{rest}'.encode())
         except OSError as error:
             raise Misconfigured(str(file), f"cannot be written: {error.strerror}") from None
+    remember_clone(options.settings().home, str(file.parent), project)
     interactive = sys.stdin.isatty() and not yes and not options.json
     result: dict[str, Any] = {"project": project, "file": str(file), "written": not existing}
     if not options.json:

@@ -15,6 +15,8 @@ from reverie.cli.app.options import home_option, set_option
 from reverie.domain.core.errors import ReverieError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from reverie.cli.app.local_gateway import LocalGateway
     from reverie.mcp.handlers import McpHandlers
 
@@ -69,13 +71,15 @@ async def _serve(backend: _LazyGateway) -> None:
 
     serving = asyncio.create_task(serve_stdio(backend.open_tools))
     preparing = asyncio.create_task(backend.prepare())
+    watching = asyncio.create_task(backend.watch(preparing))
     await asyncio.wait({serving, preparing}, return_when=asyncio.FIRST_COMPLETED)
     if not serving.done() and (error := preparing.exception()):
         print_error(error if isinstance(error, ReverieError) else ReverieError())
         os._exit(USAGE)
     await serving
-    preparing.cancel()
-    await asyncio.wait({preparing})
+    for task in (preparing, watching):
+        task.cancel()
+    await asyncio.wait({preparing, watching})
     await backend.close()
 
 
@@ -115,6 +119,13 @@ class _LazyGateway:
         await asyncio.sleep(STARTUP_DELAY)
         gateway = await asyncio.to_thread(self._get_gateway)
         await gateway.prepare()
+
+    async def watch(self, prepared: Awaitable[None]) -> None:
+        """Watches this machine's clones, once the gateway was found or started."""
+        from reverie.cli.agents.watching import watch_known_clones
+
+        await prepared
+        await watch_known_clones(self._get_gateway().settings)
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -118,6 +118,7 @@ def set_up_agent(
         with _lock_setups(backup_folder.parent):
             (apply_undo if undo else apply_setup)(agent, target, changes, backup_folder)
             key = _update_key(options, agent, target, plan, undo, new_key)
+            _remember_clone(backup_folder.parent, agent, target, undo)
     documents = [{"path": str(change.path), "diff": change.diff} for change in changes]
     edited = [str(path) for path in plan.edited]
     result = {"agent": agent, "written": yes, "changes": documents, "edited": edited}
@@ -141,6 +142,17 @@ def _lock_setups(home: Path) -> Iterator[None]:
         raise Conflict("another `reverie setup` writes now: try again") from None
 
 
+def _remember_clone(home: Path, agent: str, target: SetupTarget, undo: bool) -> None:
+    """Makes the clone one that is watched; an agent that is undone is no longer followed."""
+    from reverie.agent.watch.known_clones import ALL_CLONES, forget_agent, remember_clone
+
+    root = ALL_CLONES if target.is_user_wide else str(target.folder)
+    if undo:
+        forget_agent(home, root, agent)
+    else:
+        remember_clone(home, root, "" if target.is_user_wide else target.project or "", agent)
+
+
 def _update_key(
     options: CommonOptions, agent: str, target: SetupTarget, plan: UndoPlan, undo: bool, renew: bool
 ) -> AgentKeyReport | None:
@@ -157,12 +169,19 @@ def _update_key(
 
 def _next_steps(agent: str, undo: bool) -> list[str]:
     """What to do after the changes were written."""
+    from reverie.agent.adapters import adapter_of
+
     if undo:
         return [f"Undone. Restart {agent}. Memories stay: `reverie memories` lists them."]
     lines = [
         f"Written. Restart {agent}, then ask it: What do you remember about this project?",
         f"`reverie doctor` checks the rest; `reverie setup {agent} --undo` takes this back.",
     ]
+    if adapter_of(agent).follows:
+        lines.append(
+            f"{agent} has no hooks: its conversations are followed while `reverie up` or "
+            "`reverie mcp` runs."
+        )
     executable = _own_executable()
     if executable is not None and not _is_on_path():
         lines.append(

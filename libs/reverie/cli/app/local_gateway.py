@@ -132,7 +132,7 @@ class LocalGateway:
     ) -> None:
         self.project = settings.project
         self._key_of = (agent, key_project)
-        self._settings = settings
+        self.settings = settings
         self._sets = sets
         self._caller: HttpTransport | None = None
         self._lock = asyncio.Lock()
@@ -154,7 +154,7 @@ class LocalGateway:
         caller = await self._get_caller()
         try:
             if isinstance(body, str):
-                timeout = self._settings.request_timeout
+                timeout = self.settings.request_timeout
                 data = body.encode()
                 response = await caller.upload(path, query or {}, data, _JSON_LINES, timeout)
             else:
@@ -176,21 +176,21 @@ class LocalGateway:
         async with self._lock:
             if self._caller is None:
                 endpoint = await self._find_or_start()
-                self._caller = await asyncio.to_thread(_create_caller, endpoint, self._settings)
+                self._caller = await asyncio.to_thread(_create_caller, endpoint, self.settings)
             return self._caller
 
     async def _find_or_start(self) -> GatewayLocation:
         """The gateway, started if it may be. Raises `Unavailable`."""
-        endpoint = await asyncio.to_thread(find_gateway, self._settings, *self._key_of)
+        endpoint = await asyncio.to_thread(find_gateway, self.settings, *self._key_of)
         if endpoint is not None:
             return endpoint
-        if self._settings.gateway_url is not None:
+        if self.settings.gateway_url is not None:
             raise Unavailable("Reverie", "set REVERIE_API_KEY for gateway_url")
-        if await asyncio.to_thread(has_supervisor, self._settings):
+        if await asyncio.to_thread(has_supervisor, self.settings):
             return await self._wait_until_up()
-        if not self._settings.mcp_autostart:
+        if not self.settings.mcp_autostart:
             raise Unavailable("Reverie", "it does not run here: ask the user to run `reverie up`")
-        self._process = await asyncio.to_thread(start_in_background, self._settings, self._sets)
+        self._process = await asyncio.to_thread(start_in_background, self.settings, self._sets)
         return await self._wait_until_up()
 
     async def _wait_until_up(self) -> GatewayLocation:
@@ -206,14 +206,14 @@ class LocalGateway:
         state: tuple[GatewayLocation | None, bool] = await retrying(asyncio.to_thread, self._poll)
         endpoint, starting = state
         if endpoint is None:
-            raise Unavailable("Reverie", explain_failure(self._settings, starting))
+            raise Unavailable("Reverie", explain_failure(self.settings, starting))
         return endpoint
 
     def _poll(self) -> tuple[GatewayLocation | None, bool]:
         """The gateway, and whether it is still starting."""
         is_own_start = self._process is not None and self._process.poll() is None
-        starting = is_own_start or has_supervisor(self._settings)
-        return find_gateway(self._settings, *self._key_of), starting
+        starting = is_own_start or has_supervisor(self.settings)
+        return find_gateway(self.settings, *self._key_of), starting
 
 
 def _error_detail(line: str) -> str:

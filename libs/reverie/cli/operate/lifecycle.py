@@ -22,6 +22,7 @@ from reverie.cli.app.output import abbreviate_home, err, print_warnings
 from reverie.domain.core.errors import Conflict, Misconfigured
 
 if TYPE_CHECKING:
+    from reverie.embedded.reporting import ProgressReporter
     from reverie.runtime.settings.settings import Settings
 
 
@@ -68,11 +69,30 @@ def up(options: CommonOptions, background: bool, **flags: Any) -> None:
     import asyncio
 
     from reverie.cli.operate.up_display import JsonUpDisplay, UpDisplay
-    from reverie.embedded.supervisor import run_supervisor
 
     with JsonUpDisplay() if options.json else UpDisplay() as display:
-        asyncio.run(run_supervisor(settings, None, display))
+        asyncio.run(_supervise(settings, display))
     raise click.exceptions.Exit(OK)
+
+
+async def _supervise(settings: Settings, display: ProgressReporter) -> None:
+    """Runs everything until it is stopped, and watches this machine's clones meanwhile."""
+    import asyncio
+
+    from reverie.cli.agents.watching import watch_known_clones
+    from reverie.embedded.supervisor import run_supervisor
+
+    watching: list[asyncio.Task[None]] = []
+
+    async def start_watching(_: object) -> None:
+        watching.append(asyncio.create_task(watch_known_clones(settings)))
+
+    try:
+        await run_supervisor(settings, start_watching, display)
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
 
 
 def _start_in_background(

@@ -62,6 +62,12 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
         True, description="whether `reverie mcp` starts `reverie up` if it does not run"
     )
 
+    watch_enabled: bool = Field(
+        True,
+        description="whether `reverie up` and `reverie mcp` announce the commits of the clones that"
+        " were set up on this machine, and follow the transcripts of agents without hooks",
+    )
+
     api_key: SecretStr | None = Field(
         None, description="first key: the store learns it at start, and clients send it"
     )

@@ -1,0 +1,132 @@
+"""Announces new commits of the known clones, and hands over what followed agents say.
+
+It asks the file system a few times a minute, and only for the state of single files: a clone that
+is deleted, moved or unreadable costs nothing and stops nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+
+from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
+from reverie.agent.git.announcement_log import ChangeReceipt
+from reverie.agent.git.announcements import announce_new_commits
+from reverie.agent.git.project_detection import head_stamp
+from reverie.agent.git.repository import open_repository
+from reverie.agent.hooks.delivery import deliver_turns
+from reverie.agent.hooks.session_state import HookSessionState
+from reverie.agent.watch.followed_files import (
+    AddedTurns,
+    FollowedAgent,
+    FollowedFiles,
+    followed_agents,
+)
+from reverie.agent.watch.known_clones import ALL_CLONES, KnownClone, list_clones
+from reverie.domain.access.scopes import slugify
+from reverie.domain.core.errors import Conflict, ReverieError, Unavailable
+
+CLONE_INTERVAL_SECONDS: Final = 5.0
+FOLLOW_INTERVAL_SECONDS: Final = 15.0
+LOCK_INTERVAL_SECONDS: Final = 30.0
+"""How often a process looks whether the one that watches has ended."""
+
+Connect = Callable[[str, str], GatewayConnection | None]
+"""The gateway for an agent and a project, with their key; None if none answers."""
+
+
+class LocalWatcher:
+    """Watches what is known in a home folder. Only one process does so at a time."""
+
+    def __init__(self, home: Path, user_home: str, connect: Connect) -> None:
+        self._home = home
+        self._connect = connect
+        self._files = FollowedFiles(home / "clones" / "followed", user_home)
+        self._announced: dict[str, str] = {}
+        self._followed_at = 0.0
+
+    async def run(self) -> None:
+        """Watches until it is cancelled."""
+        while True:
+            with suppress(Timeout), self._locked():
+                while True:
+                    with suppress(OSError):
+                        await asyncio.to_thread(self.look)
+                    await asyncio.sleep(CLONE_INTERVAL_SECONDS)
+            await asyncio.sleep(LOCK_INTERVAL_SECONDS)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keeps other processes out. Raises `Timeout` if another one watches."""
+        folder = self._home / "run"
+        folder.mkdir(parents=True, exist_ok=True)
+        # The process may go on in another thread.
+        with FileLock(folder / "watch.lock", timeout=0, mode=0o600, thread_local=False):
+            yield
+
+    def look(self) -> None:
+        """Looks at everything once. Failures are tried again at the next look."""
+        clones = list_clones(self._home)
+        for clone in clones:
+            if clone.root != ALL_CLONES:
+                with suppress(OSError, ReverieError, GatewayUnavailable):
+                    self._announce(clone)
+        if time.monotonic() >= self._followed_at:
+            self._followed_at = time.monotonic() + FOLLOW_INTERVAL_SECONDS
+            for followed in followed_agents(clones):
+                with suppress(OSError, GatewayUnavailable, CallRefused):
+                    self._follow(followed, clones)
+
+    def _announce(self, clone: KnownClone) -> None:
+        """Announces the commits since the last look, if the head moved."""
+        stamp = head_stamp(clone.root)
+        if not stamp or stamp == self._announced.get(clone.root):
+            return
+        gateway = self._connect("", clone.project)
+        if gateway is None:
+            return
+        repository, project = open_repository(Path(clone.root)), slugify(clone.project)
+
+        async def send(document: dict[str, Any]) -> ChangeReceipt:
+            try:
+                response = await asyncio.to_thread(
+                    gateway.request, "POST", "/v1/git/changes", document
+                )
+            except GatewayUnavailable as error:
+                raise Unavailable("the gateway", str(error)) from error
+            except CallRefused as error:
+                raise Conflict(str(error)) from error
+            return ChangeReceipt(bool(response["duplicate"]))
+
+        try:
+            outcomes = asyncio.run(announce_new_commits(repository, project, send))
+        except Conflict:
+            # It was refused for good: nothing changes until the head moves again.
+            outcomes = []
+        if all(outcome.state != "queued" for outcome in outcomes):
+            self._announced[clone.root] = stamp
+
+    def _follow(self, followed: FollowedAgent, clones: list[KnownClone]) -> None:
+        for path, state in self._files.changed_files(followed, clones):
+            added, counts = self._files.read(path, followed)
+            for item in added:
+                self._deliver(item, followed.agent, clones)
+            self._files.record(path, state, counts)
+
+    def _deliver(self, added: AddedTurns, agent: str, clones: list[KnownClone]) -> None:
+        """Sends what was added to a session. Raises `GatewayUnavailable` if none answers."""
+        session = added.session
+        gateway = self._connect(agent, session.project)
+        if gateway is None:
+            raise GatewayUnavailable("no gateway answers")
+        root = next((clone.root for clone in clones if clone.project == session.project), "")
+        folder = str(self._home / "hooks")
+        state = HookSessionState(folder, session.agent, session.external_id[:200])
+        state.save(project=session.project, branch=session.branch, root=root)
+        deliver_turns(state, gateway, added.turns)
