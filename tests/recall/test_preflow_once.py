@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.support.stack import Stack, eventually
@@ -181,14 +182,13 @@ async def test_a_trace_says_what_was_given_before_an_edit_or_a_command(stack: St
     session = (await _start(stack, context_shown=False))["session"]
     body = {"session": session, "query": "git push origin main", "before": "command"}
 
-    async def asked() -> tuple[dict[str, Any], dict[str, Any]] | None:
-        answer = await stack.post("/v1/preflow", body | {"include_seen": True})
+    async def asked(**fields: bool) -> dict[str, Any]:
+        answer: dict[str, Any] = await stack.post("/v1/preflow", body | fields)
         # On a busy machine it answers in time without them.
-        if answer["degraded"]:
-            return None
-        return answer, await stack.get(f"/v1/traces/{answer['trace_id']}")
+        return {} if answer["degraded"] else answer
 
-    answer, trace = await eventually(asked)
+    answer = await eventually(partial(asked, include_seen=True))
+    trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
     outcomes = {item["id"]: item["outcome"] for item in trace["deliveries"]}
     given = [item["id"] for item in answer["items"]]
     assert len(given) == 3
@@ -201,11 +201,7 @@ async def test_a_trace_says_what_was_given_before_an_edit_or_a_command(stack: St
     [listed] = (await stack.get(f"/v1/traces?session={session}&limit=1"))["items"]
     assert (listed["id"], listed["before"]) == (trace["id"], "command")
 
-    async def repeated() -> dict[str, Any] | None:
-        answer = await stack.post("/v1/preflow", body)
-        return None if answer["degraded"] else answer
-
-    again = await eventually(repeated)
+    again = await eventually(asked)
     later = await stack.get(f"/v1/traces/{again['trace_id']}")
     assert "already_given" in {item["outcome"] for item in later["deliveries"]}
 

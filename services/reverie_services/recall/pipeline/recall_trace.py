@@ -172,20 +172,18 @@ def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str,
 
 def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     result = record.result
-    deliveries = record.deliveries
-    given: dict[str, Any] = (
-        {} if deliveries is None else {"given": [d.outcome for d in deliveries].count("given")}
-    )
-    found, returned = (
-        len(result.state.candidates) + len(result.state.scored_turns),
-        len(result.hits),
-    )
+    outcomes = [delivery.outcome for delivery in record.deliveries or ()]
+    told: dict[str, Any] = {}
+    if record.deliveries is not None:
+        told["given"] = outcomes.count("given")
+    found = len(result.state.candidates) + len(result.state.scored_turns)
+    returned = len(result.hits)
     if record.before:
         # Nothing was scored: what names the file or the command is all there is.
-        found, returned = len(deliveries or ()), given["given"]
-        given["before"] = record.before
+        found, returned = len(outcomes), outcomes.count("given")
+        told["before"] = record.before
     return {
-        **given,
+        **told,
         "found": found,
         "returned": returned,
         "tokens": result.tokens,
