@@ -52,6 +52,10 @@ async def _scopes(world: World) -> Fields:
     return {"_scope": (await _scope(world))["scope"]}
 
 
+async def _letters(world: World) -> Fields:
+    return {"_seq": (await world.dead_letter())["seq"]}
+
+
 async def _keys(world: World) -> Fields:
     return {"_id": (await world.key())["id"]}
 
@@ -98,6 +102,14 @@ ADMIN_CASES = (
     Case("list_audit_entries", _audited,
          lambda a, f: any(f["subject"] in one["subjects"] for one in a["items"]),
          cli="admin audit --subject {subject} --changes", client="list_audit_entries"),
+    Case("list_dead_letters", _letters,
+         lambda a, f: f["_seq"] in {str(one["seq"]) for one in a["items"]},
+         cli="dead-letters list --limit 1000", client="list_dead_letters"),
+    Case("get_dead_letter", World.dead_letter,
+         lambda a, f: (str(a["seq"]), a["data"]) == (f["seq"], "{}"),
+         cli="dead-letters show {seq}", client="get_dead_letter"),
+    Case("replay_dead_letter", World.dead_letter, lambda a, f: a["replayed"] == 1,
+         cli="dead-letters replay {seq}", client="replay_dead_letter"),
     Case("list_projects", _project,
          lambda a, f: PROJECT in {one["project"] for one in a["items"]},
          cli="admin projects list", client="list_projects"),

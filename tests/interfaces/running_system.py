@@ -22,6 +22,7 @@ from reverie.embedded.ports import find_free_port
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun, fresh_database, own_nats
 from tests.interfaces.case import Fields
+from tests.support.dead_letters import bury
 from tests.support.git_clone import Clone, new_clone
 from tests.support.mcp_clients import over_http
 from tests.support.stack import Stack, eventually, running_stack
@@ -92,6 +93,10 @@ class World:
     async def edge(self) -> Fields:
         """An edge's id."""
         return {"id": (await self.post("/v1/links", await self.two()))["id"]}
+
+    async def dead_letter(self) -> Fields:
+        """The number of a message that no worker could handle."""
+        return {"seq": str(await bury(self.stack))}
 
     async def skill(self) -> Fields:
         """A skill, and what fills it."""

@@ -17,6 +17,7 @@ from reverie.domain.access.principals import KeyRole
 from reverie.embedded.ports import find_free_port
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.dead_letters import bury
 from tests.support.mcp_clients import call, over_http
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import rows, value
@@ -43,6 +44,7 @@ async def test_changes_and_reads_are_audited_at_every_interface(
         assert len(note["trace_id"]) == 32
         await _reads_by_every_door(stack, ann, made, port)
         await _refusals_are_noted(stack, ann, made)
+        await _replays_are_noted(stack)
         await _pages_and_filters(stack)
         await _only_administrators_of_the_tenant_see_it(stack, ann)
         await _the_command_shows_it(stack, made)
@@ -56,6 +58,14 @@ async def _notes(stack: Stack, **query: Any) -> list[dict[str, Any]]:
     asked = "&".join(f"{name}={one}" for name, one in query.items())
     found: list[dict[str, Any]] = (await stack.get(f"{AUDIT}?limit=200&{asked}"))["items"]
     return found
+
+
+async def _replays_are_noted(stack: Stack) -> None:
+    number = await bury(stack)
+    await stack.post(f"/v1/admin/dead-letters/{number}/replay", None)
+    [note] = await _notes(stack, action="/dead-letters/", changes="true")
+    assert note["action"] == "POST /v1/admin/dead-letters/{seq}/replay"
+    assert note["subjects"] == [str(number)]
 
 
 async def _reads_by_every_door(stack: Stack, ann: str, made: str, port: int) -> None:

@@ -112,21 +112,37 @@ def _sender_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def list_dead_letters(
-    bus: MessageBus, stream: str | None = None, limit: int = 50, after: int = 0
+    bus: MessageBus,
+    stream: str | None = None,
+    limit: int = 50,
+    after: int = 0,
+    tenant: str | None = None,
 ) -> list[DeadLetter]:
-    """Up to `limit` dead letters in order, those after number `after`; of one stream if named."""
+    """Up to `limit` dead letters in order, those after number `after`.
+
+    Those of one stream and of one tenant, if named.
+    """
     letters: list[DeadLetter] = []
-    async for letter in _iterate_dead_letters(bus, stream, after):
+    async for letter in _iterate_dead_letters(bus, stream, after, tenant):
         letters.append(letter)
         if len(letters) >= limit:
             break
     return letters
 
 
+async def load_dead_letter(bus: MessageBus, seq: int, tenant: str | None = None) -> DeadLetter:
+    """One dead letter. Raises `NotFound` for an unknown number, or one of another tenant."""
+    stored = await bus.read(DEAD_LETTER_STREAM, seq)
+    letter = _parse_dead_letter(stored) if stored else None
+    if letter is None or tenant not in (None, letter.subject.split(".")[1]):
+        raise NotFound("dead letter", str(seq))
+    return letter
+
+
 async def _iterate_dead_letters(
-    bus: MessageBus, stream: str | None, after: int
+    bus: MessageBus, stream: str | None, after: int, tenant: str | None = None
 ) -> AsyncIterator[DeadLetter]:
-    subject = f"dead.{stream}.>" if stream else "dead.>"
+    subject = f"dead.{stream or '*'}.*.{tenant or '*'}.>"
     while stored := await bus.read(DEAD_LETTER_STREAM, after + 1, subject):
         yield _parse_dead_letter(stored)
         after = stored.seq
@@ -151,39 +167,32 @@ def _parse_dead_letter(stored: StoredMessage) -> DeadLetter:
 
 
 async def replay_dead_letters(
-    bus: MessageBus, seq: int | None = None, stream: str | None = None
+    bus: MessageBus, seq: int | None = None, stream: str | None = None, tenant: str | None = None
 ) -> int:
     """Sends dead letters back to their stream and removes them from `DEAD_LETTER_STREAM`.
 
-    Selects by number, one stream, or all; messages whose body was dropped stay. Returns the count.
-    After a crash between the two steps, the next replay is recognised as a repetition. Raises
-    `NotFound` for an unknown number, `Conflict` for one without its body, `Unavailable`.
+    Selects by number, one stream, or all, of one tenant if it is named; messages whose body was
+    dropped stay. Returns the count. After a crash between the two steps, the next replay is
+    recognised as a repetition. Raises `NotFound` for an unknown number, `Conflict` for one without
+    its body, `Unavailable`.
     """
     if seq is not None:
-        await _republish(bus, await _load_dead_letter(bus, seq))
+        await _republish(bus, await load_dead_letter(bus, seq, tenant))
         return 1
     # Messages that fail again in the meantime get new numbers, which are not in this list.
     sequences = [
         letter.seq
-        async for letter in _iterate_dead_letters(bus, stream, 0)
+        async for letter in _iterate_dead_letters(bus, stream, 0, tenant)
         if not letter.dropped_bytes
     ]
     for sequence in sequences:
-        await _republish(bus, await _load_dead_letter(bus, sequence))
+        await _republish(bus, await load_dead_letter(bus, sequence, tenant))
     return len(sequences)
 
 
-async def _load_dead_letter(bus: MessageBus, seq: int) -> DeadLetter:
-    stored = await bus.read(DEAD_LETTER_STREAM, seq)
-    if stored is None:
-        raise NotFound("dead letter", str(seq))
-    letter = _parse_dead_letter(stored)
+async def _republish(bus: MessageBus, letter: DeadLetter) -> None:
     if letter.dropped_bytes:
         raise Conflict(f"its body of {letter.dropped_bytes} bytes was not kept: publish it again")
-    return letter
-
-
-async def _republish(bus: MessageBus, letter: DeadLetter) -> None:
     message_id = uuid5(NAMESPACE_URL, f"replay/{letter.seq}/{letter.at.isoformat()}")
     await bus.send(letter.subject, letter.data, {**letter.headers, "Nats-Msg-Id": str(message_id)})
     await bus.remove(DEAD_LETTER_STREAM, letter.seq)

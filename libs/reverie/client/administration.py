@@ -63,6 +63,20 @@ class AdministrationCalls(ClientBase):
         )
         return self.paginate(of_admin.AuditPage, "/v1/admin/audit", query)
 
+    def list_dead_letters(self) -> AsyncIterator[of_admin.DeadLetterBody]:
+        """Messages that no worker could handle, oldest first."""
+        return self.paginate(of_admin.DeadLetterPage, "/v1/admin/dead-letters")
+
+    async def get_dead_letter(self, seq: int) -> of_admin.DeadLetterDetail:
+        """A dead letter with its body."""
+        path = f"/v1/admin/dead-letters/{seq}"
+        return await self.request(of_admin.DeadLetterDetail, "GET", path)
+
+    async def replay_dead_letter(self, seq: int) -> of_admin.ReplayResponse:
+        """Sends a dead letter again."""
+        path = f"/v1/admin/dead-letters/{seq}/replay"
+        return await self.request(of_admin.ReplayResponse, "POST", path)
+
     async def create_key(
         self,
         label: str,

@@ -147,6 +147,41 @@ class AuditPage(PageResponse):
     items: list[AuditEntryBody]
 
 
+class DeadLetterBody(ResponseBody):
+    """A message that no worker could handle; `seq` is its number.
+
+    `consumer` gave it up after `deliveries`, for `reason`. `dropped_bytes`: the size of a body that
+    was too large to keep, else 0.
+    """
+
+    seq: int
+    at: AwareDatetime
+    stream: str
+    consumer: str
+    subject: str
+    reason: str
+    deliveries: int
+    dropped_bytes: int
+
+
+class DeadLetterDetail(DeadLetterBody):
+    """`GET /v1/admin/dead-letters/{seq}`: a dead letter with its body as text."""
+
+    data: str
+
+
+class DeadLetterPage(PageResponse):
+    """`GET /v1/admin/dead-letters`, oldest first."""
+
+    items: list[DeadLetterBody]
+
+
+class ReplayResponse(ResponseBody):
+    """`POST /v1/admin/dead-letters/{seq}/replay`: how many were sent again."""
+
+    replayed: int
+
+
 class ScopeBody(ResponseBody):
     """A scope, and its memories by kind and by status.
 

@@ -415,6 +415,21 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesResponse.FromString,
                 _registered_method=True)
+        self.ListDeadLetters = channel.unary_unary(
+                '/reverie.v1.Reverie/ListDeadLetters',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListDeadLettersRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListDeadLettersResponse.FromString,
+                _registered_method=True)
+        self.GetDeadLetter = channel.unary_unary(
+                '/reverie.v1.Reverie/GetDeadLetter',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetDeadLetterRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeadLetterDetail.FromString,
+                _registered_method=True)
+        self.ReplayDeadLetter = channel.unary_unary(
+                '/reverie.v1.Reverie/ReplayDeadLetter',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplayDeadLetterRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplayResponse.FromString,
+                _registered_method=True)
         self.ListProjects = channel.unary_unary(
                 '/reverie.v1.Reverie/ListProjects',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.SerializeToString,
@@ -1041,6 +1056,27 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDeadLetters(self, request, context):
+        """List the dead letters of the tenant, oldest first (GET /v1/admin/dead-letters).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDeadLetter(self, request, context):
+        """Get a dead letter with its body (GET /v1/admin/dead-letters/{seq}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReplayDeadLetter(self, request, context):
+        """Send a dead letter again (POST /v1/admin/dead-letters/{seq}/replay).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListProjects(self, request, context):
         """List projects with counts (GET /v1/admin/projects).
         """
@@ -1529,6 +1565,21 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.ListAuditEntries,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesResponse.SerializeToString,
+            ),
+            'ListDeadLetters': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeadLetters,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListDeadLettersRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListDeadLettersResponse.SerializeToString,
+            ),
+            'GetDeadLetter': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDeadLetter,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetDeadLetterRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeadLetterDetail.SerializeToString,
+            ),
+            'ReplayDeadLetter': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReplayDeadLetter,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplayDeadLetterRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplayResponse.SerializeToString,
             ),
             'ListProjects': grpc.unary_unary_rpc_method_handler(
                     servicer.ListProjects,
@@ -3659,6 +3710,87 @@ class Reverie:
             '/reverie.v1.Reverie/ListAuditEntries',
             reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.ListAuditEntriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeadLetters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListDeadLetters',
+            reverie_dot_contracts_dot_reverie__pb2.ListDeadLettersRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListDeadLettersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDeadLetter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetDeadLetter',
+            reverie_dot_contracts_dot_reverie__pb2.GetDeadLetterRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.DeadLetterDetail.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplayDeadLetter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ReplayDeadLetter',
+            reverie_dot_contracts_dot_reverie__pb2.ReplayDeadLetterRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ReplayResponse.FromString,
             options,
             channel_credentials,
             insecure,

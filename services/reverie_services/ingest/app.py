@@ -57,6 +57,7 @@ from reverie_services.ingest.routes import (
     administration,
     audit,
     corrections,
+    dead_letters,
     edits,
     events,
     facts,
@@ -217,6 +218,7 @@ def _build_routes(
         ),
         *audit.routes.bind(AuditTable(database)),
         *project_links.routes.bind(ProjectLinkStore(database)),
+        *dead_letters.routes.bind(resources.bus),
         *project_settings.routes.bind(
             deps.ProjectSettingsDependencies(
                 contexts,

@@ -1,17 +1,23 @@
-"""`reverie dead-letters`: lists and replays dead letters."""
+"""`reverie dead-letters`: lists, shows and replays dead letters."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.operator_access import run_on_bus
 from reverie.cli.app.options import CommonOptions, common_options, limit_option
-from reverie.cli.app.output import Columns
+from reverie.cli.app.output import Columns, JsonObject
 
-app = click.Group("dead-letters", help="List and replay dead letters.", epilog=EXIT_CODES_HELP)
+if TYPE_CHECKING:
+    from reverie.bus.dead_letters import DeadLetter
+
+app = click.Group(
+    "dead-letters", help="List, show and replay dead letters.", epilog=EXIT_CODES_HELP
+)
 
 
 @app.command("list")
@@ -31,10 +37,29 @@ def list_dead_letters(options: CommonOptions, stream: str | None, limit: int, af
     letters = run_on_bus(
         options.settings(), lambda bus: list_dead_letters(bus, stream, limit, after)
     )
-    items = [asdict(letter) | {"data": letter.data.decode(errors="replace")} for letter in letters]
-    for item in items:
-        del item["headers"]
+    items = [_describe(letter) for letter in letters]
     options.print_table(items, _LETTER_COLUMNS, empty="No dead letters.")
+
+
+@app.command("show")
+@click.argument("number", type=int, help="The number of the letter.")
+@common_options
+def show(options: CommonOptions, number: int) -> None:
+    """Show a dead letter with its body.
+
+    Example: reverie dead-letters show 17
+    """
+    from reverie.bus.dead_letters import load_dead_letter
+
+    item = _describe(run_on_bus(options.settings(), lambda bus: load_dead_letter(bus, number)))
+    facts = "\n".join(f"{name}: {value}" for name, value in item.items())
+    options.print_result(item, facts)
+
+
+def _describe(letter: DeadLetter) -> JsonObject:
+    item = asdict(letter) | {"data": letter.data.decode(errors="replace")}
+    del item["headers"]
+    return item
 
 
 _LETTER_COLUMNS: Columns = {
