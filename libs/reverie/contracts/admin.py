@@ -260,10 +260,24 @@ class ModelBody(ResponseBody):
     used_for: list[str] = Field(default_factory=list)
 
 
+class EnrichmentBacklogBody(ResponseBody):
+    """How many memories wait for enrichment, 1,000 at most, and since when the oldest does.
+
+    They are found by their words, and not yet by their meaning or over the graph.
+    """
+
+    waiting: int
+    since: AwareDatetime | None = None
+
+
 class ModelListResponse(ResponseBody):
-    """`GET /v1/models`: the models of the gateway and of the caller's tenant."""
+    """`GET /v1/models`: the models of the gateway and of the caller's tenant.
+
+    `enrichment` is what they have still to read, in scopes that the caller may read.
+    """
 
     models: list[ModelBody]
+    enrichment: EnrichmentBacklogBody
 
 
 WebhookProvider = Literal["github", "gitlab"]

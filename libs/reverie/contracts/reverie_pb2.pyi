@@ -3374,10 +3374,20 @@ class ListModelsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ListModelsResponse(_message.Message):
-    __slots__ = ("models",)
+    __slots__ = ("models", "enrichment")
     MODELS_FIELD_NUMBER: _ClassVar[int]
+    ENRICHMENT_FIELD_NUMBER: _ClassVar[int]
     models: _containers.RepeatedCompositeFieldContainer[ModelBody]
-    def __init__(self, models: _Optional[_Iterable[_Union[ModelBody, _Mapping]]] = ...) -> None: ...
+    enrichment: EnrichmentBacklogBody
+    def __init__(self, models: _Optional[_Iterable[_Union[ModelBody, _Mapping]]] = ..., enrichment: _Optional[_Union[EnrichmentBacklogBody, _Mapping]] = ...) -> None: ...
+
+class EnrichmentBacklogBody(_message.Message):
+    __slots__ = ("waiting", "since")
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    waiting: int
+    since: _timestamp_pb2.Timestamp
+    def __init__(self, waiting: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ModelBody(_message.Message):
     __slots__ = ("role", "name", "location", "state", "active", "provider", "dims", "max_tokens", "licence", "embedded", "chunks", "used_for")

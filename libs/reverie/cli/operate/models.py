@@ -9,7 +9,7 @@ import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
 from reverie.cli.app.options import CommonOptions, common_options
-from reverie.cli.app.output import Columns, build_table, err
+from reverie.cli.app.output import Columns, build_table, err, plural
 
 if TYPE_CHECKING:
     from reverie.inference.model_resolver import ModelStatus
@@ -56,7 +56,14 @@ def status(options: CommonOptions) -> None:
         ),
         "for": lambda model: ", ".join(model["used_for"]),
     }
-    options.print_result(response, build_table(response["models"], columns))
+    waiting = plural(response["enrichment"]["waiting"], "memory")
+    options.print_result(
+        response,
+        build_table(response["models"], columns),
+        f"{waiting} to enrich, since {response['enrichment']['since']}"
+        if response["enrichment"]["waiting"]
+        else "Every memory is enriched.",
+    )
 
 
 @app.command("pull")

@@ -9,6 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from time import monotonic
 from typing import LiteralString
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
 
+from reverie.domain.access.principals import Principal
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
 from reverie.store.db.names import SCHEMA
 from reverie.store.search.corpus_counts import CorpusCounts
@@ -57,6 +59,14 @@ class TenantModel:
     def vector_table(self) -> str:
         """The table of its vectors."""
         return build_table_name(self.name)
+
+
+@dataclass(frozen=True)
+class EnrichmentBacklog:
+    """Memories that wait for enrichment, and since when the oldest of them does."""
+
+    waiting: int
+    since: datetime | None
 
 
 @dataclass(frozen=True)
@@ -211,6 +221,12 @@ class EmbeddingModelStore:
             found = await connection.fetch_rows("model_list")
         others = [TenantModel(row["name"], row["dims"]) for row in found if not row["active"]]
         return [(active, True), *((model, False) for model in others if model.name != active.name)]
+
+    async def find_backlog(self, principal: Principal, limit: int) -> EnrichmentBacklog:
+        """What waits for enrichment in the scopes that the caller may read, `limit` at most."""
+        async with self._db.tenant_reader(principal.tenant) as connection:
+            [row] = await connection.fetch_rows("enrichment_backlog", list(principal.reads), limit)
+        return EnrichmentBacklog(**row)
 
     async def index_vectors(self, tenant: int, model: TenantModel, limit: int) -> int:
         """Adds some vectors of large tenants to the HNSW index; returns the count."""

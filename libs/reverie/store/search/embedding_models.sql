@@ -20,6 +20,14 @@ from tenant t, jsonb_each(t.models) o (name, details) where t.id = $1 order by o
 -- That model's vector of the probe text.
 select t.models -> t.model -> 'probe' as probe from tenant t where t.id = $1 and t.model is not null;
 
+-- name: enrichment_backlog
+-- The memories of scopes $2 that wait for enrichment, $3 at most, and since when the oldest does.
+select count(*) as waiting, min(w.updated) as since
+from (select m.updated from memory m
+      where m.tenant = $1 and m.enriched_version < m.version
+        and m.status in ('active', 'superseded') and scope_matches($2, m.scope)
+      order by m.id limit $3) w;
+
 -- name: model_add
 -- Records a model that is to be filled; an existing record stays unchanged.
 update tenant t set models = jsonb_build_object($2::text, $3::jsonb) || t.models where t.id = $1;

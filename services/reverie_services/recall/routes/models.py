@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reverie.contracts.admin import ModelBody, ModelListResponse
+from reverie.contracts.admin import EnrichmentBacklogBody, ModelBody, ModelListResponse
 from reverie.domain.access.principals import Principal
 from reverie.inference.llm_endpoint import build_language_endpoint
 from reverie.inference.model_catalogue import MODELS, SPARSE_MODEL
@@ -13,6 +13,9 @@ from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.settings.settings import Settings
 from reverie.store.search.embedding_models import TenantModel
 from reverie_services.recall.dependencies import ModelDependencies
+
+MAX_BACKLOG = 1_000
+"""Memories that wait are counted up to here."""
 
 routes = RouteTable[ModelDependencies]()
 
@@ -26,8 +29,10 @@ async def list_models(deps: ModelDependencies, call: Call[None, None]) -> ModelL
         await _build_embedding_body(deps, principal, model, active)
         for model, active in (tenant_models if deps.model_manager.embeds else ())
     ]
+    backlog = await deps.embedding_models.find_backlog(principal, MAX_BACKLOG)
     return ModelListResponse(
-        models=[*embedding_bodies, *_build_sparse_bodies(deps), *deps.shared_models]
+        models=[*embedding_bodies, *_build_sparse_bodies(deps), *deps.shared_models],
+        enrichment=EnrichmentBacklogBody.model_validate(backlog, from_attributes=True),
     )
 
 
