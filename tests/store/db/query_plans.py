@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from pgvector import HalfVector, SparseVector
 
-from reverie.store.db.queries import get_query, inline_integers
+from reverie.store.db.queries import get_query
 
 BIG_TABLES = {"memory", "posting_entry", "edge", "memory_tag", "chunk", "outbox", "memory_change"}
 BIG_TABLES |= {"vec_bge_small_en_v1_5"}
@@ -24,11 +24,15 @@ def kept_plan(
     own: bool = False,
 ) -> dict[str, Any]:
     """The plan of a statement as readers keep it; `ran`: with what it took; `own`: the tenant's."""
-    sql, given = inline_integers(get_query(name).sql, (tenant, *args), own)
-    told = [one.to_text() if isinstance(one, HalfVector | SparseVector) else one for one in given]
+    told = [
+        one.to_text() if isinstance(one, HalfVector | SparseVector) else one
+        for one in (tenant, *args)
+    ]
     values = psycopg.ClientCursor(connection).mogrify(", ".join(["%s"] * len(told)), told)
     options = "analyze, format json" if ran else "format json"
-    connection.execute(f"prepare kept as {sql}".encode())
+    mode = "force_custom_plan" if own else "force_generic_plan"
+    connection.execute(f"set plan_cache_mode = {mode}".encode())
+    connection.execute(f"prepare kept as {get_query(name).sql}".encode())
     found = connection.execute(f"explain ({options}) execute kept ({values})".encode()).fetchone()
     connection.execute("deallocate kept")
     assert found is not None

@@ -26,13 +26,14 @@ from reverie.store.db.connections import (
     build_schema_missing_error,
     open_pool,
 )
-from reverie.store.db.queries import get_sql, inline_integers
+from reverie.store.db.queries import get_sql
 from reverie.store.db.replica import ReadReplica, ReplicaOptions
 
 _tracer = trace.get_tracer("reverie.store")
 
 _ASYNC_COMMIT = "set local synchronous_commit = off"
 _BEGIN_SNAPSHOT = "begin isolation level repeatable read, read only"
+_OWN_PLANS = "set local plan_cache_mode = force_custom_plan"
 
 DEFAULT_VECTOR_TABLE = "vec_bge_small_en_v1_5"
 
@@ -44,40 +45,30 @@ class TenantConnection:
     """A transaction that sees one tenant's rows. Rows are returned as mappings.
 
     `vector_table`: the table that replaces that of the first model in the queries.
-    `inline_integers`: plans are kept, so limits are written into the statements.
-    `plans_per_tenant`: the tenant is written too, for statements whose best plan depends on its
-    size.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        tenant: int,
-        inline_limits: bool = False,
-    ) -> None:
+    def __init__(self, connection: Connection, tenant: int) -> None:
         self._connection = connection
-        self._inline_limits = inline_limits
         self.id = tenant
         self.vector_table = DEFAULT_VECTOR_TABLE
-        self.plans_per_tenant = False
 
     async def fetch_rows(self, name: str, *args: object) -> list[asyncpg.Record]:
         """All rows of a statement or function; `$1` is the tenant, `args` follow."""
-        sql, values = self._prepare(name, args)
+        sql = self._sql(name, 1 + len(args))
         with _span(name):
-            return await self._connection.fetch(sql, *values)
+            return await self._connection.fetch(sql, self.id, *args)
 
     async def fetch_row(self, name: str, *args: object) -> asyncpg.Record | None:
         """The first row of a query, if any."""
-        sql, values = self._prepare(name, args)
+        sql = self._sql(name, 1 + len(args))
         with _span(name):
-            return await self._connection.fetchrow(sql, *values)
+            return await self._connection.fetchrow(sql, self.id, *args)
 
     async def fetch_value(self, name: str, *args: object) -> Any:
         """The first column of the first row."""
-        sql, values = self._prepare(name, args)
+        sql = self._sql(name, 1 + len(args))
         with _span(name):
-            return await self._connection.fetchval(sql, *values)
+            return await self._connection.fetchval(sql, self.id, *args)
 
     async def execute_many(self, name: str, args: Sequence[Sequence[object]]) -> None:
         """Runs a statement once for each of the argument lists."""
@@ -85,15 +76,6 @@ class TenantConnection:
             await self._connection.executemany(
                 self._sql(name), [(self.id, *values) for values in args]
             )
-
-    def _prepare(self, name: str, args: Sequence[object]) -> tuple[str, Sequence[object]]:
-        values = (self.id, *args)
-        sql = self._sql(name, len(values))
-        return (
-            inline_integers(sql, values, self.plans_per_tenant)
-            if self._inline_limits
-            else (sql, values)
-        )
 
     def _sql(self, name: str, arg_count: int = 0) -> str:
         sql = get_sql(name, arg_count)
@@ -176,12 +158,10 @@ class Database:
         if self.replica is None:
             async with self._acquire(self._reader_pool) as connection:
                 await connection.enter(tenant)  # type: ignore[attr-defined]
-                yield TenantConnection(connection, tenant, inline_limits=True)
+                yield TenantConnection(connection, tenant)
             return
         async with AsyncExitStack() as stack:
-            yield TenantConnection(
-                await self._reader_connection(stack, tenant), tenant, inline_limits=True
-            )
+            yield TenantConnection(await self._reader_connection(stack, tenant), tenant)
 
     async def _reader_connection(self, stack: AsyncExitStack, tenant: int) -> Connection:
         def enter(connection: Connection) -> Awaitable[None]:
@@ -207,12 +187,16 @@ class Database:
         return None
 
     @asynccontextmanager
-    async def snapshot(self, tenant: int) -> AsyncIterator[TenantConnection]:
+    async def snapshot(
+        self, tenant: int, own_plans: bool = False
+    ) -> AsyncIterator[TenantConnection]:
         """One tenant's rows as they were at one moment; nothing can be written.
 
-        A replica may have it.
+        `own_plans`: statements are planned for this tenant, not for all, because their best plan
+        depends on its size. A replica may have it.
         """
-        async with self._read_only_transaction(tenant, _BEGIN_SNAPSHOT) as connection:
+        begin = f"{_BEGIN_SNAPSHOT}; {_OWN_PLANS}" if own_plans else _BEGIN_SNAPSHOT
+        async with self._read_only_transaction(tenant, begin) as connection:
             yield connection
 
     async def get_log_position(self) -> str:

@@ -79,10 +79,9 @@ class DuplicateStore:
         found: dict[UUID, list[DuplicateCandidate]] = {memory.id: [] for memory in memories}
         if not memories:
             return []
-        async with self._db.tenant_reader(tenant) as connection:
+        async with self._db.snapshot(tenant, own_plans=True) as connection:
             connection.vector_table = (await self._models.get(tenant)).vector_table
             use_index = int(await self._counts.uses_vector_index(connection))
-            connection.plans_per_tenant = True
             args = (
                 [memory.id for memory in memories],
                 [memory.vector for memory in memories],

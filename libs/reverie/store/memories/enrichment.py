@@ -193,8 +193,7 @@ class EnrichmentStore:
             [getattr(item, name) for item in memories] for name in ("id", "scope", "session")
         ]
         found: dict[UUID, list[CauseCandidate]] = {}
-        async with self._db.tenant_reader(tenant) as connection:
-            connection.plans_per_tenant = True
+        async with self._db.snapshot(tenant, own_plans=True) as connection:
             for row in await connection.fetch_rows(
                 "cause_candidates", *columns, indexes, node_ids, limit
             ):

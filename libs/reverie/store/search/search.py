@@ -137,10 +137,10 @@ class SearchStore:
             count = await self._counts.count_vectors(connection)
             if count.prefers_exact_search:
                 found = await _search_nearest(connection, args, limit, count.tenant_count)
-            else:
-                connection.plans_per_tenant = True
-                found = await connection.fetch_rows("search_vectors_index", *args)
-        return build_hits(found)
+                return build_hits(found)
+        async with self._db.snapshot(principal.tenant, own_plans=True) as connection:
+            connection.vector_table = vector_table
+            return build_hits(await connection.fetch_rows("search_vectors_index", *args))
 
     async def search_sparse(
         self,
