@@ -12,6 +12,7 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
+from reverie.domain.extraction.proofreading import drop_label
 from reverie.domain.extraction.record_statements import (
     MIN_SCORE,
     MIN_STATEMENT_BYTES,
@@ -63,8 +64,7 @@ def iter_agent_statements(
     if exchange.is_review or exchange.is_refused:
         return
     recap = _find_recap(turn.content) if reply.is_final else []
-    decided = [_LABEL.sub("", strip_opening(s)) for s in recap]
-    decided = [s[:1].upper() + s[1:] for s in decided]
+    decided = [drop_label(strip_opening(s)) for s in recap]
     yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in decided)
     points = extract_key_statements(turn.content, not is_work)
     if recap:
@@ -93,7 +93,6 @@ def _names_cause(part: str, lead: str) -> bool:
 
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
-_LABEL = re.compile(r"^\W*+(?:decision|decided|recap|决定)\W{0,2}[:：]\W*", re.I)
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
 
@@ -103,6 +102,7 @@ def is_tentative(part: str) -> bool:
     return bool(
         discourse_markers.MUSING.search(prose)
         or sentence_patterns.HEDGE.search(prose)
+        or sentence_patterns.GUESS.search(prose)
         or discourse_markers.COLLOQUIAL.search(prose)
         or _FIRST_PERSON.search(prose)
     )

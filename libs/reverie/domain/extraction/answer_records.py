@@ -13,7 +13,6 @@ from reverie.domain.extraction.decision_records import (
     DecisionRecord,
     build_matter_record,
     is_user_decision,
-    select_statements,
 )
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import (
@@ -23,6 +22,7 @@ from reverie.domain.extraction.matters import (
 )
 from reverie.domain.extraction.record_statements import POINTING, RecordStatement
 from reverie.domain.extraction.salience import extract_exact_terms, is_question
+from reverie.domain.extraction.statement_selection import proofread, select_statements
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
@@ -34,13 +34,19 @@ MAX_ANSWER_CHARS = 1_400
 MIN_ANSWER_SCORE = 0.75
 MIN_SUBJECT_WORDS = 5
 """Words of a question that names nothing of code, but says what it is about."""
-_SUBJECT = re.compile(r"`[^`\s]{3,60}`|\b[\w/-]+\.(?:[a-z]{1,4})\b")
-"""A name of code or a file."""
+_SUBJECTS = (
+    re.compile(
+        r"`?\b[\w/-]+\.(?:py|go|rs|rb|java|kt|jsx?|tsx?|c|cc|cpp|h|cs|sql|sh|toml|ya?ml|md)\b`?"
+    ),
+    re.compile(r"`(?!v?[\d.]+|[0-9a-f]{7,40}`)[^`\s-]{3,60}`"),
+)
+"""A file, or else a name of code that is no version or commit."""
 _WONDERING = re.compile(
     r"^(?:(?:so|and|but|also|then)[, ]+)?i(?:'m| am| was)(?: just)? (?:wondering|curious),? "
     r"(?:if |whether |about )?",
     re.I,
 )
+_OF_YOU = re.compile(r"\byou(?:r|'re|'ve)?\b", re.I)
 _SUPPOSING = re.compile(r"(?:i (?:assume|guess|thought|think|take it|remember)|or\b)", re.I)
 _TOLD_BY_ONESELF = re.compile(r"\b(?:i|my|me|you|your)\b", re.I)
 _JUST_DOING = re.compile(
@@ -82,7 +88,8 @@ def build_answer_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionR
     In order. A question that does not name the subject of the talk is told with it.
     """
     requests = [item.exchange.request for item in stated if item.exchange.request]
-    subject = _SUBJECT.search(requests[0]) if requests else None
+    found = (pattern.search(requests[0]) for pattern in _SUBJECTS if requests)
+    subject = next((match[0] for match in found if match), "")
     records: list[DecisionRecord] = []
     for item in stated:
         if records and not item.exchange.request and item.exchange.opening:
@@ -90,7 +97,7 @@ def build_answer_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionR
             done = [s for s in list_answer_statements(item.exchange) if s.is_done]
             records[-1] = records[-1].extend(done, item.exchange)
             continue
-        record = _build_answer_record(item, subject[0] if subject else "")
+        record = _build_answer_record(item, subject)
         if record is None and any(map(is_user_decision, item.statements)):
             record = build_matter_record([item], is_work=False)
         records += [record] if record else _iter_facts(item)
@@ -124,11 +131,11 @@ def _iter_facts(item: StatedExchange) -> Iterator[DecisionRecord]:
 
 def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord | None:
     exchange = item.exchange
-    question = find_self_contained_question(exchange)
-    if exchange.previous_subject and subject not in question and is_question(question):
+    question = find_self_contained_question(exchange, subject)
+    if question and subject not in question and is_question(question):
         question = f"About {subject}: {question}"
     told = list_answer_statements(exchange)
-    if not question or exchange.is_refused or not _says_much(told):
+    if not question or exchange.is_refused or _asks_back(exchange) or not _says_much(told):
         return None
     is_long = sum(len(s.text) for s in told) > MAX_ANSWER_CHARS
     chosen: Sequence[RecordStatement] = (
@@ -136,7 +143,16 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
     )
     if not chosen:
         return None
-    return DecisionRecord(question, tuple(chosen), (), (exchange,), is_whole=not is_long)
+    told = proofread(chosen)
+    return DecisionRecord(question, tuple(told), (), (exchange,), is_whole=not is_long)
+
+
+def _asks_back(exchange: Exchange) -> bool:
+    """Whether the reply ends in a question on the matter, so that it is no last word."""
+    reply = exchange.last_reply.content if exchange.last_reply else ""
+    last = next(iter(split_sentences(reply)[-1:]), "")
+    is_offer = discourse_markers.OFFER.search(last) or discourse_markers.PROPOSAL.search(last)
+    return last.rstrip(" *_`)").endswith("?") and bool(_OF_YOU.search(last)) and not is_offer
 
 
 def _says_much(told: Sequence[RecordStatement]) -> bool:
@@ -147,17 +163,19 @@ def _says_much(told: Sequence[RecordStatement]) -> bool:
     return max(s.score for s in told) + 0.25 * min(len(names), 6) >= MIN_ANSWER_SCORE
 
 
-def find_self_contained_question(exchange: Exchange) -> str:
+def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:
     """The question or order of a message with the sentences that it leans on; "" if one is missing.
 
-    What somebody merely remarks in the middle of a talk asks nothing.
+    `subject`: what the talk is about, told where the question does not name it. What somebody
+    merely remarks in the middle of a talk asks nothing.
     """
     sentences = list_informative_sentences(exchange.request)
     is_first = not exchange.previous_subject
     stop = next((n for n, s in enumerate(sentences) if is_question(s)), None)
     if stop is None:
         problem = find_problem([exchange], MAX_PROBLEM_CHARS)
-        is_request = problem and not _is_chat(problem)
+        is_told = discourse_markers.OBSERVATION.match(exchange.request)
+        is_request = problem and not is_told and not _is_chat(problem)
         # Beside a report, "Why?" says nothing by itself.
         is_report = exchange.asks and not _is_personal(problem)
         is_order = is_report or any(map(_orders, sentences))
@@ -167,6 +185,10 @@ def find_self_contained_question(exchange: Exchange) -> str:
     asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
     if not asked or not _ASKING.search(asked[0]) or any(map(_is_chatty, asked)):
         return ""
+    alone = " ".join(asked)
+    points = POINTING.search(alone) or _points_back(alone)
+    if subject not in alone and not points and len(_long_words(alone)) >= MIN_SUBJECT_WORDS:
+        return f"About {subject}: {alone}" if len(alone) < MAX_PROBLEM_CHARS else ""
     start = stop
     while start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):
         start -= 1
@@ -208,10 +230,13 @@ def _stands_alone(text: str) -> bool:
     first = split_sentences(text)[0]
     names = extract_exact_terms(first)
     told = first if names else text
-    long_words = [word for word in content_words(text) if len(word) > 3 or not word.isascii()]
     least = MIN_SUBJECT_WORDS + text.endswith("?")
-    is_named = names or extract_exact_terms(text) or len(long_words) >= least
+    is_named = names or extract_exact_terms(text) or len(_long_words(text)) >= least
     return bool(is_named) and not (POINTING.search(told) or _POINTING_QUESTION.search(told))
+
+
+def _long_words(text: str) -> list[str]:
+    return [word for word in content_words(text) if len(word) > 3 or not word.isascii()]
 
 
 def _orders(sentence: str) -> bool:

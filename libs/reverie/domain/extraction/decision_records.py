@@ -7,7 +7,6 @@ conversations with a known decision: benchmarks/quality/decisions.py.
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +25,6 @@ from reverie.domain.extraction.matters import (
 from reverie.domain.extraction.record_statements import (
     DECIDED_KINDS,
     LEAD,
-    MIN_SCORE,
     POINTING,
     RULES,
     RecordStatement,
@@ -34,24 +32,32 @@ from reverie.domain.extraction.record_statements import (
 )
 from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
 from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.statement_selection import (
+    MAX_RECORD_CHARS,
+    MAX_REFUSED,
+    limit_findings,
+    proofread,
+    select_statements,
+)
+from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
 
-MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
-"""Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 400, 260
-MAX_REFUSED = 3
-FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
-"""The part of a talk that may be told of it beside what was decided: its share, and characters."""
-MAX_WEIGHED = 100
-RECAP_WEIGHT = 100.0
-"""A summing-up comes before all else."""
+_OUTCOME = re.compile(
+    r"\b(?:now|no longer|fixed|added|changed|removed|renamed|moved|updated|replaced|reverted"
+    r"|created|implemented|the fix|already)\b|(?:现在|已|修复|改为)",
+    re.I,
+)
+# Work on the form of the code, which the code itself shows.
+_UPKEEP = re.compile(
+    r"\b(?:naming|awkward|grammar|typos?|unused|unnecessar(?:y|ily)|redundant|verbose|readab\w+|magic (?:number|string)s?|(?:missing|no) (?:unit )?tests?)\b",
+    re.I,
+)
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
 _AFTER_CODE = re.compile(r"(?<=\n)``` ")
-MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_AFTER_RECAP = 0.4, 0.5
-"""Share of a statement's words that no chosen statement has; a summing-up leaves little to say."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +251,7 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     if any(s.is_recap for s in statements):
         # What an agent supposed on the way is settled by its summing-up.
         statements = [s for s in statements if not _is_supposed(s)]
-    max_findings = MAX_RECORD_CHARS if is_work else _limit_findings(statements)
+    max_findings = MAX_RECORD_CHARS if is_work else limit_findings(statements)
     chosen = select_statements(statements, problem, refused, max_findings) or select_statements(
         statements, "", refused, max_findings
     )
@@ -255,13 +261,36 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     is_fragment = len(chosen) == 1 and leans(chosen[0].text)
     if not chosen or (is_fragment and (not problem or leans(problem))):
         return None
+    if is_work and not any(map(_tells_outcome, chosen)):
+        replies = [turn for exchange in exchanges for turn in exchange.replies]
+        outcome = _find_outcome(statements)
+        if select_write_turns(replies) and outcome is None:
+            return None
+        chosen += [outcome] if outcome else []
+    if _UPKEEP.search(problem) and not any(_has_reason(s) for s in chosen):
+        return None
     return DecisionRecord(
         problem,
-        tuple(chosen),
+        tuple(proofread(chosen)),
         _drop_covered_reasons(refused, chosen),
         tuple(exchanges),
         tuple(_find_repetitions(chosen, statements, exchanges)),
     )
+
+
+def _tells_outcome(statement: RecordStatement) -> bool:
+    return statement.is_done or statement.is_decided or bool(_OUTCOME.search(statement.text))
+
+
+def _find_outcome(statements: Iterable[RecordStatement]) -> RecordStatement | None:
+    """What the last report that names a change says of it."""
+    outcomes = [s for s in statements if s.turn.role == "assistant" and _tells_outcome(s)]
+    return max(outcomes, key=lambda s: (s.turn.ordinal, s.score), default=None)
+
+
+def _has_reason(statement: RecordStatement) -> bool:
+    is_told_by_user = statement.turn.role == "user" and statement.is_decided
+    return is_told_by_user or bool(discourse_markers.CAUSE.search(statement.text))
 
 
 def _is_supposed(statement: RecordStatement) -> bool:
@@ -295,74 +324,6 @@ def _only_lasting(item: StatedExchange) -> bool:
 
 def _find_opening(exchanges: Sequence[Exchange]) -> TurnText | None:
     return next((e.opening for e in exchanges if e.request), exchanges[0].opening)
-
-
-def _limit_findings(statements: Sequence[RecordStatement]) -> int:
-    """Limits in a talk, in characters, what the agent told and nobody decided."""
-    return max(int(FINDING_SHARE * _count_spoken(statements)), MIN_FINDING_CHARS)
-
-
-def _count_spoken(statements: Iterable[RecordStatement]) -> int:
-    """Counts the characters of the messages that make the statements."""
-    return sum({s.turn.id: len(s.turn.content) for s in statements}.values())
-
-
-def select_statements(
-    statements: Sequence[RecordStatement],
-    problem: str,
-    refused: Sequence[RefusedProposal],
-    max_findings: int,
-) -> list[RecordStatement]:
-    """Selects the last summing-up, then the weightiest statements that add something and fit.
-
-    `max_findings`: the characters of all findings of the agent, a first one excepted. A report on
-    work may fill the record.
-    """
-    reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
-    least = MAX_RECORD_CHARS if max_findings == MAX_RECORD_CHARS else MIN_RECORD_CHARS
-    limit = max(int(RECORD_SHARE * _count_spoken(statements)), least)
-    remaining = min(limit, MAX_RECORD_CHARS) - len(problem) - reserved - 20
-    recap_turn = next((s.turn for s in reversed(statements) if s.is_recap), None)
-    least_novel = MIN_NOVEL_SHARE_AFTER_RECAP if recap_turn else MIN_NOVEL_SHARE
-    chosen: list[RecordStatement] = []
-    told = content_words(problem)
-    covered: frozenset[str] = frozenset()
-    covered_terms: frozenset[str] = frozenset()
-    counts = Counter(word for s in statements for word in s.words)
-    central = frozenset(word for word, count in counts.items() if count > 1)
-
-    def measure_novelty(s: RecordStatement) -> float:
-        # The cause of a problem, and what was done about it, are told in the words of the problem.
-        is_about = s.is_done or (s.kind is Kind.BUG and s.turn.role == "assistant")
-        known = covered if is_about else covered | told
-        return len(s.words - known) / max(1, len(s.words))
-
-    def weigh(s: RecordStatement) -> float:
-        if s.is_recap:
-            return RECAP_WEIGHT if s.turn is recap_turn else 0.0
-        novelty = measure_novelty(s)
-        words = s.words or frozenset(("",))
-        score = s.score + 1.5 * len(words & central) / len(words)
-        score += 0.25 * min(len(s.exact_terms - covered_terms), 6)
-        return score * (0.3 + 0.7 * novelty)
-
-    pool = heapq.nlargest(MAX_WEIGHED, statements, key=weigh)
-    while pool:
-        best = max(pool, key=weigh)
-        pool.remove(best)
-        if weigh(best) < MIN_SCORE:
-            break
-        is_novel = best.is_recap or measure_novelty(best) >= least_novel
-        is_told = best.is_found and best.turn.role == "assistant"
-        is_allowed = not is_told or not chosen or len(best.text) < max_findings
-        if is_novel and is_allowed and len(best.text) < remaining:
-            chosen.append(best)
-            remaining -= len(best.text) + 1
-            max_findings -= is_told * (len(best.text) + 1)
-            covered |= best.words
-            covered_terms |= best.exact_terms
-    positions = {id(s): n for n, s in enumerate(statements)}
-    return sorted(chosen, key=lambda s: (not s.is_recap, positions[id(s)]))
 
 
 def _drop_covered_reasons(

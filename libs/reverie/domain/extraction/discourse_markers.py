@@ -298,7 +298,8 @@ MUSING = re.compile(
     r"|makes? (?:sense|me wonder)|good (?:call|to know)|maybe|perhaps|probably|presumably|might"
     r"|could|would(?:n't)?|should (?:be fine|logically|ideally)|it should be"
     r"|(?:can )?imagine|isn'?t just|implies|that commit|a while (?:ago|back)|as mentioned"
-    r"|reminds me|effectively)\b"
+    r"|reminds me|effectively|almost (?:like|as if)|ought to|not ideal"
+    r"|looks? (?:solid|fine|ok(?:ay)?|off|weird))\b"
     r"|^(?:i'll|i've|i noticed|i also noticed|like,|for now,|always good)|可能|也许|我觉得",
     re.I,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.proofreading import is_empty_report
 from reverie.domain.text.markdown import (
     MarkdownBlock,
     parse_blocks,
@@ -31,7 +32,7 @@ _GENERIC_HEADING = re.compile(
     r"|code review|line[- ]by[- ]line review|analysis|conclusion|verdict|assessment|what changed"
     r"|implementation|current implementation|solution|proposed (?:solution|fix|change|changes)"
     r"|steps?|recommendations?|examples?|output|code|strengths|before|after|context|answer"
-    r"|updates?|done|table|top \d+ [\w ]+|my (?:opinion|assessment|take|recommendation)"
+    r"|updates?|done|points|table|top \d+ [\w ]+|my (?:opinion|assessment|take|recommendation)"
     r"|here'?s my assessment)(?: (?:of|table|report|made).*)?)[:.]?",
     re.I,
 )
@@ -117,7 +118,8 @@ def _is_informative(sentence: str) -> bool:
     if len(sentence.encode()) < 12 or is_code_line(sentence):
         return False
     return not (
-        discourse_markers.PLEASANTRY.match(_INTERJECTION.sub("", sentence))
+        is_empty_report(sentence)
+        or discourse_markers.PLEASANTRY.match(_INTERJECTION.sub("", sentence))
         or discourse_markers.CHATTER.match(sentence)
         or discourse_markers.NARRATION.match(sentence)
         or discourse_markers.OFFER.search(sentence)

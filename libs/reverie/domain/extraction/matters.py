@@ -15,6 +15,7 @@ from reverie.domain.extraction.exchanges import (
     split_exchanges,
 )
 from reverie.domain.extraction.key_statements import is_generic_heading
+from reverie.domain.extraction.proofreading import drop_frame, find_looked_at
 from reverie.domain.extraction.record_statements import (
     POINTING,
     RecordStatement,
@@ -25,6 +26,7 @@ from reverie.domain.extraction.salience import extract_exact_terms, is_question
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.user_statements import iter_user_answers, iter_user_statements
 from reverie.domain.extraction.work_log import select_write_turns
+from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
 
 MIN_OUTCOME_SCORE, OUTCOME_SCORE = -4.0, 2.5
@@ -155,7 +157,11 @@ def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange)
     Talk is over once it is long; work, once its report does not wait for an answer.
     """
     if matter[-1].exchange.last_reply is None:
-        return False
+        # What was interrupted is said again, unless something else is asked for.
+        broken_off = matter[-1].exchange.request
+        is_named = broken_off and not is_slash_command(broken_off)
+        words = content_words(broken_off)
+        return len(matter) == 1 and bool(is_named) and not words & content_words(following.request)
     replies = [turn for item in matter for turn in item.exchange.replies]
     is_work = any(turn.role == "tool" for turn in replies)
     if is_work and is_general_question(following) and following.assent:
@@ -228,10 +234,10 @@ def _drop_open_advice(sentence: str) -> str:
 def list_informative_sentences(request: str) -> list[str]:
     bare = _QUOTING_OPENING.sub("", request)
     sentences = [
-        strip_line_places(strip_opening(_NUMBERING.sub("", _POINT_NUMBER.sub(": ", s))))
+        drop_frame(strip_line_places(strip_opening(_NUMBERING.sub("", _POINT_NUMBER.sub(": ", s)))))
         for s in split_sentences(bare)
     ]
-    return [
+    informative = [
         s[:1].upper() + s[1:] if re.match(r"[a-z]+\b(?![._-]\w)", s) else s
         for s in sentences
         if (len(s) > 12 or not s.isascii() or _NAME_ALONE.match(s))
@@ -247,3 +253,5 @@ def list_informative_sentences(request: str) -> list[str]:
         and not is_generic_heading(s)
         and not sentence_patterns.LOCATION_POINTER.search(s)
     ]
+    place = find_looked_at(informative[0]) if len(informative) > 1 else ""
+    return [f"About {place}: {informative[1]}", *informative[2:]] if place else informative

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from reverie.domain.extraction import discourse_markers
 from reverie.domain.extraction.exchanges import Exchange, extract_statements
+from reverie.domain.extraction.proofreading import restate_proposal
 from reverie.domain.extraction.record_statements import strip_opening
 from reverie.domain.extraction.salience import is_question
 from reverie.domain.text.index_terms import content_words
@@ -44,7 +45,7 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
     asked = _WHY_NOT.search(exchange.request)
     objection = next(iter(s for s in _list_sentences(reply) if _BUT.search(s)), "")
     if asked and objection and not (content_words(asked[1]) & exchange.later_choices):
-        proposal = shorten(asked[1].strip(), MAX_PROPOSAL_CHARS)
+        proposal = shorten(restate_proposal(asked[1].strip()), MAX_PROPOSAL_CHARS)
         yield RefusedProposal(proposal, shorten(objection, MAX_REASON_CHARS), exchange.last_reply)
     if len(verdict.content) > MAX_ANSWER_CHARS:
         return
@@ -76,9 +77,10 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
 
 
 def _refuse(proposal: str, reason: str, verdict: TurnText) -> RefusedProposal:
+    is_vague = discourse_markers.COLLOQUIAL.search(reason)
     return RefusedProposal(
-        shorten(strip_opening(proposal), MAX_PROPOSAL_CHARS),
-        shorten(reason, MAX_REASON_CHARS),
+        shorten(restate_proposal(strip_opening(proposal)), MAX_PROPOSAL_CHARS),
+        "" if is_vague else shorten(reason, MAX_REASON_CHARS),
         verdict,
     )
 

@@ -1,0 +1,141 @@
+"""The wording of a record: without frames of talk, without repetition, proposals as statements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.salience import extract_exact_terms
+from reverie.domain.text.index_terms import content_words
+from reverie.domain.text.markdown import split_sentences, without_code
+
+MIN_NOVEL_SHARE = 0.4
+"""A sentence that has fewer new words, and no new name or figure, repeats what is told."""
+MIN_PROPOSAL_WORDS = 3
+
+_SEEN = (
+    r"(?:notic(?:ed|ing)|saw|seen|spotted|seeing|found|stumbled (?:on|upon|across)|came across"
+    r"|wonder(?:ed|ing)(?: about)?)(?: that| how)?"
+)
+_LOOKED = (
+    r"(?:look(?:ed|ing)|digging|dug|pok(?:ed|ing)|review(?:ed|ing)|read(?:ing)?|going|went"
+    r"|brows(?:ed|ing)|glanc(?:ed|ing)|debugg(?:ed|ing)|refactor(?:ed|ing)|touch(?:ed|ing)"
+    r"|check(?:ed|ing)|play(?:ed|ing)|work(?:ed|ing))"
+    r"(?>(?: (?:around|through|at|into|on|over|in|with|up|back)\b)*)"
+)
+_I = (
+    r"(?:(?:hey|hi|hello|so|also|and|but|by the way|speaking of[^,]{0,40}|@\w+)[,:]? +)?"
+    r"i(?:'m| am| was|'ve been|'ve| have been| have| had)? +"
+    r"(?:(?:just|also|still|only|actually|recently|currently|been) +)*"
+)
+_PLACE = r"(?:the |some |our )?(?P<place>(?:`[^`]*`|[^`,;?!.]|\.(?=\w)){1,90}?)"
+_PURPOSE = r"(?:for|to|while|trying|recently|earlier|today|again|because)\b[^,.;?!]{0,60}?"
+# "I was looking through `x` for y and noticed z": x and z are told.
+_LOOKED_AND_SAW = re.compile(
+    rf"^{_I}{_LOOKED} {_PLACE}(?: {_PURPOSE})?"
+    rf"(?:,? and (?:i )?(?:just |also )?{_SEEN}|, (?:specifically|especially|in particular)) "
+    r"(?P<rest>.{12,})$",
+    re.I,
+)
+_SAW = re.compile(
+    rf"^(?:{_I}|(?:just |also )*(?=notic|saw|spotted|seeing)){_SEEN} (?P<rest>.{{12,}})$", re.I
+)
+_LOOKED_AT = re.compile(rf"^{_I}{_LOOKED} {_PLACE}(?:,? {_PURPOSE})?[.,]?$", re.I)
+_ASKING = (
+    r"(?:what|why|how|which|who|where|when|is|are|was|were|do|does|did|can|could|should|would|will"
+    r"|has|have)"
+)
+# A clause in front of a question that names nothing: "Shifting gears slightly, what about ...?"
+_EMPTY_CLAUSE = re.compile(
+    rf"^(?!(?:{_ASKING}|if|for|in|on|at|with|after|before|given|since|as|because|during|under|by"
+    rf"|from|to|without)\b)[A-Za-z][a-z' -]{{2,40}}[,:—–-]+ +(?={_ASKING}(?:'s|n'?t|'re)?\b.*\?$)"
+)
+_ADVERB = re.compile(r"^(?:specifically|in particular|basically|also|plus|anyway),\s+", re.I)
+_RECAP_LABEL = re.compile(
+    r"^(?:(?:full|short|quick|complete|final|whole) )?(?:recap|summary|settled|agreed|decided"
+    r"|decision|决定)(?: (?:then|now|again))?\s*[:：—–-]+\s*",
+    re.I,
+)
+_FINISHED = re.compile(
+    r"^(?:all )?(?:implemented|updated|added|changed|refactored|fixed|done)[.!:]*$", re.I
+)
+_PROPOSING = re.compile(
+    r"\b(?:i['’]?ll|i will|i['’]d|i would|(?:should|shall|could|can) (?:i|we)"
+    r"|we (?:could|can|should)|i could|i propose(?: to| that we)?|let['’]?s|how about|what about"
+    r"|why not|why don'?t we"
+    r"|want me to|(?:do|would) you (?:want|like) me to"
+    r"|my (?:\w+ )?(?:instinct|suggestion|plan|proposal|inclination|default)(?: (?:is|would be))?"
+    r"(?: to)?:?)(?: just| simply)?[ :,]+(?=\S)",
+    re.I,
+)
+_PLAIN_PROPOSAL = re.compile(
+    r"(?:then |so |and )?(?:i['’]?ll|i will|i could|we could|let['’]?s)\b", re.I
+)
+# What a proposal is bound to: "When nothing is left, should I ...?"
+_CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, *$", re.I)
+
+
+def drop_frame(sentence: str) -> str:
+    """A sentence without what tells how somebody came upon the matter."""
+    text = _ADVERB.sub("", _EMPTY_CLAUSE.sub("", sentence))
+    if match := _LOOKED_AND_SAW.match(text):
+        text = f"{match['place']}: {match['rest']}"
+    elif match := _SAW.match(text):
+        text = match["rest"]
+    return text if text == sentence else _capitalize(text)
+
+
+def find_looked_at(sentence: str) -> str:
+    """What somebody says that they looked at, where the sentence says no more; else ""."""
+    match = _LOOKED_AT.match(sentence)
+    return match["place"] if match else ""
+
+
+def drop_label(text: str) -> str:
+    """A statement without the words that announce a summing-up, or that something is finished."""
+    rest = _RECAP_LABEL.sub("", text)
+    return text if rest == text or not rest else _capitalize(rest)
+
+
+def is_empty_report(sentence: str) -> bool:
+    """Whether a sentence says that something was done, and not what."""
+    return _FINISHED.match(sentence) is not None
+
+
+def restate_proposal(text: str) -> str:
+    """What was proposed, as a statement, without what was thought before it."""
+    found = list(_PROPOSING.finditer(text))
+    is_short = not found or len(content_words(text[found[-1].end() :])) < MIN_PROPOSAL_WORDS
+    if is_short or (_PLAIN_PROPOSAL.match(text) and not text.endswith("?")):
+        return text
+    condition = _CONDITION.search(text[: found[-1].start()])
+    told = text[found[-1].end() :]
+    told = f"{told[:-1]}." if told.endswith("?") else told
+    return _capitalize(f"{condition[0]}{told}" if condition else told)
+
+
+def drop_repeated(texts: Sequence[str]) -> list[str]:
+    """The texts without the sentences that repeat what is told before them; "" if nothing is left.
+
+    A sentence on which the next one leans stays.
+    """
+    words, terms = frozenset[str](), frozenset[str]()
+    kept_texts: list[str] = []
+    for text in texts:
+        prose = without_code(text)
+        sentences = split_sentences(prose) if text.startswith(prose) else [text]
+        kept: list[str] = []
+        for sentence, following in zip(sentences, [*sentences, ""][1:], strict=True):
+            own, names = content_words(sentence), extract_exact_terms(sentence)
+            is_new = len(own - words) >= MIN_NOVEL_SHARE * len(own) or names - terms
+            if is_new or discourse_markers.LEANING_START.match(following):
+                kept.append(sentence)
+            words, terms = words | own, terms | names
+        code = text[len(prose) :] if text.startswith(prose) else ""
+        kept_texts.append(text if len(kept) == len(sentences) else " ".join(kept) + code)
+    return kept_texts
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]+\b(?![._(-]\w)", text) else text

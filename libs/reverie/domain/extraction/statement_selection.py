@@ -1,0 +1,105 @@
+"""Selection of the statements of a matter that fit into a record and add something."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction.proofreading import drop_repeated
+from reverie.domain.extraction.record_statements import MIN_SCORE, RecordStatement
+from reverie.domain.extraction.refused_proposals import RefusedProposal
+from reverie.domain.text.index_terms import content_words
+
+MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
+"""Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
+MAX_REFUSED = 3
+FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
+"""The part of a talk that may be told of it beside what was decided: its share, and characters."""
+MAX_WEIGHED = 100
+RECAP_WEIGHT = 100.0
+"""A summing-up comes before all else."""
+MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_AFTER_RECAP = 0.4, 0.5
+"""Share of a statement's words that no chosen statement has; a summing-up leaves little to say."""
+
+
+def limit_findings(statements: Sequence[RecordStatement]) -> int:
+    """Limits in a talk, in characters, what the agent told and nobody decided."""
+    return max(int(FINDING_SHARE * _count_spoken(statements)), MIN_FINDING_CHARS)
+
+
+def _count_spoken(statements: Iterable[RecordStatement]) -> int:
+    """Counts the characters of the messages that make the statements."""
+    return sum({s.turn.id: len(s.turn.content) for s in statements}.values())
+
+
+def select_statements(
+    statements: Sequence[RecordStatement],
+    problem: str,
+    refused: Sequence[RefusedProposal],
+    max_findings: int,
+) -> list[RecordStatement]:
+    """Selects the last summing-up, then the weightiest statements that add something and fit.
+
+    `max_findings`: the characters of all findings of the agent, a first one excepted. A report on
+    work may fill the record.
+    """
+    reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
+    least = MAX_RECORD_CHARS if max_findings == MAX_RECORD_CHARS else MIN_RECORD_CHARS
+    limit = max(int(RECORD_SHARE * _count_spoken(statements)), least)
+    remaining = min(limit, MAX_RECORD_CHARS) - len(problem) - reserved - 20
+    recap_turn = next((s.turn for s in reversed(statements) if s.is_recap), None)
+    least_novel = MIN_NOVEL_SHARE_AFTER_RECAP if recap_turn else MIN_NOVEL_SHARE
+    chosen: list[RecordStatement] = []
+    told = content_words(problem)
+    covered: frozenset[str] = frozenset()
+    covered_terms: frozenset[str] = frozenset()
+    counts = Counter(word for s in statements for word in s.words)
+    central = frozenset(word for word, count in counts.items() if count > 1)
+
+    def measure_novelty(s: RecordStatement) -> float:
+        # The cause of a problem, and what was done about it, are told in the words of the problem.
+        is_about = s.is_done or (s.kind is Kind.BUG and s.turn.role == "assistant")
+        known = covered if is_about else covered | told
+        return len(s.words - known) / max(1, len(s.words))
+
+    def weigh(s: RecordStatement) -> float:
+        if s.is_recap:
+            return RECAP_WEIGHT if s.turn is recap_turn else 0.0
+        novelty = measure_novelty(s)
+        words = s.words or frozenset(("",))
+        score = s.score + 1.5 * len(words & central) / len(words)
+        score += 0.25 * min(len(s.exact_terms - covered_terms), 6)
+        return score * (0.3 + 0.7 * novelty)
+
+    pool = heapq.nlargest(MAX_WEIGHED, statements, key=weigh)
+    while pool:
+        best = max(pool, key=weigh)
+        pool.remove(best)
+        if weigh(best) < MIN_SCORE:
+            break
+        is_novel = best.is_recap or measure_novelty(best) >= least_novel
+        is_told = best.is_found and best.turn.role == "assistant"
+        is_allowed = not is_told or not chosen or len(best.text) < max_findings
+        if is_novel and is_allowed and len(best.text) < remaining:
+            chosen.append(best)
+            remaining -= len(best.text) + 1
+            max_findings -= is_told * (len(best.text) + 1)
+            covered |= best.words
+            covered_terms |= best.exact_terms
+    positions = {id(s): n for n, s in enumerate(statements)}
+    return sorted(chosen, key=lambda s: (not s.is_recap, positions[id(s)]))
+
+
+def proofread(statements: Sequence[RecordStatement]) -> list[RecordStatement]:
+    """The statements of a record without what is told twice; what was changed stays.
+
+    The summing-up counts as told first, then what was decided.
+    """
+    told = [s for s in statements if not s.is_done]
+    ordered = sorted(told, key=lambda s: (not s.is_recap, not s.is_decided))
+    texts = dict(zip(map(id, ordered), drop_repeated([s.text for s in ordered]), strict=True))
+    changed = (replace(s, text=texts.get(id(s), s.text)) for s in statements)
+    return [s for s in changed if s.text]
