@@ -18,6 +18,7 @@ from reverie.domain.extraction import discourse_markers, sentence_patterns
 from reverie.domain.extraction.exchanges import Exchange
 from reverie.domain.extraction.matters import (
     StatedExchange,
+    cut_clause,
     find_problem,
     is_general_question,
     list_informative_sentences,
@@ -52,7 +53,8 @@ _OUTCOME = re.compile(
 )
 # Work on the form of the code, which the code itself shows.
 _UPKEEP = re.compile(
-    r"\b(?:naming|awkward|grammar|typos?|unused|unnecessar(?:y|ily)|redundant|verbose|readab\w+|magic (?:number|string)s?|(?:missing|no) (?:unit )?tests?)\b",
+    r"\b(?:naming|awkward|grammar|typos?|unused|unnecessar(?:y|ily)|redundant|verbose|readab\w+"
+    r"|magic (?:number|string)s?|(?:missing|no) (?:unit )?tests?|tests? to add)\b",
     re.I,
 )
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
@@ -154,19 +156,19 @@ class DecisionRecord:
 
     @property
     def headline(self) -> str:
-        """One line: the first sentence of the problem, and the weightiest statement that fits.
+        """One line: the first sentence of the problem, and the weightiest statement in short.
 
-        "" where none fits: a problem alone tells nothing.
+        "" where there is none: a problem alone tells nothing.
         """
         told = [(s, without_code(s.text)) for s in self.statements if s.text not in self.problem]
-        whole = [(s.is_decided or s.is_done, s.score, text) for s, text in told]
-        whole = [one for one in whole if len(one[2]) <= MAX_HEADLINE_CHARS]
+        weighed = [(s.is_decided or s.is_done, s.score, text) for s, text in told if text]
         problem = next(iter(split_sentences(self.problem)), "")
         if self.is_single or not told:
             return problem
         if (self.is_answer or self.is_whole) and self.kind is not Kind.BUG:
             return ""
-        return " ".join(filter(None, (problem, max(whole)[2]))) if whole else ""
+        outcome = cut_clause(max(weighed)[2], MAX_HEADLINE_CHARS) if weighed else ""
+        return f"{problem} {outcome}".strip() if outcome else ""
 
     @property
     def score(self) -> float:

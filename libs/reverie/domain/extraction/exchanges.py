@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from reverie.domain.extraction import discourse_markers, sentence_patterns
@@ -39,9 +40,12 @@ _OUTPUT_LINE = re.compile(
     r"^\s*(?:[✨📦📍✅❌👀☁️•●⚠]|\d{1,2}s$|\[\d|-{4,}|={4,}|[\w.-]+@[\w.-]+[:$#]|/\S+/\S+|at \S+\("
     r"|\S+: \S+: |[A-Z]\w+ing \S+ https?://|\w+=\S*$|[{}\[\]]|//|return\b|if \w+ ?[!=]="
     r"|If you need specific details from before exiting plan mode"
-    r"|\w+ :?= |Run \S+[@=/]|(?:with|env|on|jobs):\s*$|[a-z][\w-]*: ?\S*$|\S+ing \S+$"
+    r"|(?:\w+ ){1,4}failed: |\w+ :?= |Run \S+[@=/]|(?:with|env|on|jobs):\s*$"
+    r"|[a-z][\w-]*: ?\S*$|\S+ing \S+$"
     r"|(?:ERROR|Error|error|FAIL|WARN(?:ING)?|fatal|panic)\b:?)"
 )
+# An indented line that is no sentence and no item.
+_BELOW_OUTPUT = re.compile(r"[ \t]+[^\W\d][^\n]*[^\s.!?:;,。：]$")
 _ERROR_LINE = re.compile(r"\b(?:ERROR|[Ee]rror|FAIL(?:ED)?|fatal|panic|not found)\b")
 _POLITE_OPENING = re.compile(
     r"^(?:(?:please|ok(?:ay)?|so|now|hey|hi|also|and|yup|yes|that'?s good|but|can you|could you"
@@ -169,14 +173,24 @@ def _drop_pasted_output(content: str) -> str:
     return "\n".join(line for line in lines if line not in dropped)
 
 
+def _iter_output_lines(content: str) -> Iterator[str]:
+    """The lines that a program printed: those that look so, and the indented ones below them."""
+    is_output = False
+    for line in content.splitlines():
+        is_below = is_output and _BELOW_OUTPUT.match(line) is not None
+        is_output = is_below or _OUTPUT_LINE.match(line) is not None
+        if is_output:
+            yield line
+
+
 def _split_message(content: str) -> list[str]:
     """The user's own sentences, then the error that a pasted output ends in."""
     content = _DIFF.split(content, maxsplit=1)[0]
     lines = [
         "" if is_code_line(line) else line for line in _drop_pasted_output(content).splitlines()
     ]
-    output_lines = [line for line in content.splitlines() if _OUTPUT_LINE.match(line)]
-    prose = "\n".join("" if _OUTPUT_LINE.match(line) else line for line in lines)
+    output_lines = list(_iter_output_lines(content))
+    prose = "\n".join("" if line in output_lines else line for line in lines)
     message_sentences: list[str] = []
     for block in parse_blocks(prose):
         if block.type == "text" or (

@@ -65,9 +65,16 @@ _FINE = re.compile(
     r"[^.!?]{0,40}\b(?:is|are|looks?|sounds?) (?:fine|good|great|ok(?:ay)?|perfect)\W*", re.I
 )
 # What was cut off, or leaves a choice open.
+_CLAUSE_END = re.compile(r"(?=; | — | - |: |, |(?<=[.!?]) )")
 _OPEN_END = re.compile(r"…$|^(?:either|options?|alternatives?|consider)\b", re.I)
 # What introduces a list that is not told to its end.
 _LIST_START = re.compile(r"\b(?:following|cover|includ\w+|particularly|to|are|e\.g\.)\s*: ", re.I)
+# "Let's include those in the tests": what was named before is asked for.
+_NAMELESS = re.compile(
+    r"^[^`\d]{0,60}\b(?:those|these)\b"
+    r"(?=\s*(?:[.,;?!]|$|(?:in|to|on|into|from|with|for|as|at|and|or|too|also|now|up|out)\b))",
+    re.I,
+)
 _BARE_ORDER = re.compile(
     r"(?:(?:please|can you|could you|let'?s|go ahead and|so|and|also|just|you can)[, ]+)*"
     r"(?:take a look|look|dig in|investigate|check|find|fix|show|tell|explain|ask|see|read|review"
@@ -192,7 +199,7 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
             reported = [s for s in sentences if not sentence_patterns.GUESS.match(s)] or sentences
             reported = [_drop_open_advice(s) for s in reported]
             introduction = introduction or reported[0]
-            reported = [s for s in reported if s[-1] not in ":："]
+            reported = [s for s in reported if s[-1] not in ":：" and not _NAMELESS.search(s)]
         if sentences and reported:
             return _take_sentences(reported, limit)
     if POINTING.search(introduction):
@@ -219,9 +226,15 @@ def cut_clause(text: str, limit: int) -> str:
     """The text cut after the last clause that fits, without a mark of what is left out."""
     if len(text) <= limit:
         return text
-    head = text[:limit]
-    stop = max(head.rfind(mark) for mark in ("; ", " — ", " - ", ": ", ", and ", ", "))
-    return f"{head[:stop]}." if stop > limit // 3 else shorten(text, limit)
+    stops = [m.start() for m in _CLAUSE_END.finditer(text[:limit])]
+    # Neither code nor what is in brackets is cut.
+    whole = [
+        n
+        for n in stops
+        if text[:n].count("`") % 2 == 0 and text[:n].count("(") == text[:n].count(")")
+    ]
+    stop = max(whole, default=0)
+    return f"{text[:stop].rstrip('.')}." if stop > limit // 3 else shorten(text, limit)
 
 
 def _drop_open_advice(sentence: str) -> str:

@@ -48,7 +48,7 @@ _ASKING = (
 )
 # A clause in front of a question that names nothing: "Shifting gears slightly, what about ...?"
 _EMPTY_CLAUSE = re.compile(
-    rf"^(?!(?:{_ASKING}|if|for|in|on|at|with|after|before|given|since|as|because|during|under|by"
+    rf"^(?!(?i:{_ASKING}|if|for|in|on|at|with|after|before|given|since|as|because|during|under|by"
     rf"|from|to|without)\b)[A-Za-z][a-z' -]{{2,40}}[,:—–-]+ +(?={_ASKING}(?:'s|n'?t|'re)?\b.*\?$)"
 )
 _ADVERB = re.compile(r"^(?:specifically|in particular|basically|also|plus|anyway),\s+", re.I)

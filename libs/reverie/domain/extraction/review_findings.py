@@ -104,5 +104,5 @@ def _render_finding(point: KeyStatement) -> str:
     is_apart = sentence_patterns.LINE_REFERENCE.search(point.lead) or _VERDICT.match(point.text)
     lead = "" if is_apart else point.lead
     text = f"{lead.rstrip(':')}: {first}" if lead and lead.lower() not in first.lower() else first
-    text = text.replace(":, ", ", ")
-    return cut_clause(strip_line_places(text), MAX_FINDING_CHARS).rstrip(".;")
+    text = strip_line_places(text).replace(":, ", ": ")
+    return cut_clause(text, MAX_FINDING_CHARS).rstrip(".;:")

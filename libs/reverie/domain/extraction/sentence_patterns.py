@@ -263,7 +263,12 @@ SEVERE = re.compile(
     r"|deadlock|regression|silently|blocker)\b|严重|关键",
     re.I,
 )
-LINE_REFERENCE = re.compile(r"\blines? \d+(?:\s?[-–]\s?\d+)?\b|\(new\)|\(modified\)", re.I)
+# A place in a file, or in a list that is not told with it.
+LINE_REFERENCE = re.compile(
+    r"\blines? \d+(?:\s?[-–]\s?\d+)?\b|\(new\)|\(modified\)"
+    r"|\bthe (?:last|first|other|remaining) (?:two|three|four) (?:cases|items|points|ones|tests)\b",
+    re.I,
+)
 LOCATION_POINTER = re.compile(
     r"^(?:file|location|path|lines?)\b:? ?[`/\w\d]|^(?:[\w`()]++ ){0,4}[`()]*+lines? \d+-\d+\)?$"
     r"|\[request interrupted|^\[",
@@ -299,6 +304,7 @@ TRANSIENT = re.compile(
     r"|\b(?:not|n'?t) (?:yet )?(?:installed|running)\b"
     r"|\btautolog|\btest verification\b"
     r"|^(?:you can (?:now )?)?(?:push|re-?run|retry|restart)\b|\bshould work now\b"
+    r"|^(?:that|this|it) should (?:now )?(?:eliminate|fix|resolve|solve|work|do|help)\b"
     r"|^ready when you\b"
     r"|已(?:提交|推送|合并)",
     re.I,
