@@ -150,9 +150,9 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
 def _asks_back(exchange: Exchange) -> bool:
     """Whether the reply ends in a question on the matter, so that it is no last word."""
     reply = exchange.last_reply.content if exchange.last_reply else ""
-    last = next(iter(split_sentences(reply)[-1:]), "")
-    is_offer = discourse_markers.OFFER.search(last) or discourse_markers.PROPOSAL.search(last)
-    return last.rstrip(" *_`)").endswith("?") and bool(_OF_YOU.search(last)) and not is_offer
+    end = [s for s in split_sentences(reply)[-2:] if s.rstrip(" *_`)").endswith("?")]
+    offers = (discourse_markers.OFFER, discourse_markers.PROPOSAL)
+    return any(_OF_YOU.search(s) and not any(cue.search(s) for cue in offers) for s in end)
 
 
 def _says_much(told: Sequence[RecordStatement]) -> bool:

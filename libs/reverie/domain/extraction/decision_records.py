@@ -59,6 +59,7 @@ _UPKEEP = re.compile(
 )
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
+_CODE_LEAD = re.compile(r"[^\n`]{3,140}:\n(?=```)")
 _AFTER_CODE = re.compile(r"(?<=\n)``` ")
 
 
@@ -347,9 +348,11 @@ def _join_sentences(texts: Iterable[str]) -> str:
     joined: list[str] = []
     lead = ""
     for text in filter(None, texts):
-        match = LEAD.match(text)
-        if match and match[0] == lead:
-            joined[-1] = f"{joined[-1].rstrip('.;')}; {text[len(lead) :]}"
+        match = LEAD.match(text) or _CODE_LEAD.match(text)
+        if match and match[0].rstrip() == lead.rstrip():
+            after_code = joined[-1].endswith("```")
+            mark = "\n" if after_code else "; "
+            joined[-1] = f"{joined[-1].rstrip('.;')}{mark}{text[len(match[0]) :]}"
         else:
             joined.append(text)
         lead = match[0] if match else ""

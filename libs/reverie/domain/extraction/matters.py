@@ -15,7 +15,7 @@ from reverie.domain.extraction.exchanges import (
     split_exchanges,
 )
 from reverie.domain.extraction.key_statements import is_generic_heading
-from reverie.domain.extraction.proofreading import drop_frame, find_looked_at
+from reverie.domain.extraction.proofreading import drop_frame, find_looked_at, is_caption
 from reverie.domain.extraction.record_statements import (
     POINTING,
     RecordStatement,
@@ -266,5 +266,7 @@ def list_informative_sentences(request: str) -> list[str]:
         and not is_generic_heading(s)
         and not sentence_patterns.LOCATION_POINTER.search(s)
     ]
+    if len(informative) > 1 and is_caption(informative[0]):
+        informative.pop(0)
     place = find_looked_at(informative[0]) if len(informative) > 1 else ""
     return [f"About {place}: {informative[1]}", *informative[2:]] if place else informative

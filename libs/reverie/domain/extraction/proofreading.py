@@ -12,7 +12,8 @@ from reverie.domain.text.markdown import split_sentences, without_code
 
 MIN_NOVEL_SHARE = 0.4
 """A sentence that has fewer new words, and no new name or figure, repeats what is told."""
-MIN_PROPOSAL_WORDS = 3
+MAX_CAPTION_WORDS = 3
+MIN_PROPOSAL_WORDS, MAX_ANNOUNCEMENT_WORDS = 3, 8
 
 _SEEN = (
     r"(?:notic(?:ed|ing)|saw|seen|spotted|seeing|found|stumbled (?:on|upon|across)|came across"
@@ -50,6 +51,10 @@ _ASKING = (
 _EMPTY_CLAUSE = re.compile(
     rf"^(?!(?i:{_ASKING}|if|for|in|on|at|with|after|before|given|since|as|because|during|under|by"
     rf"|from|to|without)\b)[A-Za-z][a-z' -]{{2,40}}[,:—–-]+ +(?={_ASKING}(?:'s|n'?t|'re)?\b.*\?$)"
+)
+_TALKED_OF = re.compile(
+    r",? as (?:you|i|we) (?:just )?(?:said|confirmed|noted|mentioned|suggested|pointed out)\b,?",
+    re.I,
 )
 _ADVERB = re.compile(r"^(?:specifically|in particular|basically|also|plus|anyway),\s+", re.I)
 _RECAP_LABEL = re.compile(
@@ -92,6 +97,16 @@ def find_looked_at(sentence: str) -> str:
     return match["place"] if match else ""
 
 
+def is_caption(sentence: str) -> bool:
+    """Whether a sentence only gives the next one a title: "Shopping cart time."."""
+    return (
+        sentence.endswith(".")
+        and len(sentence.split()) <= MAX_CAPTION_WORDS
+        and not extract_exact_terms(sentence)
+        and not discourse_markers.FAILURE.search(sentence)
+    )
+
+
 def drop_label(text: str) -> str:
     """A statement without the words that announce a summing-up, or that something is finished."""
     rest = _RECAP_LABEL.sub("", text)
@@ -122,7 +137,8 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
     """
     words, terms = frozenset[str](), frozenset[str]()
     kept_texts: list[str] = []
-    for text in texts:
+    for text in _drop_announcement(texts):
+        text = _TALKED_OF.sub("", text)
         prose = without_code(text)
         sentences = split_sentences(prose) if text.startswith(prose) else [text]
         kept: list[str] = []
@@ -135,6 +151,15 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
         code = text[len(prose) :] if text.startswith(prose) else ""
         kept_texts.append(text if len(kept) == len(sentences) else " ".join(kept) + code)
     return kept_texts
+
+
+def _drop_announcement(texts: Sequence[str]) -> list[str]:
+    """Without a first sentence that names no more than what the statements after it tell."""
+    first, *rest = texts or [""]
+    is_short = rest and len(first.split()) <= MAX_ANNOUNCEMENT_WORDS
+    if is_short and content_words(first) <= content_words(" ".join(rest)):
+        first = ""
+    return [first, *rest] if texts else []
 
 
 def _capitalize(text: str) -> str:

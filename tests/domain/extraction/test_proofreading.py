@@ -1,0 +1,127 @@
+"""The wording of records: no frames of talk, no repetition, outcomes of work, proposals as such."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from reverie.domain.extraction.proofreading import (
+    drop_frame,
+    drop_label,
+    drop_repeated,
+    restate_proposal,
+)
+from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
+from reverie.domain.extraction.topic_segmentation import segment_turns
+from reverie.domain.text.turns import TurnText
+from tests.domain.extraction.test_decision_records import TOOL
+from tests.support.extraction import START, build_turns, records
+
+EDIT = TurnText(UUID(int=2), 1, "tool", "Edit: `orders/export.py` [ok]", START, "Edit")
+
+
+def records_of_work(said: str, report: str) -> list[ExtractedMemory]:
+    """The records of a request that a tool wrote a file for."""
+    request, _, answer = build_turns(("user", said), TOOL, ("assistant", report))
+    made = extract_memories(segment_turns([request, EDIT, answer]))
+    return [memory for memory in made if memory.record]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "I was reading through `orders.py` for the audit and noticed we round twice.",
+            "`orders.py`: we round twice.",
+        ),
+        (
+            "Noticed that `Ledger.close` never releases its lock.",
+            "`Ledger.close` never releases its lock.",
+        ),
+        ("Changing the subject a bit, why is `load()` lazy?", "Why is `load()` lazy?"),
+        (
+            "When merging, does `load()` keep the order?",
+            "When merging, does `load()` keep the order?",
+        ),
+        (
+            "Naming is slightly awkward - could be `closed_at`.",
+            "Naming is slightly awkward - could be `closed_at`.",
+        ),
+    ],
+)
+def test_how_somebody_came_upon_a_matter_is_not_told(said: str, told: str) -> None:
+    assert drop_frame(said) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "When nothing is left, should I write an empty file?",
+            "When nothing is left, write an empty file.",
+        ),
+        (
+            "That explains the gap... simpler idea: why not sort all rows by their date?",
+            "Sort all rows by their date.",
+        ),
+        ("I'll sort all rows by their date.", "I'll sort all rows by their date."),
+        ("one table per tenant", "one table per tenant"),
+    ],
+)
+def test_a_refused_proposal_is_told_without_the_thoughts_before_it(said: str, told: str) -> None:
+    assert restate_proposal(said) == told
+
+
+def test_a_summing_up_is_told_without_the_word_that_announces_it() -> None:
+    assert drop_label("Settled then: exports keep their order.") == "Exports keep their order."
+    assert drop_label("Recap of export(): rows keep their order.").startswith("Recap of export()")
+
+
+def test_a_sentence_without_a_new_word_or_figure_is_told_once() -> None:
+    rule = "Exports keep the order of the rows and drop rows without a date."
+    again = "Drop rows without a date. At most 500 rows go into an export."
+    assert drop_repeated([rule, again]) == [rule, "At most 500 rows go into an export."]
+    assert drop_repeated(["Cache and queue.", "The cache is Redis. The queue is NATS."])[0] == ""
+
+
+FAILING = "The export of orders writes rows without a date, and the import fails on them."
+CAUSE = "`import_rows` reads the date of each row because the ledger is keyed by it."
+
+
+def test_a_record_of_work_tells_what_was_changed() -> None:
+    (record,) = records_of_work(FAILING, f"Added 3 test cases of such an import.\n\n{CAUSE}")
+    assert "Added 3 test cases of such an import" in record.content
+
+
+def test_work_whose_report_tells_no_change_leaves_no_record() -> None:
+    assert records(("user", FAILING), TOOL, ("assistant", CAUSE))
+    assert not records_of_work(FAILING, CAUSE)
+
+
+def test_a_request_after_an_interrupted_one_has_its_own_record() -> None:
+    (record,) = records(
+        ("user", "We do not want the whole cache folder ignored by the repository settings."),
+        ("user", "Log each malformed line that the parser of sessions skips in `parse_session`."),
+        TOOL,
+        (
+            "assistant",
+            "Added a debug log to `parse_session` for malformed lines because they vanish.",
+        ),
+    )
+    assert "cache folder" not in record.content
+
+
+def test_what_a_program_printed_is_no_part_of_the_problem() -> None:
+    printed = "[01/02/26 9:57 ~/shop] shop watch\n\n👀 Watching for orders\n   Press Ctrl+C to stop"
+    said = "The word orders is wrong here when a single order is watched."
+    report = "Changed the message of `watch` to the singular where one order is watched."
+    (record,) = records(("user", f"{printed}\n\n{said}"), TOOL, ("assistant", report))
+    assert record.content.startswith(said)
+
+
+def test_an_answer_that_asks_back_is_not_the_last_word() -> None:
+    asked = ("user", "Why does `load_orders()` of `orders.py` skip lines that hold only blanks?")
+    answer = "It skips empty lines because the export of the ledger ends with one."
+    assert records(asked, ("assistant", answer))
+    assert not records(asked, ("assistant", f"{answer} Which lines do you see skipped?"))
