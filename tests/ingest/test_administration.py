@@ -290,10 +290,14 @@ async def test_keys_are_created_listed_and_revoked_in_a_tenant_and_grant_no_more
     assert (len(page["items"]), len(rest["items"]), rest["next"]) == (1, 1, None)
 
 
-def test_every_table_declares_how_it_loses_the_rows_of_a_scope(database: DatabaseUrls) -> None:
+def test_every_table_declares_how_it_loses_the_rows_of_a_scope(
+    shared_database: DatabaseUrls,
+) -> None:
     """A table that fails here needs a column `scope`, ids of what it belongs to, a column
     `project`, or a line in `erase_strategy` or `number_references`."""
-    ways = dict(admin_rows(database.admin_url, "select name, strategy from erase_strategy()"))
+    ways = dict(
+        admin_rows(shared_database.admin_url, "select name, strategy from erase_strategy()")
+    )
     assert {name for name, way in ways.items() if way is None} == set()
     assert (ways["edge"], ways["posting_entry"], ways["git_event"]) == ("ids", "number", "project")
 

@@ -93,21 +93,23 @@ def _functions(database: DatabaseUrls, condition: str) -> set[str]:
     return {row[0] for row in found}
 
 
-def test_the_functions_that_cross_tenants_are_a_closed_list(database: DatabaseUrls) -> None:
-    assert _functions(database, "p.prosecdef") == ACROSS
+def test_the_functions_that_cross_tenants_are_a_closed_list(shared_database: DatabaseUrls) -> None:
+    assert _functions(shared_database, "p.prosecdef") == ACROSS
 
 
-def test_they_belong_to_the_system_role_with_a_fixed_search_path(database: DatabaseUrls) -> None:
+def test_they_belong_to_the_system_role_with_a_fixed_search_path(
+    shared_database: DatabaseUrls,
+) -> None:
     sound = (
         "pg_get_userbyid(p.proowner) = 'reverie_system'"
         " and p.proconfig = array['search_path=pg_catalog, reverie, pg_temp']"
     )
-    assert _functions(database, sound) == ACROSS
+    assert _functions(shared_database, sound) == ACROSS
 
 
-def test_only_the_services_may_call_them(database: DatabaseUrls) -> None:
+def test_only_the_services_may_call_them(shared_database: DatabaseUrls) -> None:
     granted = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         "select replace(p.oid::regprocedure::text, 'reverie.', ''),"
         " array_agg(coalesce(r.rolname, 'public')::text order by 1)"
         " from pg_proc p cross join lateral aclexplode(p.proacl) g"
@@ -118,9 +120,9 @@ def test_only_the_services_may_call_them(database: DatabaseUrls) -> None:
     assert dict(granted) == {name: ["reverie_app"] for name in ACROSS - FOR_OPERATORS}
 
 
-def test_the_system_role_sees_only_the_tables_that_they_need(database: DatabaseUrls) -> None:
+def test_the_system_role_sees_only_the_tables_that_they_need(shared_database: DatabaseUrls) -> None:
     found = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         "select c.relname, string_agg(g.privilege_type, ' ' order by 1) from pg_class c"
         " cross join lateral aclexplode(c.relacl) g"
         " where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')"
@@ -138,9 +140,11 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: DatabaseU
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
 
 
-def test_policies_over_all_tenants_are_only_for_the_system_role(database: DatabaseUrls) -> None:
+def test_policies_over_all_tenants_are_only_for_the_system_role(
+    shared_database: DatabaseUrls,
+) -> None:
     found = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         "select tablename, array_to_string(roles, ' '), cmd from pg_policies"
         " where schemaname = 'reverie' and qual = 'true'",
     )

@@ -39,10 +39,10 @@ def _callee(function: ast.expr) -> str | None:
 
 
 async def test_every_query_is_accepted_by_the_database_for_the_service_role(
-    database: DatabaseUrls,
+    shared_database: DatabaseUrls,
 ) -> None:
     refused = {}
-    async with app_connection(database.service_url) as connection:
+    async with app_connection(shared_database.service_url) as connection:
         await prepare_connection(connection)
         for name, query in load_queries().items():
             try:
@@ -61,8 +61,8 @@ def test_every_statement_is_named_in_the_code() -> None:
     assert set(load_queries()) - texts == set()
 
 
-async def test_every_other_name_is_a_function_of_the_schema(database: DatabaseUrls) -> None:
-    async with app_connection(database.service_url) as connection:
+async def test_every_other_name_is_a_function_of_the_schema(shared_database: DatabaseUrls) -> None:
+    async with app_connection(shared_database.service_url) as connection:
         found = await connection.fetch(
             "select proname from pg_proc where pronamespace = 'reverie'::regnamespace"
         )
@@ -91,9 +91,9 @@ def test_a_block_has_its_name_its_description_and_its_statement() -> None:
 
 
 async def test_every_statement_filters_every_table_by_tenant(
-    database: DatabaseUrls,
+    shared_database: DatabaseUrls,
 ) -> None:
-    async with app_connection(database.service_url) as connection:
+    async with app_connection(shared_database.service_url) as connection:
         found = await connection.fetch(
             "select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid"
             " where a.attname = 'tenant' and c.relnamespace = 'reverie'::regnamespace"

@@ -70,15 +70,15 @@ def _insert(admin_url: str, table: str, tenant: int) -> str:
     return f"{statement.format(tenant=tenant)} on conflict do nothing"
 
 
-def test_every_table_has_a_tenant_column_or_outlives_tenants(database: DatabaseUrls) -> None:
-    without = [name for name, *_, has in admin_rows(database.admin_url, TABLES) if not has]
+def test_every_table_has_a_tenant_column_or_outlives_tenants(shared_database: DatabaseUrls) -> None:
+    without = [name for name, *_, has in admin_rows(shared_database.admin_url, TABLES) if not has]
     assert without == ["retired_key", "tenant"]
 
 
 def test_every_table_has_forced_row_security_and_a_policy(
-    database: DatabaseUrls,
+    shared_database: DatabaseUrls,
 ) -> None:
-    found = admin_rows(database.admin_url, TABLES)
+    found = admin_rows(shared_database.admin_url, TABLES)
     assert len(found) > 20
     assert [row for row in found if not (row[1] and row[2] and row[3])] == []
 
@@ -130,9 +130,9 @@ async def test_the_services_cannot_create_change_or_drop_tenants(store: Store) -
                 await connection.execute(statement)
 
 
-def test_partitions_carry_no_grant(database: DatabaseUrls) -> None:
+def test_partitions_carry_no_grant(shared_database: DatabaseUrls) -> None:
     granted = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         """
         select c.relname, r.rolname from pg_class c
         cross join lateral aclexplode(c.relacl) g left join pg_roles r on r.oid = g.grantee
@@ -140,7 +140,9 @@ def test_partitions_carry_no_grant(database: DatabaseUrls) -> None:
           and c.relkind in ('r', 'p') and g.grantee <> c.relowner
         """,
     )
-    parts = admin_rows(database.admin_url, "select count(*) from pg_class where relispartition")
+    parts = admin_rows(
+        shared_database.admin_url, "select count(*) from pg_class where relispartition"
+    )
     assert parts[0][0] > 100
     assert granted == []
 
@@ -151,9 +153,9 @@ async def test_querying_a_partition_directly_is_refused(store: Store) -> None:
             await connection.execute("select * from memory_0")
 
 
-def test_the_roles_cannot_bypass_row_security(database: DatabaseUrls) -> None:
+def test_the_roles_cannot_bypass_row_security(shared_database: DatabaseUrls) -> None:
     found = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         """
         select rolname, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication
         from pg_roles where rolname in ('reverie_app', 'reverie_system', 'reverie_service')
@@ -164,9 +166,11 @@ def test_the_roles_cannot_bypass_row_security(database: DatabaseUrls) -> None:
     assert found == [(name, False) for name in names]
 
 
-def test_the_services_are_no_member_of_a_more_privileged_role(database: DatabaseUrls) -> None:
+def test_the_services_are_no_member_of_a_more_privileged_role(
+    shared_database: DatabaseUrls,
+) -> None:
     found = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         """
         select rolname from pg_roles
         where pg_has_role('reverie_service', oid, 'member') and rolname <> 'reverie_service'
@@ -175,9 +179,9 @@ def test_the_services_are_no_member_of_a_more_privileged_role(database: Database
     assert found == [("reverie_app",)]
 
 
-def test_every_view_uses_the_rights_of_its_reader(database: DatabaseUrls) -> None:
+def test_every_view_uses_the_rights_of_its_reader(shared_database: DatabaseUrls) -> None:
     views = admin_rows(
-        database.admin_url,
+        shared_database.admin_url,
         """
         select relname from pg_class where relnamespace = 'reverie'::regnamespace
           and relkind in ('v', 'm')
@@ -198,6 +202,6 @@ async def test_a_session_that_resets_its_tenant_in_a_transaction_sees_nothing_af
         assert await connection.fetchval("select count(*) from memory") == 0
 
 
-def test_a_new_tenant_requires_a_plain_name(database: DatabaseUrls) -> None:
+def test_a_new_tenant_requires_a_plain_name(shared_database: DatabaseUrls) -> None:
     with pytest.raises(Exception, match="tenant_name_check"):
-        add_tenants(database.admin_url, "Not A Name")
+        add_tenants(shared_database.admin_url, "Not A Name")

@@ -46,9 +46,9 @@ questions = st.lists(st.tuples(st.lists(pattern(), max_size=4), scope), min_size
 @example([(["project/a/*"], "project/a"), (["project/a/*"], "project/ab"), ([], "global")])
 @example([(["a_b/*", "project/a%"], "project/a_b"), (["/*"], "global"), (["*/*"], "global")])
 def test_grants_cover_the_same_scopes_in_sql_and_in_the_domain(
-    database: DatabaseUrls, asked: list[tuple[list[str], str]]
+    shared_database: DatabaseUrls, asked: list[tuple[list[str], str]]
 ) -> None:
-    with psycopg.connect(database.admin_url, options=PATH) as connection:
+    with psycopg.connect(shared_database.admin_url, options=PATH) as connection:
         found = [
             connection.execute("select scope_matches(%s, %s)", [patterns, one]).fetchone()
             for patterns, one in asked
@@ -89,8 +89,12 @@ def test_a_list_of_plain_scopes_is_looked_up_in_the_scope_index(database: Databa
 
 
 @pytest.mark.parametrize("patterns", [["*"], ["project/*"], ["project/p7", "global"]])
-def test_the_planner_inlines_the_function(database: DatabaseUrls, patterns: list[str]) -> None:
+def test_the_planner_inlines_the_function(
+    shared_database: DatabaseUrls, patterns: list[str]
+) -> None:
     plan = admin_rows(
-        database.admin_url, "explain select from memory where scope_matches(%s, scope)", patterns
+        shared_database.admin_url,
+        "explain select from memory where scope_matches(%s, scope)",
+        patterns,
     )
     assert "covers" not in "\n".join(row[0] for row in plan)

@@ -73,11 +73,12 @@ kept; of a call its names, which were gone through before."""
 
 
 def test_every_text_column_is_backfilled_or_declared_free_of_text(
-    database: DatabaseUrls,
+    shared_database: DatabaseUrls,
 ) -> None:
-    columns = {tuple(row) for row in admin_rows(database.admin_url, COLUMNS)}
+    columns = {tuple(row) for row in admin_rows(shared_database.admin_url, COLUMNS)}
     searched = {
-        tuple(row) for row in admin_rows(database.admin_url, "select * from redaction_columns()")
+        tuple(row)
+        for row in admin_rows(shared_database.admin_url, "select * from redaction_columns()")
     }
     assert {table for table, _ in searched} == set(TABLES) - {MEMORY_TABLE, ANSWER_TABLE}
     assert searched <= columns

@@ -26,10 +26,10 @@ def test_a_posting_can_hold_the_largest_count_and_length(database: DatabaseUrls,
 
 
 def test_a_tsvector_holds_no_more_positions_of_a_lexeme_than_a_posting(
-    database: DatabaseUrls,
+    shared_database: DatabaseUrls,
 ) -> None:
     most = "select max(cardinality(w.positions)) from unnest(to_tsvector('english', %s)) w"
-    assert admin_rows(database.admin_url, most, "heron " * 1000) == [(255,)]
+    assert admin_rows(shared_database.admin_url, most, "heron " * 1000) == [(255,)]
 
 
 async def test_the_words_of_one_memory_are_erased_without_reading_all(
