@@ -7,8 +7,8 @@ READY := .venv/.ready
 BIN := .venv/bin
 # What was compiled is kept: else each of a hundred processes compiles the packages for itself.
 unexport PYTHONDONTWRITEBYTECODE
-# More workers than processors: tests wait for much that is not a processor.
-PYTEST := $(BIN)/pytest -n 3 --dist worksteal
+# Four workers on two processors: tests wait for much that is not a processor.
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal
 
 # The first of these that was built to be fast makes the environment, else the first that can make
 # one: without --enable-optimizations, which pyenv leaves out, all takes an eighth longer.
