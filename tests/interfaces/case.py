@@ -18,7 +18,7 @@ Given = Callable[["World"], Awaitable[Fields]]
 Holds = Callable[[Any, Fields], Any]
 
 COMMAND_WORD = re.compile(r"[a-z][a-z-]*")
-DOORS = ("REST", "MCP", "gRPC", "CLI", "client")
+DOORS = ("REST", "MCP", "gRPC", "CLI", "client", "TypeScript")
 KNOWN = {one.name: one for one in (*OPERATIONS, *SPECIAL_OPERATIONS)}
 
 
@@ -53,6 +53,12 @@ class Case:
         return KNOWN[self.operation]
 
     @property
+    def typescript(self) -> str:
+        """The method of the TypeScript client."""
+        name = self.operation.replace("_webhook", "_github_webhook")
+        return to_camel(name.replace("_github_webhooks", "_webhooks"))
+
+    @property
     def names(self) -> dict[str, str]:
         """What each door calls it, for people."""
         command = takewhile(COMMAND_WORD.fullmatch, self.cli.split())
@@ -62,6 +68,7 @@ class Case:
             "gRPC": self.call.rpc_name,
             "CLI": f"reverie {' '.join(command)}",
             "client": f"{self.client}()",
+            "TypeScript": f"{self.typescript}()",
         }
         return {door: "" if door in self.empty else shown[door] for door in DOORS}
 
@@ -69,3 +76,9 @@ class Case:
 def said(fields: Fields) -> Fields:
     """The fields that are sent."""
     return {name: one for name, one in fields.items() if not name.startswith("_")}
+
+
+def to_camel(name: str) -> str:
+    """The name of an operation as TypeScript writes it."""
+    first, *more = name.split("_")
+    return first + "".join(word.capitalize() for word in more)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from reverie.contracts.base import Problem
+from reverie.contracts.operations import OPERATIONS, SPECIAL_OPERATIONS
 from reverie.contracts.problems import HTTP_STATUS, PROBLEM_TITLES, build_problem
 from reverie.runtime.http.calls import JSON_MEDIA_TYPE
 from reverie.runtime.http.routes import Route
@@ -23,6 +24,14 @@ _PATH_VARIABLE = re.compile(r"\{(\w+)\}")
 _PUBLIC_CODES = ("invalid", "unavailable", "internal")
 _COMMON_CODES = ("malformed", "unauthenticated", "forbidden", "not_found", "conflict", "invalid")
 _KEYED_CODES = (*_COMMON_CODES, "too_large", "too_many", "unavailable", "internal")
+_OPERATION_NAMES = {
+    (one.method, one.path): one.name for one in (*OPERATIONS, *SPECIAL_OPERATIONS)
+} | {
+    (one.method, one.path.replace("{kind}", kind)): one.name.replace("_", f"_{kind}_")
+    for one in OPERATIONS
+    for kind in ("github", "gitlab")
+    if "{kind}" in one.path
+}
 _TRACE = {"X-Trace-Id": {"$ref": "#/components/headers/TraceId"}}
 
 
@@ -275,5 +284,8 @@ def _tag(route: Route) -> str:
 
 
 def _operation_id(route: Route) -> str:
+    """The name of the operation at all interfaces; of other routes, their method and path."""
+    if name := _OPERATION_NAMES.get((route.method, route.path)):
+        return name
     words = re.findall(r"\w+", route.path.removeprefix("/v1/"))
     return "_".join([route.method.lower(), *words])

@@ -19,9 +19,10 @@ from reverie.client import ApiError, AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import ReverieError
-from tests.interfaces.case import Fields, said
+from tests.interfaces.case import Fields, said, to_camel
 from tests.interfaces.running_system import SCOPE, World
-from tests.interfaces.transports import asked_of, environment, request_of
+from tests.interfaces.transports import asked_of, environment, request_of, typescript_fields
+from tests.interfaces.typescript_client import has_node
 from tests.support.mcp_clients import over_http
 
 PROBLEM = "reverie-problem-bin"
@@ -179,10 +180,20 @@ async def over_client(world: World, one: Refusal, fields: Fields) -> Told:
     return caught.value.problem_code, str(caught.value)
 
 
+async def over_typescript(world: World, one: Refusal, fields: Fields) -> Told:
+    """The error that the method throws."""
+    assert world.typescript, "there is no node to run it"
+    key, method = fields.get("_key", world.stack.key), to_camel(one.operation)
+    sent = typescript_fields(one.operation, fields)
+    error = (await world.typescript.call(world.stack.url, key, method, sent))["error"]
+    return error["code"], error["message"]
+
+
 REFUSING = {
     "REST": over_rest,
     "MCP": over_mcp,
     "gRPC": over_grpc,
     "CLI": over_cli,
     "client": over_client,
+    **({"TypeScript": over_typescript} if has_node() else {}),
 }

@@ -22,6 +22,7 @@ from reverie.embedded.ports import find_free_port
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun, fresh_database, own_nats
 from tests.interfaces.case import Fields
+from tests.interfaces.typescript_client import TypeScriptClient, build_client, has_node, run_client
 from tests.support.dead_letters import bury
 from tests.support.git_clone import Clone, new_clone
 from tests.support.mcp_clients import over_http
@@ -45,6 +46,7 @@ class World:
     mcp: Client
     client: AsyncReverie
     clone: Clone
+    typescript: TypeScriptClient | None
     _numbers: Any = field(default_factory=count)
 
     def number(self) -> int:
@@ -250,6 +252,10 @@ async def open_world(run: TestRun) -> AsyncIterator[World]:
         stack = await held.enter_async_context(opened)
         clone = new_clone(folder / "clone")
         clone.commit("Begin", {"lamp.py": "lamp = None\n"})
+        typescript = None
+        if has_node():
+            await build_client(folder / "typescript")
+            typescript = await held.enter_async_context(run_client(folder / "typescript"))
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
         yield World(
             stack=stack,
@@ -260,6 +266,7 @@ async def open_world(run: TestRun) -> AsyncIterator[World]:
             mcp=await held.enter_async_context(_kept(over_http(f"{stack.url}/mcp", stack.key))),
             client=await held.enter_async_context(AsyncReverie(stack.url, stack.key)),
             clone=clone,
+            typescript=typescript,
         )
 
 

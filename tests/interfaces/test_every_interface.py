@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,10 +16,12 @@ from tests.interfaces.refusals import REFUSALS, REFUSING, Refusal
 from tests.interfaces.running_system import World, open_world
 from tests.interfaces.table import CASES
 from tests.interfaces.transports import THROUGH
+from tests.interfaces.typescript_client import has_node
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+NEEDS_NODE = {"TypeScript": pytest.mark.skipif(not has_node(), reason="node is not installed")}
 CELLS = [
-    pytest.param(case, door, id=f"{case.operation}-{door}")
+    pytest.param(case, door, id=f"{case.operation}-{door}", marks=NEEDS_NODE.get(door, ()))
     for case in CASES
     for door in DOORS
     if door not in case.empty
@@ -46,3 +50,12 @@ async def test_a_refusal_has_the_same_code_and_message_at_every_interface(
     assert {code for code, _ in told.values()} == {one.code}, told
     # How long to wait is counted from when it is asked.
     assert len({re.sub(r"\d+ seconds", "", words) for _, words in told.values()}) == 1, told
+
+
+@pytest.mark.skipif(not has_node(), reason="node is not installed")
+async def test_the_typescript_client_passes_its_own_tests(world: World) -> None:
+    process = await asyncio.create_subprocess_exec(
+        "node", "--test", "test/client.test.mjs", cwd=world.folder / "typescript", stdout=PIPE
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, said.decode()
