@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 from uuid import uuid4
 
 from tests.interfaces.case import Case, Fields
-from tests.interfaces.running_system import PROJECT, SCOPE, World
+from tests.interfaces.running_system import PICTURE, PROJECT, SCOPE, World
 from tests.support.stack import eventually
 from tests.support.tables import rows
+
+GIF = "image/gif"
 
 
 def ids(answer: Any, name: str = "items") -> set[str]:
@@ -51,6 +54,18 @@ async def _turn(world: World) -> Fields:
     session = await world.session("session")
     made = await world.memory("The winch number {} sticks.")
     return {**session, "query": made["_content"]}
+
+
+async def _attaching(world: World) -> Fields:
+    file = world.folder / f"rope{world.number()}.gif"
+    file.write_bytes(base64.b64decode(PICTURE))
+    fields = {"id": (await world.memory())["id"], "data": PICTURE}
+    return {**fields, "text": f"Rope {world.words()}", "_file": file}
+
+
+async def _illustrated(world: World) -> Fields:
+    fields = await world.picture()
+    return {"id": fields["id"], "_hash": fields["hash"]}
 
 
 async def _touched(world: World) -> Fields:
@@ -124,6 +139,22 @@ MEMORY_CASES = (
     Case(
         "preflow", _turn, lambda a, f: f["query"] in a["markdown"] and a["turn"] == 1,
         cli="preflow {session} '{query}'", client="preflow",
+    ),
+    Case(
+        "attach_picture", _attaching, lambda a, f: (a["media_type"], a["text"]) == (GIF, f["text"]),
+        cli="picture add {id} {_file} --text '{text}'", client="attach_picture",
+    ),
+    Case(
+        "list_pictures", _illustrated, lambda a, f: a["items"][0]["hash"] == f["_hash"],
+        cli="picture list {id}", client="list_pictures",
+    ),
+    Case(
+        "get_picture", World.picture, lambda a, f: a["data"] == PICTURE,
+        cli="picture get {id} {hash}", client="get_picture",
+    ),
+    Case(
+        "remove_picture", World.picture, lambda a, f: a["hash"] == f["hash"],
+        cli="picture remove {id} {hash}", client="remove_picture",
     ),
     Case(
         "predict", _touched, lambda a, f: f["edited"][0] in {file["path"] for file in a["files"]},

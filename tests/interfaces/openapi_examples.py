@@ -60,6 +60,10 @@ REQUEST_EXAMPLES: dict[str, Any] = {
     "PATCH /v1/memories/{id}": {"content": CONTENT, "reason": "clearer wording"},
     "POST /v1/memories/{id}/rollback": {"version": 1, "reason": "the edit was wrong"},
     "POST /v1/memories/{id}/feedback": {"verdict": "approve"},
+    "POST /v1/memories/{id}/pictures": {
+        "data": "R0lGODlhAQABAAAAACw=",
+        "text": "The cart shows a total of 12.00",
+    },
     "POST /v1/memories/{id}/erase": {"reason": "asked for by the person whom it names"},
     "POST /v1/import": "".join(f"{json.dumps(line)}\n" for line in IMPORT_LINES),
     "POST /mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},

@@ -31,6 +31,7 @@ from tests.support.tables import rows
 
 VAULT_KEY = base64.b64encode(b"k" * 32).decode()
 _FIRST, _THEN = "bdfgklmnprstvz", "aeiou"
+PICTURE = "R0lGODlhAQABAAAAACw="
 PROJECT, SCOPE = "quay", "project/quay"
 
 
@@ -143,6 +144,13 @@ class World:
 
         await eventually(told)
         return {"scope": scope}
+
+    async def picture(self, **more: Any) -> Fields:
+        """A memory that carries a picture, and the picture's hash."""
+        memory = (await self.memory())["id"]
+        body = {"data": PICTURE, "name": "mole.gif", "text": f"Mole {self.words()}"}
+        made = await self.post(f"/v1/memories/{memory}/pictures", body)
+        return {"id": memory, "hash": made["hash"], **more}
 
     async def link_to_end(self) -> Fields:
         """Two projects that are linked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import io
 import json
@@ -35,6 +36,7 @@ from reverie.contracts.git import (
 )
 from reverie.contracts.graph import CreateLinkRequest
 from reverie.contracts.memories import RememberEdge, RememberRequest
+from reverie.contracts.pictures import AttachPictureRequest
 from reverie.contracts.sessions import (
     AppendTurnsRequest,
     CorrectionMessage,
@@ -48,6 +50,7 @@ from tests.support.stack import Stack
 from tests.support.tables import TABLES, rows
 
 KEY = "AKIA" + "QWERTYUIOPASDFGH"
+PICTURE = base64.b64encode(f"<svg><text>is {KEY}</text></svg>".encode()).decode()
 SHA = "c" * 40
 NOTHING = object()
 
@@ -61,6 +64,7 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
         "verified": "2026-01-01",
         "confidence": "high",
     },
+    AttachPictureRequest: {"data": PICTURE},
     EraseMemoryRequest: {},
     FeedbackRequest: {"verdict": "edit"},
     RollbackRequest: {"version": 1},
@@ -183,6 +187,12 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
         ("PATCH", f"/v1/memories/{one}", EditMemoryRequest, dirty(EditMemoryRequest)),
         ("POST", f"/v1/memories/{one}/feedback", FeedbackRequest, dirty(FeedbackRequest)),
         ("POST", f"/v1/memories/{one}/rollback", RollbackRequest, dirty(RollbackRequest)),
+        (
+            "POST",
+            f"/v1/memories/{two}/pictures",
+            AttachPictureRequest,
+            dirty(AttachPictureRequest),
+        ),
         ("POST", f"/v1/memories/{gone}/erase", EraseMemoryRequest, dirty(EraseMemoryRequest)),
         (
             "POST",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from reverie.contracts import context as of_context
     from reverie.contracts import edits as of_edits
     from reverie.contracts import memories as of_memories
+    from reverie.contracts import pictures as of_pictures
     from reverie.contracts import recall as of_recall
     from reverie.contracts import typed_memories as of_tasks
 else:
     of_context = LazyModule("reverie.contracts.context")
     of_edits = LazyModule("reverie.contracts.edits")
     of_memories = LazyModule("reverie.contracts.memories")
+    of_pictures = LazyModule("reverie.contracts.pictures")
     of_recall = LazyModule("reverie.contracts.recall")
     of_tasks = LazyModule("reverie.contracts.typed_memories")
 
@@ -155,6 +158,30 @@ class MemoryCalls(ClientBase):
             f"/v1/memories/{quote_segment(id)}",
             query=drop_none(as_of=as_of),
         )
+
+    async def attach_picture(
+        self, id: Id, data: bytes | str, *, name: str | None = None, text: str | None = None
+    ) -> of_pictures.AttachPictureResponse:
+        """Attaches a picture, by its bytes or in base64; the memory is found by its `text`."""
+        encoded = data if isinstance(data, str) else base64.b64encode(data).decode()
+        body = {"data": encoded, **drop_none(name=name, text=text)}
+        path = f"/v1/memories/{quote_segment(id)}/pictures"
+        return await self.request(of_pictures.AttachPictureResponse, "POST", path, body=body)
+
+    def list_pictures(self, id: Id) -> AsyncIterator[of_pictures.PictureBody]:
+        """The pictures of a memory, without their bytes."""
+        path = f"/v1/memories/{quote_segment(id)}/pictures"
+        return self.paginate(of_pictures.PicturePage, path, {})
+
+    async def get_picture(self, id: Id, hash: str) -> of_pictures.PictureContent:
+        """A picture with its bytes in base64."""
+        path = f"/v1/memories/{quote_segment(id)}/pictures/{quote_segment(hash)}"
+        return await self.request(of_pictures.PictureContent, "GET", path)
+
+    async def remove_picture(self, id: Id, hash: str) -> of_pictures.RemovePictureResponse:
+        """Removes a picture from a memory."""
+        path = f"/v1/memories/{quote_segment(id)}/pictures/{quote_segment(hash)}"
+        return await self.request(of_pictures.RemovePictureResponse, "DELETE", path)
 
     def list_memories(
         self,

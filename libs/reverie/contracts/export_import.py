@@ -285,6 +285,14 @@ class ExportedAnchor(ExportRecord):
     name: NonBlankStr
 
 
+class ExportedPicture(ExportRecord):
+    """A picture of a memory; `data` in base64."""
+
+    memory: UUID
+    created: PastTimestamp
+    data: NonBlankStr
+
+
 class ExportedScopeSummary(ExportRecord):
     """The summary of a scope."""
 
@@ -359,6 +367,7 @@ RECORD_TYPES: dict[str, type[ExportRecord]] = {
     "memory_version": ExportedMemoryVersion,
     "edge": ExportedEdge,
     "anchor": ExportedAnchor,
+    "picture": ExportedPicture,
     "summary": ExportedScopeSummary,
     "scope_name": ExportedScopeName,
     "project_setting": ExportedProjectSetting,

@@ -1080,6 +1080,106 @@ class PreflowRequest(_message.Message):
     tests: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., include_seen: _Optional[bool] = ..., before: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., edited: _Optional[_Iterable[str]] = ..., tests: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class AttachPictureRequest(_message.Message):
+    __slots__ = ("id", "data", "name", "text", "idempotency_key")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    data: str
+    name: str
+    text: str
+    idempotency_key: str
+    def __init__(self, id: _Optional[str] = ..., data: _Optional[str] = ..., name: _Optional[str] = ..., text: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class AttachPictureResponse(_message.Message):
+    __slots__ = ("memory", "hash", "media_type", "size", "created_at", "created", "text", "redactions")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    REDACTIONS_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    hash: str
+    media_type: str
+    size: int
+    created_at: _timestamp_pb2.Timestamp
+    created: bool
+    text: str
+    redactions: int
+    def __init__(self, memory: _Optional[str] = ..., hash: _Optional[str] = ..., media_type: _Optional[str] = ..., size: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., created: _Optional[bool] = ..., text: _Optional[str] = ..., redactions: _Optional[int] = ...) -> None: ...
+
+class ListPicturesRequest(_message.Message):
+    __slots__ = ("id", "limit", "cursor")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    limit: int
+    cursor: str
+    def __init__(self, id: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListPicturesResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[PictureInfo]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[PictureInfo, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class PictureInfo(_message.Message):
+    __slots__ = ("memory", "hash", "media_type", "size", "created_at")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    hash: str
+    media_type: str
+    size: int
+    created_at: _timestamp_pb2.Timestamp
+    def __init__(self, memory: _Optional[str] = ..., hash: _Optional[str] = ..., media_type: _Optional[str] = ..., size: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class PictureRequest(_message.Message):
+    __slots__ = ("id", "hash", "idempotency_key")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    hash: str
+    idempotency_key: str
+    def __init__(self, id: _Optional[str] = ..., hash: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class PictureContent(_message.Message):
+    __slots__ = ("memory", "hash", "media_type", "size", "created_at", "data")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    hash: str
+    media_type: str
+    size: int
+    created_at: _timestamp_pb2.Timestamp
+    data: str
+    def __init__(self, memory: _Optional[str] = ..., hash: _Optional[str] = ..., media_type: _Optional[str] = ..., size: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., data: _Optional[str] = ...) -> None: ...
+
+class RemovePictureResponse(_message.Message):
+    __slots__ = ("memory", "hash")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    hash: str
+    def __init__(self, memory: _Optional[str] = ..., hash: _Optional[str] = ...) -> None: ...
+
 class PredictRequest(_message.Message):
     __slots__ = ("project", "session", "branch", "edited", "files", "tests", "limit")
     PROJECT_FIELD_NUMBER: _ClassVar[int]

@@ -85,6 +85,26 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.FromString,
                 _registered_method=True)
+        self.AttachPicture = channel.unary_unary(
+                '/reverie.v1.Reverie/AttachPicture',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AttachPictureRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AttachPictureResponse.FromString,
+                _registered_method=True)
+        self.ListPictures = channel.unary_unary(
+                '/reverie.v1.Reverie/ListPictures',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListPicturesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListPicturesResponse.FromString,
+                _registered_method=True)
+        self.GetPicture = channel.unary_unary(
+                '/reverie.v1.Reverie/GetPicture',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PictureRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PictureContent.FromString,
+                _registered_method=True)
+        self.RemovePicture = channel.unary_unary(
+                '/reverie.v1.Reverie/RemovePicture',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PictureRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RemovePictureResponse.FromString,
+                _registered_method=True)
         self.Predict = channel.unary_unary(
                 '/reverie.v1.Reverie/Predict',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.PredictRequest.SerializeToString,
@@ -578,6 +598,35 @@ class ReverieServicer:
 
     def Preflow(self, request, context):
         """Get what is new for the next turn of a session (POST /v1/preflow).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AttachPicture(self, request, context):
+        """Attach a picture to a memory, which is then found by the text in it
+        (POST /v1/memories/{id}/pictures).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPictures(self, request, context):
+        """List the pictures of a memory (GET /v1/memories/{id}/pictures).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPicture(self, request, context):
+        """Get a picture of a memory (GET /v1/memories/{id}/pictures/{hash}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemovePicture(self, request, context):
+        """Remove a picture from a memory (DELETE /v1/memories/{id}/pictures/{hash}).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1235,6 +1284,26 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.Preflow,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.SerializeToString,
+            ),
+            'AttachPicture': grpc.unary_unary_rpc_method_handler(
+                    servicer.AttachPicture,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AttachPictureRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AttachPictureResponse.SerializeToString,
+            ),
+            'ListPictures': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPictures,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListPicturesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListPicturesResponse.SerializeToString,
+            ),
+            'GetPicture': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPicture,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PictureRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PictureContent.SerializeToString,
+            ),
+            'RemovePicture': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemovePicture,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PictureRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RemovePictureResponse.SerializeToString,
             ),
             'Predict': grpc.unary_unary_rpc_method_handler(
                     servicer.Predict,
@@ -1928,6 +1997,114 @@ class Reverie:
             '/reverie.v1.Reverie/Preflow',
             reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.PreflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AttachPicture(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/AttachPicture',
+            reverie_dot_contracts_dot_reverie__pb2.AttachPictureRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.AttachPictureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPictures(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListPictures',
+            reverie_dot_contracts_dot_reverie__pb2.ListPicturesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListPicturesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPicture(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetPicture',
+            reverie_dot_contracts_dot_reverie__pb2.PictureRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.PictureContent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemovePicture(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RemovePicture',
+            reverie_dot_contracts_dot_reverie__pb2.PictureRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.RemovePictureResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -142,11 +142,13 @@ class LanguageModel:
         output_type: type[OutputT],
         usage: UsageTally | None = None,
         time_limit: float | None = None,
+        picture: tuple[bytes, str] | None = None,
     ) -> OutputT:
         """Returns the model's output for a prompt about a text that is already fenced.
 
         Raises `LanguageModelError`. Each try uses one call of the tenant's budget, even if it
-        fails. `time_limit`: seconds for all tries together.
+        fails. `time_limit`: seconds for all tries together. `picture`: bytes and media type of
+        what the text speaks of.
         """
         usage = usage or UsageTally()
         retrying = AsyncRetrying(
@@ -161,7 +163,7 @@ class LanguageModel:
                 async for attempt in retrying:
                     with attempt:
                         return await self._try_once(
-                            transport, tenant, prompt, text, output_type, usage
+                            transport, tenant, prompt, text, output_type, usage, picture
                         )
         except TimeoutError as error:
             raise LanguageModelError("it took too long") from error
@@ -184,6 +186,7 @@ class LanguageModel:
         text: str,
         output_type: type[OutputT],
         usage: UsageTally,
+        picture: tuple[bytes, str] | None,
     ) -> OutputT:
         if self._breaker.is_open():
             raise LanguageCallRejected("it failed too often and rests")
@@ -197,7 +200,7 @@ class LanguageModel:
                 started = perf_counter()
                 try:
                     answer = await transport.ask(
-                        prompt.text, text, output_type, prompt.name, call_usage
+                        prompt.text, text, output_type, prompt.name, call_usage, picture
                     )
                 # Cancelled: whoever asked could wait no longer.
                 except (LanguageModelError, asyncio.CancelledError):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import truststore
-from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai import Agent, BinaryContent, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
@@ -59,6 +59,7 @@ class LanguageModelTransport:
         output_type: type[OutputT],
         name: str,
         call_usage: CallUsage,
+        picture: tuple[bytes, str] | None = None,
     ) -> OutputT:
         """Requests one output of the given type; retries once if the output does not match.
 
@@ -70,9 +71,13 @@ class LanguageModelTransport:
         )
         settings = ModelSettings(max_tokens=self._endpoint.max_output_tokens, temperature=0.0)
         usage = RunUsage()
+        asked: str | list[str | BinaryContent] = text
+        if picture is not None:
+            data, media_type = picture
+            asked = [text, BinaryContent(data=data, media_type=media_type)]
         try:
             async with asyncio.timeout(self._endpoint.timeout):
-                return (await agent.run(text, usage=usage, model_settings=settings)).output
+                return (await agent.run(asked, usage=usage, model_settings=settings)).output
         except TimeoutError as error:
             raise RetryableLanguageModelError("it took too long") from error
         except (AgentRunError, httpx2.HTTPError, ValueError) as error:

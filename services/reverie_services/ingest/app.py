@@ -28,6 +28,7 @@ from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.links import LinkStore
 from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
+from reverie.store.memories.pictures import PictureStore
 from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
@@ -64,6 +65,7 @@ from reverie_services.ingest.routes import (
     forgetting,
     imports,
     links,
+    pictures,
     project_links,
     project_settings,
     reviews,
@@ -171,6 +173,11 @@ def _build_routes(
         ),
         *edits.routes.bind(edit_deps),
         *forgetting.routes.bind(edit_deps),
+        *pictures.build_picture_routes(
+            pictures.PictureDependencies(
+                edit_deps, PictureStore(database), language_model, settings.picture_limit
+            )
+        ),
         *imports.build_import_routes(
             deps.ImportDependencies(
                 settings,

@@ -19,6 +19,7 @@ class IngestSettings:
     body_limit: int
     content_limit: int
     turn_limit: int
+    picture_limit: int
     outbox_sweep_after: float
     import_limit: int
     decay: DecayPolicy
@@ -38,6 +39,7 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         body_limit=settings.body_limit,
         content_limit=settings.content_limit,
         turn_limit=settings.turn_limit,
+        picture_limit=settings.picture_limit,
         outbox_sweep_after=settings.outbox_sweep_after,
         import_limit=settings.import_limit,
         decay=settings.decay_policy,

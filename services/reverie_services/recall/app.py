@@ -24,6 +24,7 @@ from reverie.runtime.observability.metrics import create_registry
 from reverie.runtime.process.system_resources import memory_bytes
 from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import require_secret, secret_text
+from reverie.runtime.settings.limit_settings import picture_body_limit
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
 from reverie.store.db.idempotency import IdempotencyTable
@@ -34,6 +35,7 @@ from reverie.store.memories.export_import import ExportImportStore, ScopeNoteSto
 from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
+from reverie.store.memories.pictures import PictureStore
 from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.api_keys import ApiKeyStore
@@ -74,6 +76,7 @@ from reverie_services.recall.routes import history as history_routes
 from reverie_services.recall.routes import mcp as mcp_routes
 from reverie_services.recall.routes import memories as memory_routes
 from reverie_services.recall.routes import models as model_routes
+from reverie_services.recall.routes import pictures as picture_routes
 from reverie_services.recall.routes import predict as predict_routes
 from reverie_services.recall.routes import projects as project_routes
 from reverie_services.recall.routes import sessions as session_routes
@@ -205,6 +208,9 @@ async def open_service(
                 *openapi.build_openapi_routes(),
                 *history_routes.routes.bind(memory_deps),
                 *preflow.routes.bind(recall_deps),
+                *picture_routes.routes.bind(
+                    picture_routes.PictureReadDependencies(memories, PictureStore(database))
+                ),
                 *predict_routes.routes.bind(recall_deps),
                 *project_routes.routes.bind(recall_deps),
                 *session_routes.routes.bind(SessionDependencies(sessions, short_ids)),
@@ -268,6 +274,13 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     staleness_url = settings.url_of("staleness")
     return [
         *(ProxyRoute(prefix, "ingest", ingest_url) for prefix in to_ingest),
+        ProxyRoute(
+            "/v1/memories/{id}/pictures",
+            "ingest",
+            ingest_url,
+            body_limit=picture_body_limit(settings.picture_limit),
+            body_limit_setting="picture_limit",
+        ),
         ProxyRoute("/v1/events", "ingest", ingest_url, endless=True),
         ProxyRoute(
             "/v1/import",

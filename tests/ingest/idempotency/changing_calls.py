@@ -310,6 +310,24 @@ async def _unlinked(stack: Stack, n: int) -> Case:
     return Case(path, None, _HALVES, f"link/ended{n}")
 
 
+_PICTURES: LiteralString = "select count(*) from picture where memory = %s"
+_PICTURE = {"data": "R0lGODlhAQABAAAAACw="}
+
+
+async def _picture(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("picture", n))
+    return Case(f"/v1/memories/{memory}/pictures", {**_PICTURE, "text": text("in it", n)},
+                _PICTURES, memory, lost="picture_put, committed",
+                differs=frozenset(("created", "created_at")))  # fmt: skip
+
+
+async def _unpicture(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("pictured", n))
+    made = await stack.post(f"/v1/memories/{memory}/pictures", _PICTURE)
+    path = f"/v1/memories/{memory}/pictures/{made['hash']}"
+    return Case(path, None, _PICTURES, memory, lost="picture_delete, committed")
+
+
 async def _tenant(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from project_setting where project = %s"
     body = {"dream": {"turns": 8}, "limits": {"requests_per_day": 100_000}}
@@ -375,6 +393,8 @@ RECIPES: dict[str, Recipe] = {
     "delete_project": _cleared("/v1/admin/projects/ended{}", "project/ended{}"),
     "delete_scope": _cleared("/v1/admin/scopes?scope=topic/ended{}", "topic/ended{}"),
     "update_project_settings": _project,
+    "attach_picture": _picture,
+    "remove_picture": _unpicture,
     "link_projects": _linked,
     "unlink_projects": _unlinked,
     "update_tenant_settings": _tenant,

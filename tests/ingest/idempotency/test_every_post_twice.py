@@ -21,6 +21,7 @@ from tests.staleness.test_http_intake import pushed
 from tests.support.stack import Reply, Stack, running_stack
 from tests.support.tables import rows, value
 
+PICTURE = "R0lGODlhAQABAAAAACw="
 SECRET = "a-secret-of-a-webhook"
 VAULT_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 NOTES = (
@@ -86,6 +87,8 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /v1/memories/{id}/confirm": (f"/v1/memories/{note}/confirm", {}),
         "POST /v1/memories/{id}/feedback": (
             f"/v1/memories/{note}/feedback", _json({"verdict": "approve"})),
+        "POST /v1/memories/{id}/pictures": (
+            f"/v1/memories/{note}/pictures", _json({"data": PICTURE, "text": "A pier"})),
         "POST /v1/memories/{id}/restore": (f"/v1/memories/{old}/restore", {}),
         "POST /v1/memories/{id}/rollback": await _edited(stack, other),
         "POST /v1/preflow": ("/v1/preflow", _json({"session": first, "query": "piers"})),

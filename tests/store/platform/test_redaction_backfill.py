@@ -47,6 +47,7 @@ SLUGS_AND_STATES = (
 HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
 HOLD_NONE = {
     "anchor": {"name", "path"},
+    "picture": {"media_type", "data"},
     "file_rename": {"name", "path"},
     "stale_mark": {"via", "lines"},
     ANSWER_TABLE: {"key", "effect"},

@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "rollback": "memory.manage:rollback",
         "provenance": "memory.manage:provenance",
         "feedback": "memory.manage:feedback",
+        "picture": "memory.pictures:app",
         "gc": "dreams.maintenance:gc",
     },
     "Graph and sessions": {

@@ -43,6 +43,9 @@ class LimitSettings(BaseSettings):
         3600.0, description="seconds that an import or export may take"
     )
     content_limit: Count = Field(65_536, description="largest content of a memory, in bytes")
+    picture_limit: Count = Field(
+        10 * 1024 * 1024, description="largest picture that a memory may carry, in bytes"
+    )
     turn_limit: Count = Field(262_144, description="largest content of a turn, in bytes")
     max_event_watchers: Count = Field(
         100,
@@ -64,3 +67,12 @@ class LimitSettings(BaseSettings):
     request_queue_timeout: Seconds = Field(
         2.0, description="seconds that a request may wait before it is refused with 503"
     )
+
+
+BASE64_SHARE, OTHER_BYTES = 4 / 3, 64 * 1024
+"""How much longer a picture is in base64, and what may stand beside it in a body."""
+
+
+def picture_body_limit(picture_limit: int) -> int:
+    """The most bytes of a body that holds a picture."""
+    return int(picture_limit * BASE64_SHARE) + OTHER_BYTES

@@ -41,6 +41,7 @@ EXPORT_QUERIES = (
     "export_memory_version",
     "export_edge",
     "export_anchor",
+    "export_picture",
     "export_summary",
     "export_scope_name",
     "export_project_setting",
@@ -164,7 +165,7 @@ class ImportSession:
                 )
             case "turn":
                 return await connection.fetch_rows("import_turns", rows, principal.agent, writes)
-            case "memory_version" | "anchor":
+            case "memory_version" | "anchor" | "picture":
                 return await connection.fetch_rows("import_dependent_rows", kind, rows, writes)
             case _:
                 return await connection.fetch_rows("import_rows", kind, rows, self._strategy)

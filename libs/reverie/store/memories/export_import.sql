@@ -48,6 +48,16 @@ where n.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope
   and ($5::text[] is null or n.node > ($5::text[])[1]::uuid)
 order by n.node limit $4;
 
+-- name: export_picture
+-- Pictures of exported memories, after the key $5, one at a time: they are large.
+select p.memory, encode(p.hash, 'hex') as hash,
+       jsonb_build_object('type', 'picture', 'memory', p.memory, 'created', p.created,
+                          'data', translate(encode(p.data, 'base64'), E'\n', ''))::text as line
+from picture p join memory m on m.tenant = $1 and m.id = p.memory
+where p.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'
+  and ($5::text[] is null or (p.memory, p.hash) > (($5::text[])[1]::uuid, decode(($5::text[])[2], 'hex')))
+order by p.memory, p.hash limit least($4, 1);
+
 -- name: export_summary
 -- The summaries of scopes, after the key $5.
 select s.scope, (to_jsonb(s) - 'tenant' || jsonb_build_object('type', 'summary'))::text as line

@@ -100,6 +100,20 @@ create index memory_tag_tag on memory_tag (tenant, tag, memory);
 call partition_by_tenant('memory_tag');
 call protect_tenant_table('memory_tag');
 
+-- Pictures that a memory carries, by the SHA-256 of their bytes. Each memory has its own, so that rights and
+-- forgetting are the memory's; what is written in them stands in its content.
+create table picture (
+  tenant int not null,
+  memory uuid not null,
+  hash bytea not null,
+  media_type text not null,
+  data bytea not null,
+  created timestamptz not null default now(),
+  primary key (tenant, memory, hash)
+) partition by hash (tenant);
+call partition_by_tenant('picture');
+call protect_tenant_table('picture');
+
 -- The turns that a memory was made of.
 create table memory_turn (
   tenant int not null,

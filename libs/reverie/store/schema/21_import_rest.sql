@@ -69,7 +69,7 @@ declare
   v_owner memory;
 begin
   perform set_tenant(p_tenant);
-  if p_table not in ('memory_version', 'anchor') then
+  if p_table not in ('memory_version', 'anchor', 'picture') then
     raise exception 'no belongings: %', p_table;
   end if;
   for v_row in select * from jsonb_array_elements(p_rows) loop
@@ -85,8 +85,10 @@ begin
         'project: the memory ' || v_owner.id || ' is no file of this project');
     elsif (v_row ->> 'version')::int >= v_owner.version then
       return next jsonb_build_object('outcome', 'skipped');
-    elsif import_row(p_table::regclass, v_row || jsonb_build_object(
-        'tenant', p_tenant, 'words', to_tsvector('english', v_row ->> 'text')::text)) then
+    elsif import_row(p_table::regclass, v_row || case when p_table = 'picture' then jsonb_build_object(
+        'tenant', p_tenant, 'data', '\x' || encode(decode(v_row ->> 'data', 'base64'), 'hex'))
+      else jsonb_build_object(
+        'tenant', p_tenant, 'words', to_tsvector('english', v_row ->> 'text')::text) end) then
       return next jsonb_build_object('outcome', 'created');
     else
       return next jsonb_build_object('outcome', 'skipped');

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from reverie.contracts.export_import import (
     ExportedEdge,
     ExportedMemory,
     ExportedMemoryVersion,
+    ExportedPicture,
     ExportedProjectSetting,
     ExportedScopeName,
     ExportedScopeSummary,
@@ -54,6 +57,7 @@ from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
 from reverie.runtime.http.validation import parse_value
 from reverie.store.sessions.dream_runs import ALL_PROJECTS
 from reverie_services.ingest.settings import IngestSettings
+from reverie_services.ingest.write.picture_files import decode_picture
 from reverie_services.ingest.write.preparation import (
     ONLY_RECALLED_MESSAGE,
     check_size,
@@ -64,6 +68,7 @@ _DERIVED_COLUMNS = (
     "doc",
     "enriched_version",
     "hash",
+    "media_type",
     "imported_version",
     "short",
     "terms",
@@ -114,9 +119,11 @@ def parse_record(
         value.pop(name, None)
     if model is ExportedMemoryVersion and isinstance(value.get("state"), dict):
         value["state"].pop("hash", None)
-    if len(text) > settings.body_limit:
+    if len(text) > settings.body_limit and model is not ExportedPicture:
         _check_field_sizes(value, 2 * settings.body_limit)
     line = parse_value(model, value)
+    if isinstance(line, ExportedPicture):
+        return _parse_picture(line, settings.picture_limit, redactor)
     _check_permissions(line, principal)
     _check_values(line, settings)
     redactor = _within_scope(line, redactor)
@@ -126,6 +133,18 @@ def parse_record(
     if principal.agent is not None:
         _restrict_authorship(line, fields, principal)
     return ImportRecord(str(kind), fields, redacted.count)
+
+
+def _parse_picture(line: ExportedPicture, limit: int, redactor: Redactor) -> ImportRecord:
+    """A picture with its hash and its type; the store checks the right to its memory."""
+    data, media_type, redactions = decode_picture(line.data, limit, redactor)
+    fields = {
+        **line.model_dump(mode="json"),
+        "data": base64.b64encode(data).decode(),
+        "hash": f"\\x{hashlib.sha256(data).hexdigest()}",
+        "media_type": media_type,
+    }
+    return ImportRecord("picture", fields, redactions)
 
 
 def _parse_json(text: bytes) -> dict[str, Any]:

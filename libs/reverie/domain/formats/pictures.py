@@ -1,0 +1,80 @@
+"""Pictures: their type by their bytes, the text of an SVG, and their line in a memory's content."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from reverie.domain.core.errors import InvalidInput
+
+SVG = "image/svg+xml"
+EXTENSIONS = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    SVG: "svg",
+}
+"""The media types of pictures, and the ends of their file names."""
+HASH_DIGITS = 12
+"""The digits of a picture's hash in the memory's content."""
+MAX_TEXT = 8_000
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_TEXT_TAGS = frozenset({"text", "title", "desc"})
+_MAX_HEAD = 4_096
+
+
+def detect_media_type(data: bytes) -> str:
+    """The type of a picture, by its bytes. Raises `InvalidInput` for anything else."""
+    for signature, media_type in _SIGNATURES:
+        if data.startswith(signature):
+            return media_type
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    if b"<svg" in data[:_MAX_HEAD] and _parse_svg(data) is not None:
+        return SVG
+    raise InvalidInput("data", "is no PNG, JPEG, GIF, WebP or SVG picture")
+
+
+def extract_svg_text(data: bytes) -> str:
+    """The texts, titles and descriptions of an SVG, in their order."""
+    root = _parse_svg(data)
+    texts = (
+        " ".join("".join(element.itertext()).split())
+        for element in (root.iter() if root is not None else ())
+        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in _TEXT_TAGS
+    )
+    return " ".join(dict.fromkeys(filter(None, texts)))[:MAX_TEXT]
+
+
+def _parse_svg(data: bytes) -> ElementTree.Element | None:
+    """The root of an SVG; None if it is none, or defines entities, which could grow without end."""
+    if b"<!ENTITY" in data:
+        return None
+    try:
+        root = ElementTree.fromstring(data)  # noqa: S314 (without entities nothing expands)
+    except (ElementTree.ParseError, ValueError, LookupError):
+        return None
+    return root if root.tag.rpartition("}")[2] == "svg" else None
+
+
+def add_picture_line(content: str, picture_hash: str, name: str | None, text: str) -> str:
+    """The content of a memory with the line of a picture, by which it is found."""
+    label = " ".join(filter(None, (name, text))).strip()
+    line = " ".join(f"{_mark(picture_hash)} {label}".split())
+    kept = remove_picture_line(content, picture_hash)
+    return f"{kept}\n\n{line}"
+
+
+def remove_picture_line(content: str, picture_hash: str) -> str:
+    """The content without the line of a picture."""
+    return re.sub(rf"\n{{0,2}}{re.escape(_mark(picture_hash))}[^\n]*", "", content)
+
+
+def _mark(picture_hash: str) -> str:
+    return f"[picture {picture_hash[:HASH_DIGITS]}]"

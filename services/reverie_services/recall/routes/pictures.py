@@ -1,0 +1,103 @@
+"""Routes that read the pictures of memories."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Literal
+
+from reverie.contracts.pictures import PictureBody, PictureContent, PicturePage
+from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS
+from reverie.runtime.http.calls import Call, Reply
+from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
+from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.validation import QueryParams
+from reverie.store.memories.memories import MemoryStore
+from reverie.store.memories.pictures import PictureStore, StoredPicture
+
+_FILE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""A picture is never a page: an SVG could hold scripts."""
+
+
+@dataclass(frozen=True)
+class PictureReadDependencies:
+    """Dependencies of reading pictures."""
+
+    memories: MemoryStore
+    pictures: PictureStore
+
+
+class PictureCursor(CursorPosition):
+    """The hash of the last picture of a page."""
+
+    hash: str
+
+
+class PictureQuery(QueryParams):
+    """`file` answers the bytes themselves, as a download."""
+
+    format: Literal["json", "file"] = "json"
+
+
+routes = RouteTable[PictureReadDependencies]()
+
+
+@routes.add("GET /v1/memories/{id}/pictures")
+async def list_pictures(deps: PictureReadDependencies, call: Call[None, PageQuery]) -> PicturePage:
+    """List the pictures of a memory."""
+    principal, query = call.principal, call.query
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    after = decode_cursor(query.cursor, PictureCursor)
+    try:
+        position = bytes.fromhex(after.hash) if after else b""
+    except ValueError:
+        raise InvalidInput("cursor", "is not a cursor that this list gave") from None
+    found = await deps.pictures.list_pictures(principal, memory_id, position, query.limit + 1)
+    items, next_cursor = cut_page(
+        found, query.limit, lambda picture: PictureCursor(hash=picture.hash.hex())
+    )
+    bodies = [PictureBody(**_describe(picture)) for picture in items]
+    return PicturePage(items=bodies, next=next_cursor)
+
+
+@routes.add(
+    "GET /v1/memories/{id}/pictures/{hash}",
+    response=PictureContent,
+    response_examples={"image/png": "the bytes of the picture"},
+)
+async def get_picture(deps: PictureReadDependencies, call: Call[None, PictureQuery]) -> Reply:
+    """Get a picture of a memory."""
+    principal = call.principal
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    try:
+        digest = bytes.fromhex(call.path["hash"])
+    except ValueError:
+        raise NotFound("picture", call.path["hash"][:64]) from None
+    picture, data = await deps.pictures.get(principal, memory_id, digest)
+    if call.query.format == "json":
+        encoded = base64.b64encode(data).decode()
+        return Reply(body=PictureContent(**_describe(picture), data=encoded))
+    name = f"{picture.hash.hex()[:HASH_DIGITS]}.{EXTENSIONS[picture.media_type]}"
+    return Reply(
+        body=data,
+        headers={
+            "Content-Type": picture.media_type,
+            "Content-Disposition": f'attachment; filename="{name}"',
+            **_FILE_HEADERS,
+        },
+    )
+
+
+def _describe(picture: StoredPicture) -> dict[str, object]:
+    return {
+        "memory": picture.memory,
+        "hash": picture.hash.hex(),
+        "media_type": picture.media_type,
+        "size": picture.size,
+        "created_at": picture.created,
+    }
