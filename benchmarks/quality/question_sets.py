@@ -69,8 +69,9 @@ def sets_named(words: Collection[str]) -> Iterator[QuestionSet]:
 def all_sets() -> Iterator[QuestionSet]:
     """Those that are there; a set in several parts comes in several projects of one name."""
     if (DATA / "locomo").exists():
-        yield from locomo_turns()
-        yield from locomo_sessions()
+        conversations = read_locomo()
+        yield from locomo_turns(conversations)
+        yield from locomo_sessions(conversations)
     if (DATA / "devmembench").exists():
         yield devmembench()
     if (DATA / "sde").exists():
@@ -80,7 +81,8 @@ def all_sets() -> Iterator[QuestionSet]:
     yield from (own(file.stem) for file in sorted(OWN.glob("*.json")))
 
 
-def _conversations() -> list[dict[str, Any]]:
+def read_locomo() -> list[dict[str, Any]]:
+    """The conversations of LoCoMo that are here."""
     found: list[dict[str, Any]] = json.loads((DATA / "locomo/locomo-dev.json").read_text())
     return found
 
@@ -98,9 +100,9 @@ def _line(turn: dict[str, Any]) -> str:
     return f"{turn['speaker']}: {turn['text']}"
 
 
-def locomo_turns() -> Iterator[QuestionSet]:
+def locomo_turns(conversations: Sequence[dict[str, Any]]) -> Iterator[QuestionSet]:
     """Every turn is a document."""
-    for place, conversation in enumerate(_conversations()):
+    for place, conversation in enumerate(conversations):
         documents = [
             Document(turn["dia_id"], _line(turn), session, at)
             for session, at, turns in _sessions(conversation)
@@ -109,9 +111,9 @@ def locomo_turns() -> Iterator[QuestionSet]:
         yield _locomo(conversation, f"turns-{place}", "LoCoMo turns", documents, str)
 
 
-def locomo_sessions() -> Iterator[QuestionSet]:
+def locomo_sessions(conversations: Sequence[dict[str, Any]]) -> Iterator[QuestionSet]:
     """Every session is a document."""
-    for place, conversation in enumerate(_conversations()):
+    for place, conversation in enumerate(conversations):
         documents = [
             Document(session, "\n".join(map(_line, turns)), None, at)
             for session, at, turns in _sessions(conversation)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality.decisions import hand_over
-from benchmarks.quality.question_sets import DATA, QuestionSet, locomo_turns, own
+from benchmarks.quality.question_sets import DATA, QuestionSet, locomo_turns, own, read_locomo
 from benchmarks.quality.recall import _chosen, fill
 from benchmarks.quality.unrelated_prompts import (
     CHINESE_PROMPTS,
@@ -153,7 +153,7 @@ async def prepare_locomo(stack: Stack) -> list[QuestionGroup]:
     if not (DATA / "locomo").exists():
         return []
     choice, groups = random.Random(3), []
-    for number, talk in enumerate(locomo_turns()):
+    for number, talk in enumerate(locomo_turns(read_locomo())):
         await fill(stack, talk)
         questions = [question.text for question in talk.questions]
         sample = choice.sample(questions, LOCOMO_QUESTIONS)

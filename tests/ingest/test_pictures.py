@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import io
+import json
 from typing import Any
 
 from reverie.domain.access.principals import KeyRole
@@ -59,7 +61,10 @@ async def test_what_is_no_picture_or_too_large_is_refused(stack: Stack) -> None:
 
     async def refused(raw: bytes | str) -> Reply:
         data = raw if isinstance(raw, str) else base64.b64encode(raw).decode()
-        return await stack.call("POST", f"/v1/memories/{memory}/pictures", {"data": data})
+        body = io.BytesIO(json.dumps({"data": data}).encode())
+        headers = {"Content-Type": "application/json"}
+        path = f"/v1/memories/{memory}/pictures"
+        return await stack.call("POST", path, data=body, headers=headers)
 
     page, program = b"<html><svg></svg></html>", b"MZ\x90\x00"
     growing = b'<!DOCTYPE svg [<!ENTITY a "aaaa">]><svg><text>&a;</text></svg>'

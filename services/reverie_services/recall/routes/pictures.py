@@ -52,6 +52,7 @@ async def list_pictures(deps: PictureReadDependencies, call: Call[None, PageQuer
     """List the pictures of a memory."""
     principal, query = call.principal, call.query
     memory_id = await deps.memories.resolve(principal, call.path["id"])
+    await deps.memories.get(principal, memory_id)
     after = decode_cursor(query.cursor, PictureCursor)
     try:
         position = bytes.fromhex(after.hash) if after else b""
