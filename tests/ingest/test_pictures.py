@@ -7,8 +7,16 @@ import io
 import json
 from typing import Any
 
-from reverie.domain.access.principals import KeyRole
+import pytest
+from prometheus_client import CollectorRegistry
+
+from benchmarks.quality.brought import UnlimitedBudget
+from reverie.domain.access.principals import KeyRole, Principal
+from reverie.inference.llm_client import open_language_model
+from reverie.inference.llm_endpoint import LanguageEndpoint
+from reverie_services.ingest.picture_reading import read_picture_text
 from tests.support.stack import Reply, Stack
+from tests.support.stub_llm import stub_llm
 from tests.support.tables import value
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"pixels").decode()
@@ -16,6 +24,7 @@ SVG = base64.b64encode(
     b'<svg xmlns="http://www.w3.org/2000/svg"><title>Checkout flow</title>'
     b"<script>alert(1)</script><text>Cart <tspan>calls the tarantula service</tspan></text></svg>"
 ).decode()
+ADMIN = Principal(1, "default", "k", KeyRole.ADMIN, ("*",), ("*",))
 COUNT = "select count(*) from picture where tenant = %s"
 
 
@@ -131,3 +140,20 @@ async def test_a_picture_is_forgotten_erased_and_moved_with_its_memory(stack: St
     assert value(stack.admin_url, COUNT, stack.number()) == 0
     assert (await other.call("DELETE", "/v1/admin/projects/shop")).status == 200
     assert value(other.admin_url, COUNT, other.number()) == 0
+
+
+@pytest.mark.parametrize(
+    ("faults", "text"), [([], "Error 4711 A red login form."), (["401"], ""), (["torn"] * 6, "")]
+)
+async def test_a_model_reads_a_picture_and_one_that_fails_reads_nothing(
+    faults: list[str], text: str
+) -> None:
+    async with stub_llm() as (stub, url):
+        stub.answer = lambda _: {"text": "Error 4711\n A red login form."}
+        stub.faults = list(faults)
+        endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", retry_delay=0.0)
+        registry = CollectorRegistry()
+        async with open_language_model(endpoint, UnlimitedBudget(), registry) as model:
+            assert model is not None
+            data = base64.b64decode(PNG)
+            assert await read_picture_text(model, ADMIN, data, "image/png") == text

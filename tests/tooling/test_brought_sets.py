@@ -93,7 +93,7 @@ async def test_an_answer_scores_by_the_claims_that_it_makes(
     wanted = ExpectedAnswer("When does it end?", ("March 29", "2024"))
     async with stub_llm() as (stub, url):
         stub.answer, stub.faults = answer, list(faults)
-        endpoint = LanguageEndpoint("openai", f"{url}/v1", "stub", retry_delay=0.01)
+        endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", retry_delay=0.0)
         registry = CollectorRegistry()
         async with open_language_model(endpoint, UnlimitedBudget(), registry) as model:
             assert model is not None

@@ -270,7 +270,8 @@ class MaintenanceResponse(ResponseBody):
     again. `topics` counts topic nodes that were created, changed or removed. `ranked` counts
     memories with a new graph rank. `proposed` counts proposals for the vault. `derived` counts
     lessons derived from several memories. `reviewed` counts stale memories that a language model
-    reviewed. `moved` counts memories that their use put into another tier. `unfinished` names the
+    reviewed. `moved` counts memories that their use put into another tier. `summarized` counts long
+    memories that were given a summary. `unfinished` names the
     steps that ran out of time.
     """
 
@@ -287,4 +288,5 @@ class MaintenanceResponse(ResponseBody):
     derived: int = 0
     reviewed: int = 0
     moved: int = 0
+    summarized: int = 0
     unfinished: list[str] = Field(default_factory=list)

@@ -2087,7 +2087,7 @@ class RunMaintenanceRequest(_message.Message):
     def __init__(self, steps: _Optional[_Iterable[str]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class MaintenanceResponse(_message.Message):
-    __slots__ = ("examined", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished", "moved")
+    __slots__ = ("examined", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished", "moved", "summarized")
     EXAMINED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     PROMOTED_FIELD_NUMBER: _ClassVar[int]
@@ -2102,6 +2102,7 @@ class MaintenanceResponse(_message.Message):
     REVIEWED_FIELD_NUMBER: _ClassVar[int]
     UNFINISHED_FIELD_NUMBER: _ClassVar[int]
     MOVED_FIELD_NUMBER: _ClassVar[int]
+    SUMMARIZED_FIELD_NUMBER: _ClassVar[int]
     examined: int
     archived: int
     promoted: int
@@ -2116,7 +2117,8 @@ class MaintenanceResponse(_message.Message):
     reviewed: int
     unfinished: _containers.RepeatedScalarFieldContainer[str]
     moved: int
-    def __init__(self, examined: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ..., moved: _Optional[int] = ...) -> None: ...
+    summarized: int
+    def __init__(self, examined: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ..., moved: _Optional[int] = ..., summarized: _Optional[int] = ...) -> None: ...
 
 class ListReviewsRequest(_message.Message):
     __slots__ = ("state", "limit", "cursor")

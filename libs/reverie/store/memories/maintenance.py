@@ -106,6 +106,17 @@ class ChangedTopic:
     members: int
 
 
+@dataclass(frozen=True)
+class LongMemory:
+    """A long memory without a summary."""
+
+    id: UUID
+    scope: str
+    kind: str
+    version: int
+    content: str
+
+
 class MaintenanceStore:
     """The archive and the promotion of memories."""
 
@@ -200,6 +211,41 @@ class MaintenanceStore:
         tenant_args = scope.tenant, scope.tenant_name
         found = await self._db.fetch_rows("remember", *tenant_args, items, {}, None, None, "")
         return "problem" not in found[0][0]
+
+    async def list_long_memories(
+        self, scope: MaintenanceScope, above: UUID, min_chars: int, limit: int
+    ) -> list[LongMemory]:
+        """Long memories without a summary, by id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "maintenance_long_memories", list(scope.scopes), above, min_chars, limit
+            )
+        return [LongMemory(**row) for row in found]
+
+    async def put_summary(
+        self,
+        scope: MaintenanceScope,
+        memory: LongMemory,
+        summary: str,
+        headers: Mapping[str, str],
+    ) -> bool:
+        """Gives a memory a summary; False if it was changed meanwhile."""
+        found = await self._db.call(
+            "memory_change",
+            scope.tenant,
+            scope.tenant_name,
+            memory.id,
+            ["*"],
+            ["*"],
+            memory.version,
+            {"summary": summary},
+            "reverie",
+            "summarized",
+            "edited",
+            dict(headers),
+            False,
+        )
+        return "problem" not in found
 
     async def list_anchors(self, scope: MaintenanceScope, above: UUID, limit: int) -> list[UUID]:
         """Files and entities, put away or not, by id above `above`."""

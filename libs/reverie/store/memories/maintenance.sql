@@ -86,6 +86,15 @@ set above = excluded.above,
                  else p.started end,
     ended = coalesce(excluded.ended, p.ended);
 
+-- name: maintenance_long_memories
+-- Active memories above id $3 in scopes $2 with at least $4 characters and without a summary; no sessions, and
+-- no records, which have parts of their own.
+select m.id, m.scope, m.kind, m.version, m.content from memory m
+where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.status = 'active'
+  and m.kind not in ('file', 'entity', 'session', 'skill') and m.summary is null
+  and length(m.content) >= $4 and not m.metadata ? 'record'
+order by m.id limit $5;
+
 -- name: maintenance_anchors
 -- Anchors above id $3 in scopes $2, put away or not.
 select m.id from memory m

@@ -20,6 +20,7 @@ from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.duplicates import deduplicate
 from reverie.store.memories.maintenance import START_ID, MaintenanceScope
 from reverie_services.dream.dependencies import MaintenanceDependencies
+from reverie_services.dream.maintenance.condensing import condense_long_memories
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 from reverie_services.dream.maintenance.reflection import propose_vault_entries, reflect_on_scope
 from reverie_services.dream.maintenance.review import review_stale_memories
@@ -186,6 +187,7 @@ STEPS: dict[str, MaintenanceStep] = {
     "cluster": update_topics,
     "centre": update_ranks,
     "usage": delete_old_usage,
+    "condense": condense_long_memories,
 }
 
 REVIEW_STEPS: dict[str, MaintenanceStep] = {"review": review_stale_memories}
