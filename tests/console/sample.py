@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from tests.support.stack import Stack
+from reverie_services.console.action import Action
+from reverie_services.console.actions import ACTIONS
+from tests.support.dead_letters import bury
+from tests.support.stack import Stack, eventually
 
 HOSTILE = (
     "<reverie-hostile onmouseover=alert(1)>'\"><script>alert(2)</script>"
@@ -16,6 +19,9 @@ HOSTILE = (
 )
 """Markup, scripts, templates, escapes, and writing that turns its direction."""
 SCOPE = "project/harbour"
+
+NOWHERE = "01900000-0000-7000-8000-000000000000"
+"""An id of nothing."""
 
 DISTINCT = (
     "The crane lifts four tonnes.",
@@ -36,7 +42,18 @@ class Sample:
     task: str
     session: str
     trace: str
+    edge: str
     pages: list[str] = field(default_factory=list)
+
+    def subject_of(self, action: Action) -> str:
+        """An id of what an action is about."""
+        subjects = {
+            "memory": self.task if action.name == "move-task" else self.memory,
+            "link": self.edge,
+            "webhook": "github/harbour",
+            "project": "harbour",
+        }
+        return subjects.get(action.subject, SCOPE if action.subject == "scope" else NOWHERE)
 
 
 async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
@@ -60,7 +77,8 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
     await remember(
         stack, f"Moor a barge {text}", kind="skill", steps=[f"Throw the line {text}", "Pull"]
     )
-    await stack.post("/v1/links", {"from": memory, "to": other, "type": "relates_to"})
+    edge = await stack.post("/v1/links", {"from": memory, "to": other, "type": "relates_to"})
+    letter = await bury(stack, f"broken {text}", f'{{"said": "{text}"}}'.encode())
     await stack.call(
         "PATCH", f"/v1/memories/{memory}", {"content": f"At ten. {text}", "reason": text}
     )
@@ -73,15 +91,8 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
     paths = [
         *("", "/memories", "/recalls", "/sessions", "/dreams", "/stale", "/reviews", "/graph"),
         *("/tasks", "/skills", "/facts", "/summaries", "/keys", "/projects", "/scopes"),
-        *(
-            "/webhooks",
-            "/audit",
-            "/models",
-            "/settings",
-            "/counts",
-            "/settings?project=harbour",
-            "/ask",
-        ),
+        *("/webhooks", "/audit", "/models", "/settings", "/counts", "/ask", "/dead-letters"),
+        *("/settings?project=harbour", f"/dead-letters/{letter}"),
         f"/summaries/history?scope={quote(SCOPE, safe='')}",
         f"/memories?scope={quote(SCOPE, safe='')}&tag={quote(text[:60])}",
         f"/memories/{memory}",
@@ -96,13 +107,28 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
         f"/do/forget?id={memory}&id={other}",
         f"/do/link?id={memory}&to={quote(text)}",
         f"/do/dream?id={quote(text)}",
-        f"/do/move-task?id={task}",
-        f"/do/rollback?id={memory}&to_version=1",
     ]
-    return Sample(memory, other, task, session, trace, paths)
+    sample = Sample(memory, other, task, session, trace, str(edge["id"]), paths)
+    paths += [
+        f"/do/{name}?id={quote(sample.subject_of(action), safe='')}"
+        for name, action in ACTIONS.items()
+    ]
+    return sample
 
 
 async def remember(stack: Stack, content: str, **more: Any) -> str:
     """The id of a new memory."""
     body = {"content": content, "scope": SCOPE, **more}
     return str((await stack.post("/v1/remember", body))["id"])
+
+
+async def dream(stack: Stack, sample: Sample) -> str:
+    """The id of a dream over the session of the sample."""
+    await stack.post(f"/v1/sessions/{sample.session}/end", {})
+
+    async def dreamed() -> str | None:
+        dreams = (await stack.get("/v1/dreams"))["items"]
+        ended = [each["id"] for each in dreams if each["status"] not in {"running", "queued"}]
+        return ended[0] if ended else None
+
+    return await eventually(dreamed) or ""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import pytest
+
 from reverie.domain.access.principals import KeyRole
+from reverie_services.console.action import Action
 from reverie_services.console.actions import ACTIONS
 from tests.console.pages_over_http import visiting
-from tests.console.sample import DISTINCT, SCOPE, fill, remember
+from tests.console.sample import DISTINCT, NOWHERE, Sample, fill, remember
+from tests.support.dead_letters import bury
 from tests.support.stack import Stack
 
 
@@ -24,27 +29,145 @@ async def _links(stack: Stack, memory: str) -> list[str]:
     return [each["id"] for each in neighbours if each["type"] == "depends_on"]
 
 
-async def test_a_reader_sees_no_form_and_can_change_nothing(stack: Stack) -> None:
+def _fields(sample: Sample, action: Action) -> dict[str, Any]:
+    """A form of an action, filled in so that whoever may do it does it."""
+    filled = {
+        "id": sample.subject_of(action), "content": "changed", "kind": "lesson", "label": "a key",
+        "role": "reader", "to": sample.other, "type": "led_to", "to_version": "1", "state": "done",
+        "dream.turns": "9",
+    }  # fmt: skip
+    return {name: filled[name] for name in ("id", *(each.name for each in action.fields))
+            if name in filled}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        {"role": KeyRole.READER},
+        {"role": KeyRole.CI},
+        {"role": KeyRole.WRITER, "reads": ["*"], "writes": ["project/mill"]},
+        {"role": KeyRole.ADMIN, "reads": ["*"], "writes": ["project/mill"]},
+    ],
+)
+async def test_no_action_is_done_for_who_may_not(stack: Stack, rights: dict[str, Any]) -> None:
     sample = await fill(stack, "plain")
     before = await _state(stack, sample.memory)
-    async with visiting(stack, stack.key_of(role=KeyRole.READER)) as visitor:
+    async with visiting(stack, stack.key_of(**rights)) as visitor:
         page = await visitor.get(f"/memories/{sample.memory}")
         csrf = await visitor.csrf()
-        links = [attrs.get("href", "") for tag, attrs in page.page.elements if tag == "a"]
-        fields = {
-            "csrf": csrf, "id": sample.memory, "content": "changed", "kind": "lesson",
-            "reason": "x", "to": sample.other, "type": "led_to", "to_version": "1", "state": "done",
-        }  # fmt: skip
-        statuses = {
-            name: (await visitor.post(f"/do/{name}", fields)).status
-            for name in ACTIONS
-            if name != "golden"
-        }
-        dream = await visitor.post("/do/dream", {"csrf": csrf, "id": SCOPE})
-    assert [link for link in links if link.startswith("/console/do/")] == []
-    assert set(statuses.values()) <= {403, 404, 422}
-    assert statuses["edit"] == statuses["forget"] == statuses["pin"] == dream.status == 403
+        statuses = {}
+        for name, action in ACTIONS.items():
+            if rights["role"] is KeyRole.ADMIN and action.subject in {"key", "webhook"}:
+                continue
+            fields = {"csrf": csrf, **_fields(sample, action)}
+            statuses[name] = (await visitor.post(f"/do/{name}", fields)).status
+    forms = [link["href"] for link in page.page.find("a") if "/console/do/" in link["href"]]
+    assert forms == []
+    # A review that is not there is not found by anybody.
+    unseen = {name for name, action in ACTIONS.items() if action.subject == "review"}
+    assert {name for name, status in statuses.items() if status != 403} <= unseen, statuses
     assert await _state(stack, sample.memory) == before
+
+
+async def test_every_form_needs_a_token_and_is_refused_from_another_site(stack: Stack) -> None:
+    sample = await fill(stack, "plain")
+    forms = {f"/do/{name}": _fields(sample, action) for name, action in ACTIONS.items()}
+    forms |= {"/sign-out": {}, "/language": {"language": "zh"}, "/golden-set": {"question": "x"}}
+    before = await _state(stack, sample.memory)
+    async with visiting(stack, stack.key) as visitor:
+        csrf = await visitor.csrf()
+        refused = {
+            path: (
+                (await visitor.post(path, fields)).status,
+                (await visitor.post(path, {**fields, "csrf": csrf}, Origin="https://evil.example"))
+                .status,
+                (await visitor.get(path)).status,
+            )
+            for path, fields in forms.items()
+        }  # fmt: skip
+    shown = {path: 200 if path.startswith("/do/") else 404 for path in forms}
+    assert {path: statuses[:2] for path, statuses in refused.items()} == dict.fromkeys(
+        forms, (403, 403)
+    )
+    assert {path for path, statuses in refused.items() if statuses[2] > shown[path]} <= {
+        f"/do/{name}" for name, action in ACTIONS.items() if action.subject == "memory"
+    }
+    assert await _state(stack, sample.memory) == before
+
+
+async def test_a_new_key_is_shown_once_and_works_until_it_is_revoked(stack: Stack) -> None:
+    async with visiting(stack, stack.key) as visitor:
+        made = await visitor.act(
+            "create-key", "", label="The mill", role="writer", reads="project/mill, topic/grain",
+            writes="project/mill", expires_at="2099-01-31T12:00",
+        )  # fmt: skip
+        [key] = re.findall(r"rv_[A-Za-z0-9_-]{20,}", made.body)
+        listed = await visitor.get("/keys")
+        found = (await stack.get("/v1/memories", key=key))["items"]
+        [entry] = [
+            each for each in (await stack.get("/v1/admin/keys"))["items"]
+            if each["label"] == "The mill"
+        ]  # fmt: skip
+        revoked = await visitor.act("revoke-key", entry["id"])
+    assert (made.status, made.headers["Cache-Control"], found) == (200, "no-store", [])
+    assert "Location" not in made.headers
+    assert key not in listed.body
+    assert entry["reads"] == ["project/mill", "topic/grain"]
+    assert (entry["writes"], entry["role"]) == (["project/mill"], "writer")
+    assert entry["expires_at"].startswith("2099-01-31T12:00")
+    assert revoked.status == 303
+    assert (await stack.call("GET", "/v1/memories", key=key)).status == 401
+
+
+async def test_settings_are_changed_and_go_back_to_the_operators(stack: Stack) -> None:
+    project, tenant = "/v1/projects/harbour/settings", "/v1/admin/settings"
+    before = [await stack.get(project), await stack.get(tenant)]
+    async with visiting(stack, stack.key) as visitor:
+
+        async def change(page: str, action: str, **fields: str) -> None:
+            form = (await visitor.get(page)).page
+            [link] = [each["href"] for each in form.find("a") if f"/do/{action}?" in each["href"]]
+            shown = (await visitor.get(link.removeprefix("/console"))).page
+            filled = {**shown.form(f"/console/do/{action}"), **fields}
+            answer = await visitor.post(f"/do/{action}", filled)
+            assert answer.status == 303, answer.page.text
+
+        at = "/settings?project=harbour"
+        await change(at, "project-settings", **{"context.hot": "700", "dream.idle_minutes": "2.5"})
+        await change(at, "project-settings", **{"context.warm": "600"})
+        changed = await stack.get(project)
+        await change(at, "tenant-settings", **{"limits.requests_per_day": "90000"})
+        limited = await stack.get(tenant)
+        names = ("context.hot", "context.warm", "dream.idle_minutes")
+        await change(at, "project-settings", **dict.fromkeys(names, ""))
+        await change("/settings", "tenant-settings", **{"limits.requests_per_day": ""})
+        wrong = await visitor.act("project-settings", "harbour", **{"context.hot": "many"})
+    assert (changed["context"]["hot"], changed["context"]["warm"]) == (700, 600)
+    assert changed["dream"]["idle_minutes"] == 2.5
+    assert limited["limits"]["limits"]["requests_per_day"] == 90_000
+    after = [await stack.get(project), await stack.get(tenant)]
+    assert [each["dream"] for each in after] == [each["dream"] for each in before]
+    assert after[0]["context"] == before[0]["context"]
+    assert after[1]["limits"]["limits"] == before[1]["limits"]["limits"]
+    assert wrong.status == 422
+
+
+async def test_dead_letters_are_shown_and_sent_again(stack: Stack) -> None:
+    first, second = await bury(stack, "no such scope"), await bury(stack)
+    async with visiting(stack, stack.key) as visitor:
+        listed = await visitor.get("/dead-letters")
+        shown = await visitor.get(f"/dead-letters/{first}")
+        [for_all] = [
+            link["href"] for link in listed.page.find("a")
+            if link["href"].count("id=") == 2
+        ]  # fmt: skip
+        sent = await visitor.follow_form(for_all, "/console/do/replay-letter")
+        after = await visitor.get("/dead-letters")
+    assert "no such scope" in listed.page.text
+    assert "no such scope" in shown.page.text
+    assert f"id={first}&id={second}&" in for_all
+    assert sent.headers["Location"] == "/console/dead-letters?done=replay-letter&count=2"
+    assert "Nothing here." in after.page.text
 
 
 async def test_a_memory_is_edited_rolled_back_and_its_history_shows_the_difference(
@@ -119,7 +242,7 @@ async def test_several_are_confirmed_at_once_and_one_failure_stops_no_other(stac
     memories = [await remember(stack, content) for content in DISTINCT[:2]]
     async with visiting(stack, stack.key) as visitor:
         fields = {"csrf": await visitor.csrf(), "next": "/console/stale"}
-        gone = "01900000-0000-7000-8000-000000000000"
+        gone = NOWHERE
         answer = await visitor.post("/do/forget", {**fields, "id": [*memories, gone]})
         none = await visitor.post("/do/forget", {**fields, "id": [gone]})
     assert answer.headers["Location"] == "/console/stale?done=forget&count=2"

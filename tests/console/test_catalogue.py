@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import get_args
 
+from reverie.contracts.dreams import UndigestedScope
+from reverie.contracts.git import FileStatus, ReviewBody
+from reverie.contracts.problems import PROBLEM_TITLES
 from reverie.domain.access.principals import KeyRole
+from reverie.domain.core.memory import MemoryStatus
+from reverie.domain.staleness.grading import StaleGrade
 from reverie_services.console.actions import ACTIONS
 from reverie_services.console.pages import PAGES
 from reverie_services.console.pages.lists import LISTS
@@ -40,13 +46,26 @@ def texts_of_tables() -> Iterator[str]:
         yield spec.about
         yield from (column.label for column in spec.columns)
         yield from (each.label for each in spec.filters)
-    yield from (role.value for role in KeyRole)
     yield from ATTENTION
     yield from REASONS.values()
 
 
+def texts_of_values() -> Iterator[str]:
+    """The values of fields that pages show in words."""
+    yield from PROBLEM_TITLES.values()
+    for words in (MemoryStatus, StaleGrade, KeyRole):
+        yield from (word.value for word in words)
+    for model, field in (
+        (UndigestedScope, "state"),
+        (ReviewBody, "verdict"),
+        (ReviewBody, "state"),
+    ):
+        yield from get_args(model.model_fields[field].annotation)
+    yield from get_args(FileStatus)
+
+
 def test_every_text_has_its_chinese() -> None:
-    texts = {*texts_of_templates(), *texts_of_tables()}
+    texts = {*texts_of_templates(), *texts_of_tables(), *texts_of_values()}
     assert len(texts) > 200
     assert sorted(texts - load_catalogue("zh").keys()) == []
 

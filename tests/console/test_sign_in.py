@@ -12,8 +12,11 @@ from yarl import URL
 
 from reverie.cli.operate.console import create_console_link
 from reverie.domain.access.principals import KeyRole
+from reverie.domain.core.errors import QuotaExceeded
 from reverie.store.platform.api_keys import list_keys, revoke_key
 from reverie.store.platform.console_sessions import ConsoleSessionStore, parse_token
+from reverie_services.console import sign_in
+from reverie_services.console.sign_in import MAX_FAILURES, SignInLimiter
 from tests.console.pages_over_http import COOKIE, visiting
 from tests.support.stack import Stack
 from tests.support.store_setup import Store
@@ -48,6 +51,37 @@ async def test_an_unknown_key_does_not_sign_in(stack: Stack, key: str) -> None:
     assert answer.status == 401
     assert "Set-Cookie" not in answer.headers
     assert (after.status, after.headers["Location"]) == (303, "/console/sign-in?next=/console")
+
+
+async def test_an_address_that_fails_too_often_has_to_wait(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "MAX_FAILURES", 0)
+    async with visiting(stack) as visitor:
+        # Others may have failed from this address before: its first failure is the limit.
+        await visitor.sign_in("rv_nobody")
+        answer = await visitor.sign_in(stack.key)
+        page = await visitor.get("/sign-in")
+    assert answer.status == 429
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert "failed sign-ins" in answer.page.text
+    assert "Set-Cookie" not in answer.headers
+    assert page.status == 200
+
+
+def test_failures_of_one_address_are_counted_for_a_minute() -> None:
+    now = [100.0]
+    limiter = SignInLimiter(lambda: now[0])
+    for _ in range(MAX_FAILURES):
+        limiter.check("10.0.0.1")
+        limiter.record_failure("10.0.0.1")
+        now[0] += 1
+    with pytest.raises(QuotaExceeded) as error:
+        limiter.check("10.0.0.1")
+    assert error.value.retry_after == 60 - MAX_FAILURES
+    limiter.check("10.0.0.2")
+    now[0] = 161.0
+    limiter.check("10.0.0.1")
 
 
 async def test_a_link_signs_in_once_and_only_by_its_button(stack: Stack) -> None:

@@ -102,7 +102,10 @@ class ContextResponse(ResponseBody):
 
 
 class ContextBudgetsUpdate(RequestBody):
-    """Changes of a project's context budgets. An omitted field stays unchanged."""
+    """Changes of a project's context budgets. Null restores the default.
+
+    An omitted field stays unchanged.
+    """
 
     hot: TokenBudget | None = None
     warm: TokenBudget | None = None

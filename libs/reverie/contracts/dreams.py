@@ -151,7 +151,7 @@ class DreamLimitsBody(ResponseBody):
 
 
 class DreamLimitsUpdate(RequestBody):
-    """Changes of dream thresholds. An omitted field stays unchanged."""
+    """Changes of dream thresholds. Null restores the default; an omitted field is unchanged."""
 
     segments: ThresholdCount | None = None
     chars: ThresholdCount | None = None
@@ -178,7 +178,7 @@ class LlmBudgetBody(ResponseBody):
 
 class LlmBudgetUpdate(RequestBody):
     """Changes of the language model budget. `calls_per_day` 0 disables the language model for the
-    tenant.
+    tenant. Null restores the operator's budget.
     """
 
     calls_per_day: Annotated[int, Field(ge=0, le=MAX_THRESHOLD_COUNT)] | None = None
@@ -186,10 +186,10 @@ class LlmBudgetUpdate(RequestBody):
 
 
 class TenantLimitsUpdate(RequestBody):
-    """Changes of the limits that all keys of the tenant share. An omitted field stays unchanged.
+    """Changes of the limits that all keys of the tenant share.
 
-    `memories` caps the active memories of the tenant. Beyond it a new one is refused; replacing one
-    is not.
+    Null removes a limit. An omitted field stays unchanged. `memories` caps the active memories of
+    the tenant. Beyond it a new one is refused; replacing one is not.
     """
 
     requests_per_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
@@ -271,8 +271,7 @@ class MaintenanceResponse(ResponseBody):
     memories with a new graph rank. `proposed` counts proposals for the vault. `derived` counts
     lessons derived from several memories. `reviewed` counts stale memories that a language model
     reviewed. `moved` counts memories that their use put into another tier. `summarized` counts long
-    memories that were given a summary. `unfinished` names the
-    steps that ran out of time.
+    memories that were given a summary. `unfinished` names the steps that ran out of time.
     """
 
     examined: int = 0

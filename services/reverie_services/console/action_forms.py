@@ -11,7 +11,7 @@ from yarl import URL
 from reverie.contracts.base import Problem
 from reverie.mcp.rest_calls import RestCallError, invalid_argument
 from reverie.runtime.http.exchange import OutgoingResponse
-from reverie_services.console.actions import Action, ActionField
+from reverie_services.console.action import Action, ActionField
 from reverie_services.console.requests import HOME, add_query, local_path, redirect
 from reverie_services.console.visit import PageValues, Visit, memory_path, page_path
 
@@ -46,8 +46,10 @@ def _prefill(visit: Visit, field: ActionField, memory: Mapping[str, Any]) -> Act
     return replace(field, value=", ".join(value) if isinstance(value, list) else str(value))
 
 
-async def perform(visit: Visit, action: Action) -> OutgoingResponse:
+async def perform(visit: Visit, action: Action) -> OutgoingResponse | PageValues:
     """Does an action for each id of the form, then goes on to the page it names.
+
+    An action whose answer is shown once returns the values of that page.
 
     Of several, those that fail do not keep the others from being done; the first problem is shown
     if none succeeded.
@@ -62,8 +64,8 @@ async def perform(visit: Visit, action: Action) -> OutgoingResponse:
         except RestCallError as error:
             failed.append(error.problem)
             continue
-        if isinstance(result, OutgoingResponse):
-            return result
+        if action.result_template:
+            return {"result": result, "next": local_path(visit.form.get("next"))}
     if len(failed) == len(ids):
         raise RestCallError(failed[0])
     return redirect(_build_target(visit, action, ids, len(ids) - len(failed)))

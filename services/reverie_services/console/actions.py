@@ -1,9 +1,8 @@
-"""What can be changed: each action says before what it will do, then makes one REST call."""
+"""All that can be changed in the console, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -11,42 +10,9 @@ from multidict import MultiMapping
 
 from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind, Tier
 from reverie.mcp.rest_calls import invalid_argument
-from reverie_services.console.golden import download_golden_set
-from reverie_services.console.visit import Visit, memory_path
-
-Send = Callable[[Visit, str], Awaitable[Any]]
-"""Changes the thing with that id."""
-
-
-@dataclass(frozen=True)
-class ActionField:
-    """An input of an action's form. `choices`: a select, or for `suggest` a text with proposals."""
-
-    name: str
-    label: str
-    kind: str = "text"
-    choices: tuple[str, ...] = ()
-    required: bool = False
-    value: str = ""
-
-
-@dataclass(frozen=True)
-class Action:
-    """Something that can be done. `effect` is said before, `done` after it.
-
-    `subject`: whether ids are of memories, which the form then shows. `undone_by`: the action that
-    takes this one back.
-    """
-
-    name: str
-    title: str
-    effect: str
-    done: str
-    send: Send
-    fields: tuple[ActionField, ...] = ()
-    subject: str = "memory"
-    is_final: bool = False
-    undone_by: str = ""
+from reverie_services.console.action import Action, ActionField, Send, post_call
+from reverie_services.console.admin_actions import ADMIN_ACTIONS
+from reverie_services.console.visit import Visit, memory_path, split_list
 
 
 def _memory_call(method: str, tail: str = "") -> Send:
@@ -59,22 +25,12 @@ def _memory_call(method: str, tail: str = "") -> Send:
     return send
 
 
-def _post(path: str, *names: str) -> Send:
-    """A POST with the form's fields of these names; `{id}` in the path is the id."""
-
-    async def send(visit: Visit, item: str) -> Any:
-        body = {name: value for name in names if (value := visit.form.get(name, "").strip())}
-        return await visit.send("POST", path.format(id=quote(item, safe="")), body or None)
-
-    return send
-
-
 async def _edit(visit: Visit, item: str) -> Any:
     form = visit.form
     body: dict[str, Any] = {
         "content": form.get("content", "").replace("\r\n", "\n"),
         "summary": form.get("summary", "").strip(),
-        "tags": [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()],
+        "tags": split_list(form.get("tags", "")),
         "kind": form.get("kind", ""),
     }
     # The field is not called `tier`: it would show the present one, and storing it fixes it.
@@ -120,21 +76,6 @@ async def _move_task(visit: Visit, item: str) -> Any:
     return await visit.send("PATCH", path, {"state": visit.form.get("state", "")})
 
 
-async def _revoke_key(visit: Visit, item: str) -> Any:
-    return await visit.send("DELETE", f"/v1/admin/keys/{quote(item, safe='')}")
-
-
-async def _delete_webhook(visit: Visit, item: str) -> Any:
-    kind, _, project = item.partition("/")
-    path = f"/v1/git/webhooks/{quote(kind, safe='')}/{quote(project, safe='')}"
-    return await visit.send("DELETE", path)
-
-
-async def _set_limits(visit: Visit, _: str) -> Any:
-    limits = {name: _optional_number(visit.form, name) for name in LIMIT_FIELDS}
-    return await visit.send("PATCH", "/v1/admin/settings", {"limits": limits})
-
-
 def _whole_number(form: MultiMapping[str], name: str) -> int:
     text = form.get(name, "").strip()
     if not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -142,11 +83,6 @@ def _whole_number(form: MultiMapping[str], name: str) -> int:
     return int(text)
 
 
-def _optional_number(form: MultiMapping[str], name: str) -> int | None:
-    return _whole_number(form, name) if form.get(name, "").strip() else None
-
-
-LIMIT_FIELDS = ("requests_per_minute", "requests_per_day", "memories_per_day", "bytes_per_day")
 _REASON = ActionField("reason", "Reason, kept in the history")
 _TIERS = tuple(tier.value for tier in Tier)
 _KINDS = tuple(kind.value for kind in Kind if kind not in {Kind.FILE, Kind.ENTITY})
@@ -282,7 +218,7 @@ ACTIONS: Mapping[str, Action] = {
             "Accept",
             "Carries out what the review proposes for the memory.",
             "The proposal is carried out.",
-            _post("/v1/reviews/{id}/accept"),
+            post_call("/v1/reviews/{id}/accept"),
             subject="review",
         ),
         Action(
@@ -290,7 +226,7 @@ ACTIONS: Mapping[str, Action] = {
             "Reject",
             "The memory stays as it is, and the proposal is closed.",
             "The proposal is rejected.",
-            _post("/v1/reviews/{id}/reject"),
+            post_call("/v1/reviews/{id}/reject"),
             subject="review",
         ),
         Action(
@@ -301,40 +237,6 @@ ACTIONS: Mapping[str, Action] = {
             _move_task,
             (ActionField("state", "State", "select", ("todo", "doing", "blocked", "done")),),
         ),
-        Action(
-            "revoke-key",
-            "Revoke",
-            "The key ends: agents and people that use it are refused. This cannot be undone.",
-            "The key is revoked.",
-            _revoke_key,
-            subject="key",
-            is_final=True,
-        ),
-        Action(
-            "delete-webhook",
-            "Remove",
-            "Pushes of this project announced by the forge are refused from now on.",
-            "The webhook is removed.",
-            _delete_webhook,
-            subject="webhook",
-        ),
-        Action(
-            "limits",
-            "Set the quotas",
-            "Limits what all keys of the tenant may use together. Empty means the setting of the "
-            "operator.",
-            "The quotas are set.",
-            _set_limits,
-            tuple(ActionField(name, name.replace("_", " "), "number") for name in LIMIT_FIELDS),
-            subject="settings",
-        ),
-        Action(
-            "golden",
-            "Save as a golden set",
-            "",
-            "",
-            download_golden_set,
-            subject="question",
-        ),
+        *ADMIN_ACTIONS,
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +17,7 @@ from yarl import URL
 from reverie.contracts.base import Problem
 from reverie.contracts.problems import build_problem, problem_from_error
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import ReverieError, Unauthenticated
+from reverie.domain.core.errors import QuotaExceeded, ReverieError, Unauthenticated
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.mcp.rest_calls import RestCallError
 from reverie.runtime.auth.authentication import Authenticator
@@ -25,7 +26,8 @@ from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.store.platform.console_sessions import ConsoleSessionStore, ConsoleToken
 from reverie_services.console.action_forms import perform, show_action
 from reverie_services.console.actions import ACTIONS
-from reverie_services.console.live import LiveStreams, stream_changes
+from reverie_services.console.golden_sets import save_golden_set
+from reverie_services.console.live import LiveStream, LiveStreams, stream_changes
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.console.rendering import (
     LANGUAGES,
@@ -43,7 +45,7 @@ from reverie_services.console.requests import (
     read_form,
     redirect,
 )
-from reverie_services.console.sign_in import LANGUAGE_COOKIE, SignIn
+from reverie_services.console.sign_in import LANGUAGE_COOKIE, SignIn, SignInLimiter
 from reverie_services.console.visit import Visit
 from reverie_services.in_process_rest import InProcessRestClient
 
@@ -63,6 +65,7 @@ class Console:
     load_redactor: RedactorLoader
     over_tls: bool
     streams: LiveStreams = field(default_factory=LiveStreams)
+    limiter: SignInLimiter = field(default_factory=SignInLimiter)
 
     async def handle(self, request: IncomingRequest) -> OutgoingResponse:
         """The answer to any request below `/console`."""
@@ -75,6 +78,10 @@ class Console:
             return await self._handle(request, path)
         except RestCallError as error:
             return self._show_problem(request, error.problem)
+        except QuotaExceeded as error:
+            response = self._show_problem(request, problem_from_error(error))
+            response.headers["Retry-After"] = str(math.ceil(error.retry_after))
+            return response
         except ReverieError as error:
             return self._show_problem(request, problem_from_error(error))
         except ConnectionResetError:
@@ -86,7 +93,8 @@ class Console:
 
     async def _handle(self, request: IncomingRequest, path: str) -> OutgoingResponse:
         cookies = read_cookies(request.headers)
-        sign_in = SignIn(self.sessions, self.authenticate, self._is_secure(request))
+        secure = self._is_secure(request)
+        sign_in = SignIn(self.sessions, self.authenticate, self.limiter, secure)
         if path == "links" and request.method == "POST":
             return await sign_in.create_link(request)
         if request.method == "POST" and not is_same_origin(request.headers):
@@ -106,7 +114,7 @@ class Console:
             return await self._post(
                 request, path, replace(visit, form=await read_form(request)), token
             )
-        return await self._get(request, path, visit)
+        return await self._get(request, path, visit, token)
 
     async def _visit(
         self, request: IncomingRequest, token: ConsoleToken, api_key: str
@@ -126,9 +134,11 @@ class Console:
             load_redactor=self.load_redactor,
         )
 
-    async def _get(self, request: IncomingRequest, path: str, visit: Visit) -> OutgoingResponse:
+    async def _get(
+        self, request: IncomingRequest, path: str, visit: Visit, token: ConsoleToken
+    ) -> OutgoingResponse:
         if path.startswith("live/"):
-            return await stream_changes(visit, path.removeprefix("live/"), self.streams)
+            return await self._stream(path.removeprefix("live/"), visit, token)
         if path.startswith("do/"):
             name = path.removeprefix("do/")
             if name in ACTIONS:
@@ -145,6 +155,13 @@ class Console:
             return result
         return _render(request, visit, page.template, {"current": page.section, **result})
 
+    async def _stream(self, name: str, visit: Visit, token: ConsoleToken) -> OutgoingResponse:
+        async def is_signed_in() -> bool:
+            return await self.sessions.find_key(token) is not None
+
+        stream = LiveStream(visit.principal.key_id, token)
+        return await stream_changes(visit, name, self.streams, stream, is_signed_in)
+
     async def _post(
         self, request: IncomingRequest, path: str, visit: Visit, token: ConsoleToken
     ) -> OutgoingResponse:
@@ -153,6 +170,7 @@ class Console:
             return self._show_problem(request, build_problem("forbidden", detail))
         if path == "sign-out":
             await self.sessions.take(token, is_link=False)
+            self.streams.end(token)
             return redirect(f"{HOME}/sign-in", self._cookie(request, "reverie_console", "", 0))
         if path == "language":
             language = visit.form.get("language", "")
@@ -161,10 +179,15 @@ class Console:
             return redirect(
                 target, self._cookie(request, LANGUAGE_COOKIE, cookie, _LANGUAGE_SECONDS)
             )
+        if path == "golden-set":
+            return await save_golden_set(visit)
         name = path.removeprefix("do/")
         if path.startswith("do/") and name in ACTIONS:
             request.route_pattern = f"{HOME}/do/{name}"
-            return await perform(visit, ACTIONS[name])
+            result = await perform(visit, ACTIONS[name])
+            if isinstance(result, OutgoingResponse):
+                return result
+            return _render(request, visit, ACTIONS[name].result_template, result)
         return self._show_problem(request, build_problem("not_found", "no such form"))
 
     def _language(self, request: IncomingRequest) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -15,9 +15,12 @@ from multidict import CIMultiDict
 from reverie.contracts.problems import build_problem
 from reverie.mcp.rest_calls import RestCallError
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie.store.platform.console_sessions import ConsoleToken
 from reverie_services.console.requests import SECURITY_HEADERS
 from reverie_services.console.visit import Visit
 
+SignInCheck = Callable[[], Awaitable[bool]]
+"""Whether a sign-in still lasts."""
 POLL_SECONDS = 10.0
 """Seconds between two looks. A page is loaded again at most this often."""
 
@@ -42,26 +45,47 @@ MAX_STREAMS, MAX_STREAMS_OF_KEY = 500, 20
 """Streams of a gateway, and of one key, at most: each of them asks every ten seconds."""
 
 
+@dataclass(eq=False)
+class LiveStream:
+    """An open stream of a key's sign-in; `ended` is set when that ends."""
+
+    key: str
+    token: ConsoleToken
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self, seconds: float) -> None:
+        """Waits that long, or until the sign-in ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.ended.wait()
+
+
 class LiveStreams:
-    """The open streams of a gateway, by key."""
+    """The open streams of a gateway."""
 
     def __init__(self) -> None:
-        self._open: Counter[str] = Counter()
+        self._open: set[LiveStream] = set()
 
     def check(self, key: str) -> None:
         """Raises `RestCallError` if the key, or all keys together, hold too many."""
-        if self._open[key] >= MAX_STREAMS_OF_KEY or self._open.total() >= MAX_STREAMS:
+        of_key = sum(stream.key == key for stream in self._open)
+        if of_key >= MAX_STREAMS_OF_KEY or len(self._open) >= MAX_STREAMS:
             raise RestCallError(build_problem("too_many", "too many pages are open"))
 
     @contextmanager
-    def hold(self, key: str) -> Iterator[None]:
+    def hold(self, stream: LiveStream) -> Iterator[None]:
         """Counts a stream for as long as this lasts."""
-        self._open[key] += 1
+        self._open.add(stream)
         try:
             yield
         finally:
-            self._open[key] -= 1
-            self._open += Counter()
+            self._open.remove(stream)
+
+    def end(self, token: ConsoleToken) -> None:
+        """Ends the streams of a sign-in."""
+        for stream in self._open:
+            if stream.token == token:
+                stream.ended.set()
 
 
 LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
@@ -72,35 +96,34 @@ LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
 """By page: what it would show, in as few calls as tell a change."""
 
 
-async def stream_changes(visit: Visit, name: str, streams: LiveStreams) -> OutgoingResponse:
+async def stream_changes(
+    visit: Visit, name: str, streams: LiveStreams, stream: LiveStream, is_signed_in: SignInCheck
+) -> OutgoingResponse:
     """A stream with an event whenever the page of that name has something new to show."""
     if name not in LOOKS:
         raise RestCallError(build_problem("not_found", "no such stream"))
-    streams.check(visit.principal.key_id)
+    streams.check(stream.key)
     first = await _fingerprint(visit, name)
+
+    async def iterate_changes() -> AsyncGenerator[bytes, None]:
+        """Ends with the sign-in, and once a call is refused: then the key was revoked."""
+        last = first
+        with streams.hold(stream):
+            yield b"retry: 5000\nevent: ready\ndata: \n\n"
+            while True:
+                await stream.wait(POLL_SECONDS)
+                # Another gateway may have ended the sign-in.
+                if stream.ended.is_set() or not await is_signed_in():
+                    return
+                try:
+                    current = await _fingerprint(visit, name)
+                except RestCallError:
+                    return
+                yield b": still here\n\n" if current == last else b"event: changed\ndata: \n\n"
+                last = current
+
     headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
-    return OutgoingResponse(
-        200,
-        CIMultiDict(headers),
-        chunks=_iterate_changes(visit, name, first, streams),
-        endless=True,
-    )
-
-
-async def _iterate_changes(
-    visit: Visit, name: str, last: str, streams: LiveStreams
-) -> AsyncGenerator[bytes, None]:
-    """Ends once a call is refused: then the key was revoked, and the page asks to sign in."""
-    with streams.hold(visit.principal.key_id):
-        yield b"retry: 5000\nevent: ready\ndata: \n\n"
-        while True:
-            await asyncio.sleep(POLL_SECONDS)
-            try:
-                current = await _fingerprint(visit, name)
-            except RestCallError:
-                return
-            yield b": still here\n\n" if current == last else b"event: changed\ndata: \n\n"
-            last = current
+    return OutgoingResponse(200, CIMultiDict(headers), chunks=iterate_changes(), endless=True)
 
 
 async def _fingerprint(visit: Visit, name: str) -> str:

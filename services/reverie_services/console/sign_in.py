@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cachetools import TTLCache
 from multidict import CIMultiDict, MultiMapping
 from yarl import URL
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import Unauthenticated
+from reverie.domain.core.errors import QuotaExceeded, Unauthenticated
 from reverie.runtime.auth.authentication import Authenticator, bearer_token, parse_bearer
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.streaming import check_body_size
@@ -33,6 +36,10 @@ SESSION_COOKIE = "reverie_console"
 LANGUAGE_COOKIE = "reverie_language"
 SESSION_SECONDS = 12 * 3600
 LINK_SECONDS = 15 * 60
+MAX_FAILURES = 20
+"""Failed sign-ins of one address within a minute; after them, none is tried."""
+MAX_ADDRESSES = 10_000
+_PERIOD = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,36 @@ SIGN_IN = AuditedForm("POST /console/sign-in")
 LINK = AuditedForm("POST /console/links")
 
 
+class SignInLimiter:
+    """Counts the failed sign-ins of each address, in a minute from the first."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures: TTLCache[str, list[float]] = TTLCache(MAX_ADDRESSES, _PERIOD, clock)
+
+    def check(self, address: str) -> None:
+        """Raises `QuotaExceeded` for an address that failed too often."""
+        failures = self._failures.get(address, [])
+        if len(failures) >= MAX_FAILURES:
+            wait = failures[0] + _PERIOD - self._clock()
+            raise QuotaExceeded("address", "failed sign-ins", MAX_FAILURES, max(1, math.ceil(wait)))
+
+    def record_failure(self, address: str) -> None:
+        """Counts one more."""
+        failures = self._failures.get(address)
+        if failures is None:
+            self._failures[address] = [self._clock()]
+        else:
+            failures.append(self._clock())
+
+
 @dataclass(frozen=True)
 class SignIn:
     """The sign-in of one request. `secure`: cookies go over https only."""
 
     sessions: ConsoleSessionStore
     authenticate: Authenticator
+    limiter: SignInLimiter
     secure: bool
 
     async def find_session(
@@ -77,6 +108,7 @@ class SignIn:
         self, request: IncomingRequest, form: MultiMapping[str], language: str
     ) -> OutgoingResponse:
         """Signs in with the posted key or code; the session gets a new id each time."""
+        self.limiter.check(request.remote)
         target = local_path(form.get("next"))
         api_key = form.get("key", "").strip()
         code = parse_token(form.get("code", "").strip())
@@ -85,6 +117,7 @@ class SignIn:
         try:
             principal = await self._authenticate(api_key)
         except Unauthenticated:
+            self.limiter.record_failure(request.remote)
             values = {"code": None, "next": target, "visit": None, "failed": True}
             return html_response(401, render_template("sign_in.html", language, values))
         request.authenticated = (SIGN_IN, principal)

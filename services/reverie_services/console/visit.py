@@ -89,6 +89,18 @@ class Visit:
         return str(self.url.with_query(query))
 
 
+def split_list(text: str) -> list[str]:
+    """The items of a list that somebody wrote with commas."""
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def read_time(text: str | None) -> str | None:
+    """A browser's time without a zone is meant as UTC, as all times of the console."""
+    if text and "T" in text and not text.endswith("Z") and "+" not in text:
+        return f"{text}Z"
+    return text
+
+
 def memory_path(memory_id: str) -> str:
     """The REST path of a memory."""
     return f"/v1/memories/{quote(memory_id, safe='')}"

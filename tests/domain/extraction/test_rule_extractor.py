@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.decision_records import MAX_RECORD_CHARS
 from reverie.domain.extraction.exchanges import extract_request
 from reverie.domain.extraction.key_statements import extract_key_statements
 from reverie.domain.extraction.rule_extractor import (
@@ -21,6 +20,7 @@ from reverie.domain.extraction.rule_extractor import (
     build_session_memory,
     extract_memories,
 )
+from reverie.domain.extraction.statement_selection import MAX_RECORD_CHARS
 from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.text.turns import TurnText, condense_tool_output
 

@@ -43,6 +43,7 @@ def serve_connections(
             request.headers,
             _iterate_body(request),
             request.content_length if request.body_exists else 0,
+            request.remote or "",
         )
         async with dispatcher.respond(incoming, check_headers) as response:
             if response.chunks is None:

@@ -44,8 +44,8 @@ class IncomingRequest:
     """One request.
 
     `url` is relative. Names of `headers` ignore case. `content_length` is None if the length of
-    the body is unknown. The dispatcher sets `route_pattern` and `path_values`; the route sets the
-    fields below them.
+    the body is unknown. `remote` is the address of who connected, empty for this process. The
+    dispatcher sets `route_pattern` and `path_values`; the route sets the fields below them.
     """
 
     method: str
@@ -53,6 +53,7 @@ class IncomingRequest:
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes]
     content_length: int | None
+    remote: str = ""
     route_pattern: str = "unmatched"
     path_values: Mapping[str, str] = field(default_factory=dict)
     authenticated: tuple[AuditedRoute, Principal] | None = None

@@ -101,7 +101,7 @@ class TenantConnection:
 async def update_setting(
     connection: TenantConnection, project: str, name: str, changes: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Changes some settings of a project (`*`: the tenant) under a name; None resets all.
+    """Changes some settings of a project (`*`: the tenant) under a name; None resets one or all.
 
     Returns all current settings. Calls for one tenant are serialised.
     """
@@ -109,7 +109,8 @@ async def update_setting(
     if changes is None:
         await connection.fetch_rows("setting_reset", project, name)
         return {}
-    values = (await connection.fetch_value("setting_get", project, name) or {}) | dict(changes)
+    stored = await connection.fetch_value("setting_get", project, name) or {}
+    values = {key: value for key, value in {**stored, **changes}.items() if value is not None}
     await connection.fetch_rows("setting_put", project, name, values)
     return values
 

@@ -10,5 +10,6 @@ from reverie_services.console.pages import sessions as sessions
 from reverie_services.console.pages import dreams as dreams
 from reverie_services.console.pages import stale as stale
 from reverie_services.console.pages import lists as lists
+from reverie_services.console.pages import settings as settings
 from reverie_services.console.pages.registry import PAGES as PAGES
 from reverie_services.console.pages.registry import find_page as find_page

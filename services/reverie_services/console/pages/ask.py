@@ -10,7 +10,7 @@ from reverie.domain.context.text_rendering import render_memories
 from reverie.domain.core.kinds import Kind
 from reverie.mcp.rest_calls import RestCallError, call_rest
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.visit import PageValues, Visit
+from reverie_services.console.visit import PageValues, Visit, read_time, split_list
 
 LISTS = ("scopes", "kinds", "tags", "files")
 NUMBERS = {"limit": 50, "depth": 3, "budget_tokens": 100_000}
@@ -58,24 +58,16 @@ def build_question(visit: Visit) -> dict[str, Any]:
     """The body of `POST /v1/recall` from the query of the page."""
     body: dict[str, Any] = {"query": visit.ask("q"), "project": visit.ask("project")}
     for name in LISTS:
-        items = [part.strip() for text in visit.query.getall(name, []) for part in text.split(",")]
-        body[name] = [item for item in items if item]
+        body[name] = split_list(",".join(visit.query.getall(name, [])))
     for name, most in NUMBERS.items():
         if visit.ask(name):
             body[name] = visit.number(name, 1, most)
     for name in TIMES:
-        body[name] = _read_time(visit.ask(name))
+        body[name] = read_time(visit.ask(name))
     body["include"] = [name for name in INCLUDED if name in visit.query.getall("include", [])]
     if confidence := visit.ask("min_confidence"):
         body["min_confidence"] = _read_share(confidence)
     return {name: value for name, value in body.items() if value not in (None, [])}
-
-
-def _read_time(text: str | None) -> str | None:
-    """A browser's time without a zone is meant as UTC, as all times of the console."""
-    if text and "T" in text and not text.endswith("Z") and "+" not in text:
-        return f"{text}Z"
-    return text
 
 
 def _read_share(text: str) -> float | str:

@@ -46,7 +46,10 @@ class RowAction:
 
 @dataclass(frozen=True)
 class ListPage:
-    """A list: its path here, its path in REST, its columns, filters and actions."""
+    """A list: its path here, its path in REST, its columns, filters and actions.
+
+    `creates`: the action that makes another item; `for_all`: one that all items may be given to.
+    """
 
     path: str
     title: str
@@ -57,6 +60,8 @@ class ListPage:
     filters: tuple[FilterField, ...] = ()
     actions: tuple[RowAction, ...] = ()
     items: str = "items"
+    creates: str = ""
+    for_all: RowAction | None = None
 
 
 async def load_list(spec: ListPage, visit: Visit) -> PageValues:
@@ -76,6 +81,7 @@ _SCOPE = Column("Scope", "scope", link="memories?scope={scope}")
 _UPDATED = Column("Changed", "updated_at", "time")
 _CREATED = Column("Created", "created_at", "time")
 _BY_SCOPE = FilterField("scope", "Scope")
+_REPLAY = RowAction("replay-letter", "{seq}")
 
 LISTS = (
     ListPage(
@@ -162,7 +168,7 @@ LISTS = (
         "Keys",
         ADMIN,
         "/v1/admin/keys",
-        "Who may call. A new key is made by `reverie key create`: no text of a key is shown here.",
+        "Who may call, and what each may read and write.",
         (
             Column("Label", "label"),
             Column("Role", "role"),
@@ -175,6 +181,7 @@ LISTS = (
             Column("Revoked", "revoked_at", "time"),
         ),
         actions=(RowAction("revoke-key"),),
+        creates="create-key",
     ),
     ListPage(
         "projects",
@@ -243,6 +250,23 @@ LISTS = (
         ),
     ),
     ListPage(
+        "dead-letters",
+        "Dead letters",
+        ADMIN,
+        "/v1/admin/dead-letters",
+        "Messages that no worker could handle. Mend the cause, then send them again.",
+        (
+            Column("Number", "seq", link="dead-letters/{seq}"),
+            Column("When", "at", "time"),
+            Column("Subject", "subject"),
+            Column("Given up by", "consumer"),
+            Column("Deliveries", "deliveries", "number"),
+            Column("Reason", "reason"),
+        ),
+        actions=(_REPLAY,),
+        for_all=_REPLAY,
+    ),
+    ListPage(
         "models",
         "Models",
         ADMIN,
@@ -269,14 +293,8 @@ for _spec in LISTS:
     )(partial(load_list, _spec))
 
 
-@PAGES.add("settings", "settings.html", "Settings", ADMIN)
-async def show_settings(visit: Visit) -> PageValues:
-    """The settings in force: of the tenant, and of one project."""
-    project = visit.ask("project")
-    return {
-        "tenant_settings": await visit.get("/v1/admin/settings"),
-        "project": project,
-        "project_settings": await visit.get(f"/v1/projects/{quote(project, safe='')}/settings")
-        if project
-        else None,
-    }
+@PAGES.add("dead-letters/{seq}", "dead_letter.html", of="dead-letters")
+async def show_dead_letter(visit: Visit) -> PageValues:
+    """One dead letter with its body."""
+    seq = quote(visit.values["seq"], safe="")
+    return {"letter": await visit.get(f"/v1/admin/dead-letters/{seq}")}

@@ -34,6 +34,7 @@ async def load_overview(visit: Visit) -> PageValues:
         "stale": visit.try_get("/v1/stale", limit=5),
         "reviews": visit.try_get("/v1/reviews", limit=5, state="open"),
         "recalls": visit.try_get("/v1/traces", limit=_RECALLS),
+        "models": visit.try_get("/v1/models"),
         "ready": visit.try_get("/ready", own="false"),
     }
     loaded = dict(zip(parts, await asyncio.gather(*parts.values()), strict=True))
@@ -43,6 +44,7 @@ async def load_overview(visit: Visit) -> PageValues:
     return {
         **lists,
         "recent": recent,
+        "enrichment": (loaded["models"] or {}).get("enrichment"),
         "silent": sum(1 for recall in recent if not count_given(recall)),
         "chart": [[recall["second"], recall["milliseconds"]] for recall in reversed(recent)],
         "attention": list(_iterate_attention(lists, recent, checks)),

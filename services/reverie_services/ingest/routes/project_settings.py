@@ -141,4 +141,4 @@ async def _load_dream_limits(
 
 
 def _dump_fields(changes: BaseModel | None) -> dict[str, Any] | None:
-    return None if changes is None else changes.model_dump(exclude_none=True)
+    return None if changes is None else changes.model_dump(exclude_unset=True)

@@ -12,7 +12,7 @@ from reverie_services.console.visit import Visit, memory_path
 _MAX_DOCUMENTS = 100
 
 
-async def download_golden_set(visit: Visit, _: str) -> OutgoingResponse:
+async def save_golden_set(visit: Visit) -> OutgoingResponse:
     """A file with one question; the documents are all the memories that were compared for it."""
     question = visit.form.get("question", "").strip()
     shown = visit.form.getall("shown", [])[:_MAX_DOCUMENTS]

@@ -1,0 +1,55 @@
+"""What an action is: it says before what it will do, then makes one REST call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from reverie_services.console.visit import Visit
+
+Send = Callable[[Visit, str], Awaitable[Any]]
+"""Changes the thing with that id."""
+
+
+@dataclass(frozen=True)
+class ActionField:
+    """An input of an action's form. `kind`: of the element; `choices`: those of a select."""
+
+    name: str
+    label: str
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that can be done. `effect` is said before, `done` after it.
+
+    `subject`: whether ids are of memories, which the form then shows. `undone_by`: the action that
+    takes this one back. `result_template`: a page that shows the answer once.
+    """
+
+    name: str
+    title: str
+    effect: str
+    done: str
+    send: Send
+    fields: tuple[ActionField, ...] = ()
+    subject: str = "memory"
+    is_final: bool = False
+    undone_by: str = ""
+    result_template: str = ""
+
+
+def post_call(path: str, *names: str) -> Send:
+    """A POST with the form's fields of these names; `{id}` in the path is the id."""
+
+    async def send(visit: Visit, item: str) -> Any:
+        body = {name: value for name in names if (value := visit.form.get(name, "").strip())}
+        return await visit.send("POST", path.format(id=quote(item, safe="")), body or None)
+
+    return send
