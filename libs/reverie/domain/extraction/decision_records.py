@@ -51,12 +51,6 @@ _OUTCOME = re.compile(
     r"|created|implemented|the fix|already)\b|(?:现在|已|修复|改为)",
     re.I,
 )
-# Work on the form of the code, which the code itself shows.
-_UPKEEP = re.compile(
-    r"\b(?:naming|awkward|grammar|typos?|unused|unnecessar(?:y|ily)|redundant|verbose|readab\w+"
-    r"|magic (?:number|string)s?|(?:missing|no) (?:unit )?tests?|tests? to add)\b",
-    re.I,
-)
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
 _CODE_LEAD = re.compile(r"[^\n`]{3,140}:\n(?=```)")
@@ -270,8 +264,6 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
         if select_write_turns(replies) and outcome is None:
             return None
         chosen += [outcome] if outcome else []
-    if _UPKEEP.search(problem) and not any(_has_reason(s) for s in chosen):
-        return None
     return DecisionRecord(
         problem,
         tuple(proofread(chosen)),
@@ -289,11 +281,6 @@ def _find_outcome(statements: Iterable[RecordStatement]) -> RecordStatement | No
     """What the last report that names a change says of it."""
     outcomes = [s for s in statements if s.turn.role == "assistant" and _tells_outcome(s)]
     return max(outcomes, key=lambda s: (s.turn.ordinal, s.score), default=None)
-
-
-def _has_reason(statement: RecordStatement) -> bool:
-    is_told_by_user = statement.turn.role == "user" and statement.is_decided
-    return is_told_by_user or bool(discourse_markers.CAUSE.search(statement.text))
 
 
 def _is_supposed(statement: RecordStatement) -> bool:

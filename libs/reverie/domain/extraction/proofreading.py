@@ -157,7 +157,8 @@ def _drop_announcement(texts: Sequence[str]) -> list[str]:
     """Without a first sentence that names no more than what the statements after it tell."""
     first, *rest = texts or [""]
     is_short = rest and len(first.split()) <= MAX_ANNOUNCEMENT_WORDS
-    if is_short and content_words(first) <= content_words(" ".join(rest)):
+    named = {word for word in content_words(first) if len(word) > 3}
+    if is_short and named <= content_words(" ".join(rest)):
         first = ""
     return [first, *rest] if texts else []
 
