@@ -717,24 +717,78 @@ class AppendTurnsResponse(_message.Message):
     def __init__(self, accepted: _Optional[int] = ..., duplicates: _Optional[int] = ..., redactions: _Optional[int] = ...) -> None: ...
 
 class SessionEndRequest(_message.Message):
-    __slots__ = ("id", "summary", "idempotency_key", "at")
+    __slots__ = ("id", "summary", "idempotency_key", "at", "wait_seconds")
     ID_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
+    WAIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     id: str
     summary: str
     idempotency_key: str
     at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., summary: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    wait_seconds: float
+    def __init__(self, id: _Optional[str] = ..., summary: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., wait_seconds: _Optional[float] = ...) -> None: ...
 
 class SessionEndResponse(_message.Message):
-    __slots__ = ("session", "dream")
+    __slots__ = ("session", "dream", "summary")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     DREAM_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
     session: str
     dream: DreamRequestStatus
-    def __init__(self, session: _Optional[str] = ..., dream: _Optional[_Union[DreamRequestStatus, _Mapping]] = ...) -> None: ...
+    summary: str
+    def __init__(self, session: _Optional[str] = ..., dream: _Optional[_Union[DreamRequestStatus, _Mapping]] = ..., summary: _Optional[str] = ...) -> None: ...
+
+class SessionInput(_message.Message):
+    __slots__ = ("start", "join", "append", "preflow", "end")
+    START_FIELD_NUMBER: _ClassVar[int]
+    JOIN_FIELD_NUMBER: _ClassVar[int]
+    APPEND_FIELD_NUMBER: _ClassVar[int]
+    PREFLOW_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    start: SessionStartRequest
+    join: str
+    append: AppendedTurns
+    preflow: SessionPreflow
+    end: SessionEndRequest
+    def __init__(self, start: _Optional[_Union[SessionStartRequest, _Mapping]] = ..., join: _Optional[str] = ..., append: _Optional[_Union[AppendedTurns, _Mapping]] = ..., preflow: _Optional[_Union[SessionPreflow, _Mapping]] = ..., end: _Optional[_Union[SessionEndRequest, _Mapping]] = ...) -> None: ...
+
+class AppendedTurns(_message.Message):
+    __slots__ = ("turns", "without_context")
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    turns: _containers.RepeatedCompositeFieldContainer[NewTurnBody]
+    without_context: bool
+    def __init__(self, turns: _Optional[_Iterable[_Union[NewTurnBody, _Mapping]]] = ..., without_context: _Optional[bool] = ...) -> None: ...
+
+class SessionPreflow(_message.Message):
+    __slots__ = ("query", "files", "budget_tokens", "before")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    files: _containers.RepeatedScalarFieldContainer[str]
+    budget_tokens: int
+    before: str
+    def __init__(self, query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., before: _Optional[str] = ...) -> None: ...
+
+class SessionOutput(_message.Message):
+    __slots__ = ("started", "appended", "context", "warning", "event", "ended")
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    APPENDED_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    started: SessionStartResponse
+    appended: AppendTurnsResponse
+    context: PreflowResponse
+    warning: StaleEvent
+    event: MemoryEvent
+    ended: SessionEndResponse
+    def __init__(self, started: _Optional[_Union[SessionStartResponse, _Mapping]] = ..., appended: _Optional[_Union[AppendTurnsResponse, _Mapping]] = ..., context: _Optional[_Union[PreflowResponse, _Mapping]] = ..., warning: _Optional[_Union[StaleEvent, _Mapping]] = ..., event: _Optional[_Union[MemoryEvent, _Mapping]] = ..., ended: _Optional[_Union[SessionEndResponse, _Mapping]] = ...) -> None: ...
 
 class DreamRequest(_message.Message):
     __slots__ = ("scope", "session", "idempotency_key")

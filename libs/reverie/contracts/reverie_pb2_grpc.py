@@ -345,6 +345,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.WatchStaleRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.StaleEvent.FromString,
                 _registered_method=True)
+        self.Session = channel.stream_stream(
+                '/reverie.v1.Reverie/Session',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionInput.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionOutput.FromString,
+                _registered_method=True)
         self.Export = channel.unary_stream(
                 '/reverie.v1.Reverie/Export',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ExportRequest.SerializeToString,
@@ -978,6 +983,16 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Session(self, request_iterator, context):
+        """Follow a session in both directions: turns in; context, warnings and events out. Each step is
+        the REST call of its message, with the same rights and limits, and is answered before the next
+        one is read. A problem ends the stream with the status of that call. RESOURCE_EXHAUSTED ends the
+        stream of a client that does not read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Export(self, request, context):
         """Export all that the key may read, in ordered chunks (GET /v1/export).
         """
@@ -1544,6 +1559,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.WatchStale,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.WatchStaleRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.StaleEvent.SerializeToString,
+            ),
+            'Session': grpc.stream_stream_rpc_method_handler(
+                    servicer.Session,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionInput.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionOutput.SerializeToString,
             ),
             'Export': grpc.unary_stream_rpc_method_handler(
                     servicer.Export,
@@ -3401,6 +3421,33 @@ class Reverie:
             '/reverie.v1.Reverie/WatchStale',
             reverie_dot_contracts_dot_reverie__pb2.WatchStaleRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.StaleEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Session(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/reverie.v1.Reverie/Session',
+            reverie_dot_contracts_dot_reverie__pb2.SessionInput.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.SessionOutput.FromString,
             options,
             channel_credentials,
             insecure,

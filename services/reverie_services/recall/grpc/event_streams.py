@@ -30,7 +30,7 @@ READER_TASK_NAME = "grpc-watch"
 MAX_BACKLOG = 1000
 """Events that a watcher may fall behind before its stream ends."""
 RETRY_HINT = "ask again with the last cursor"
-_STALE_EVENTS = ["staled", "cleared"]
+STALE_EVENTS = ["staled", "cleared"]
 _MEMORY_EVENT_FIELDS = frozenset(pb.MemoryEvent.DESCRIPTOR.fields_by_name) - {"dream"}
 
 
@@ -58,24 +58,26 @@ class EventStreamServicer:
 
     async def watch_memories(self, request: pb.WatchRequest, context: Any) -> AsyncIterator[Any]:
         """`WatchMemories`."""
-        async with aclosing(self._iterate_buffered(decode_fields(request), context)) as events:
+        async with aclosing(self.iterate_buffered(decode_fields(request), context)) as events:
             async for event in events:
-                yield _build_memory_event(event)
+                yield build_memory_event(event)
 
     async def watch_stale(self, request: pb.WatchStaleRequest, context: Any) -> AsyncIterator[Any]:
         """`WatchStale`."""
-        fields = {**decode_fields(request), "event": _STALE_EVENTS}
-        async with aclosing(self._iterate_buffered(fields, context)) as events:
+        fields = {**decode_fields(request), "event": STALE_EVENTS}
+        async with aclosing(self.iterate_buffered(fields, context)) as events:
             async for event in events:
-                yield await self._build_stale_event(event, context)
+                yield await self.build_stale_event(event, context)
 
-    async def _build_stale_event(self, event: ServerSentEvent, context: Any) -> pb.StaleEvent:
+    async def build_stale_event(self, event: ServerSentEvent, context: Any) -> pb.StaleEvent:
+        """An event with the memory that it names, unless the caller may not read that."""
         stale_event = pb.StaleEvent(
             cursor=event.id, gap=event.event == "reset", alive=not event.data
         )
         if stale_event.gap or stale_event.alive:
             return stale_event
         stale_event.event = event.event
+        # The content is read with the rights that the caller has now.
         rest = InProcessRestClient(self.dispatcher, forwarded_headers(context))
         try:
             memory = await call_rest(rest, "GET", f"/v1/memories/{json.loads(event.data)['id']}")
@@ -86,7 +88,7 @@ class EventStreamServicer:
         stale_event.memory.CopyFrom(encode_message(pb.Memory, memory))
         return stale_event
 
-    async def _iterate_buffered(
+    async def iterate_buffered(
         self, fields: FieldValues, context: Any
     ) -> AsyncGenerator[ServerSentEvent, None]:
         """Yields the events in order. A task reads ahead, up to the backlog limit."""
@@ -152,7 +154,7 @@ async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield line
 
 
-def _build_memory_event(event: ServerSentEvent) -> pb.MemoryEvent:
+def build_memory_event(event: ServerSentEvent) -> pb.MemoryEvent:
     """An event as a message; the figures of a dream are one field."""
     if event.event == "reset" or not event.data:
         return pb.MemoryEvent(cursor=event.id, gap=event.event == "reset", alive=not event.data)

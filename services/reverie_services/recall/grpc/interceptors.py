@@ -113,6 +113,9 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             wrap = self._observe_unary if writes_directly else self._observe_stream
             observed = wrap(name, handler.unary_stream)
             return grpc.unary_stream_rpc_method_handler(observed, *types)
+        if handler.stream_stream and isasyncgenfunction(handler.stream_stream):
+            observed = self._observe_stream(name, handler.stream_stream)
+            return grpc.stream_stream_rpc_method_handler(observed, *types)
         return handler
 
     def _observe_unary(self, name: str, method: Callable[[Any, Any], Awaitable[Any]]) -> Any:

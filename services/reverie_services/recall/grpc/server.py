@@ -31,6 +31,7 @@ from reverie_services.recall.grpc.interceptors import (
     UnreadHealthInterceptor,
 )
 from reverie_services.recall.grpc.messages import encode_message
+from reverie_services.recall.grpc.session_stream import SessionStreamServicer
 
 log = structlog.get_logger()
 
@@ -134,6 +135,13 @@ def _create_server(
         ("Export", transfers.export_file),
     ):
         handlers[name] = _build_handler(method, name, grpc.unary_stream_rpc_method_handler)
+    sessions = SessionStreamServicer(event_streams)
+    handlers["SessionEnd"] = _build_handler(
+        sessions.end_session, "SessionEnd", grpc.unary_unary_rpc_method_handler
+    )
+    handlers["Session"] = _build_handler(
+        sessions.follow_session, "Session", grpc.stream_stream_rpc_method_handler
+    )
     handlers["Import"] = _build_handler(
         transfers.import_file, "Import", grpc.stream_unary_rpc_method_handler
     )
