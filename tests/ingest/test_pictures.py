@@ -90,8 +90,8 @@ async def test_a_browser_runs_nothing_of_a_picture(stack: Stack) -> None:
     stack = stack.apart()
     memory = await _memory(stack)
     made = await _attach(stack, memory)
-    url = f"{stack.url}/v1/memories/{memory}/pictures/{made['hash']}?format=file"
-    headers = {"Authorization": f"Bearer {stack.key}"}
+    url = f"{stack.url}/v1/memories/{memory}/pictures/{made['hash']}"
+    headers = {"Authorization": f"Bearer {stack.key}", "Accept": "image/svg+xml,image/*"}
     async with stack.http.get(url, headers=headers) as answer:
         assert await answer.read() == base64.b64decode(SVG)
         assert answer.headers["Content-Type"] == "image/svg+xml"

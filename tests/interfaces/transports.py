@@ -36,7 +36,7 @@ def request_of(world: World, operation: str, fields: Fields) -> Any:
         headers["If-Match"] = f'"{sent.pop("version")}"'
     query, body = one.split_fields(sent)
     more: dict[str, Any] = {"json": body} if body else {}
-    if "data" in body:
+    if operation == "import":
         headers["Content-Type"] = "application/x-ndjson"
         more = {"data": body["data"].encode()}
     url = f"{world.stack.url}{path}{encode_query(query)}"

@@ -286,10 +286,11 @@ class ExportedAnchor(ExportRecord):
 
 
 class ExportedPicture(ExportRecord):
-    """A picture of a memory; `data` in base64."""
+    """A picture of a memory; `data` in base64. An import takes the type from the bytes."""
 
     memory: UUID
     created: PastTimestamp
+    media_type: str | None = None
     data: NonBlankStr
 
 

@@ -173,7 +173,7 @@ def _build_routes(
         ),
         *edits.routes.bind(edit_deps),
         *forgetting.routes.bind(edit_deps),
-        *pictures.build_picture_routes(
+        *pictures.bind_pictures(
             pictures.PictureDependencies(
                 edit_deps, PictureStore(database), language_model, settings.picture_limit
             )

@@ -300,13 +300,12 @@ _HALVES: LiteralString = "select count(*) from project_setting where name = %s"
 
 
 async def _linked(stack: Stack, n: int) -> Case:
-    path = f"/v1/projects/kept{n}/links/shop"
-    return Case(path, {}, _HALVES, f"link/kept{n}", lost="setting_put, committed")
+    subject, lost = f"link/kept{n}", "setting_put, committed"
+    return Case(f"/v1/projects/kept{n}/links/shop", {}, _HALVES, subject, lost=lost)
 
 
 async def _unlinked(stack: Stack, n: int) -> Case:
-    path = f"/v1/projects/ended{n}/links/shop"
-    await stack.call("PUT", path, {})
+    await stack.call("PUT", path := f"/v1/projects/ended{n}/links/shop", {})
     return Case(path, None, _HALVES, f"link/ended{n}")
 
 
@@ -315,16 +314,15 @@ _PICTURE = {"data": "R0lGODlhAQABAAAAACw="}
 
 
 async def _picture(stack: Stack, n: int) -> Case:
-    memory = await _kept(stack, text("picture", n))
-    return Case(f"/v1/memories/{memory}/pictures", {**_PICTURE, "text": text("in it", n)},
-                _PICTURES, memory, lost="picture_put, committed",
+    path = f"/v1/memories/{(memory := await _kept(stack, text('picture', n)))}/pictures"
+    return Case(path, _PICTURE, _PICTURES, memory, lost="picture_put, committed",
                 differs=frozenset(("created", "created_at")))  # fmt: skip
 
 
 async def _unpicture(stack: Stack, n: int) -> Case:
     memory = await _kept(stack, text("pictured", n))
-    made = await stack.post(f"/v1/memories/{memory}/pictures", _PICTURE)
-    path = f"/v1/memories/{memory}/pictures/{made['hash']}"
+    path = f"/v1/memories/{memory}/pictures"
+    path += f"/{(await stack.post(path, _PICTURE))['hash']}"
     return Case(path, None, _PICTURES, memory, lost="picture_delete, committed")
 
 

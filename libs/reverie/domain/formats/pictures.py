@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree
 
 from reverie.domain.core.errors import InvalidInput
@@ -73,7 +72,11 @@ def add_picture_line(content: str, picture_hash: str, name: str | None, text: st
 
 def remove_picture_line(content: str, picture_hash: str) -> str:
     """The content without the line of a picture."""
-    return re.sub(rf"\n{{0,2}}{re.escape(_mark(picture_hash))}[^\n]*", "", content)
+    before, mark, after = content.partition(_mark(picture_hash))
+    if not mark:
+        return content
+    rest = after.partition("\n")[2].lstrip("\n")
+    return "\n\n".join(filter(None, (before.rstrip("\n"), rest)))
 
 
 def _mark(picture_hash: str) -> str:

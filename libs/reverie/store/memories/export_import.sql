@@ -51,7 +51,7 @@ order by n.node limit $4;
 -- name: export_picture
 -- Pictures of exported memories, after the key $5, one at a time: they are large.
 select p.memory, encode(p.hash, 'hex') as hash,
-       jsonb_build_object('type', 'picture', 'memory', p.memory, 'created', p.created,
+       jsonb_build_object('type', 'picture', 'memory', p.memory, 'created', p.created, 'media_type', p.media_type,
                           'data', translate(encode(p.data, 'base64'), E'\n', ''))::text as line
 from picture p join memory m on m.tenant = $1 and m.id = p.memory
 where p.tenant = $1 and scope_matches($2, m.scope) and scope_matches($3, m.scope) and m.status <> 'deleted'

@@ -47,7 +47,7 @@ class PictureDependencies:
 routes = RouteTable[PictureDependencies]()
 
 
-def build_picture_routes(deps: PictureDependencies) -> list[Route]:
+def bind_pictures(deps: PictureDependencies) -> list[Route]:
     """The routes; bodies may be as large as a picture in base64."""
     limit = picture_body_limit(deps.limit)
     return [

@@ -68,7 +68,6 @@ _DERIVED_COLUMNS = (
     "doc",
     "enriched_version",
     "hash",
-    "media_type",
     "imported_version",
     "short",
     "terms",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import Literal
 
 from reverie.contracts.pictures import PictureBody, PictureContent, PicturePage
 from reverie.domain.core.errors import InvalidInput, NotFound
@@ -12,7 +11,6 @@ from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable
-from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.memories.pictures import PictureStore, StoredPicture
 
@@ -36,12 +34,6 @@ class PictureCursor(CursorPosition):
     """The hash of the last picture of a page."""
 
     hash: str
-
-
-class PictureQuery(QueryParams):
-    """`file` answers the bytes themselves, as a download."""
-
-    format: Literal["json", "file"] = "json"
 
 
 routes = RouteTable[PictureReadDependencies]()
@@ -71,8 +63,8 @@ async def list_pictures(deps: PictureReadDependencies, call: Call[None, PageQuer
     response=PictureContent,
     response_examples={"image/png": "the bytes of the picture"},
 )
-async def get_picture(deps: PictureReadDependencies, call: Call[None, PictureQuery]) -> Reply:
-    """Get a picture of a memory."""
+async def get_picture(deps: PictureReadDependencies, call: Call[None, None]) -> Reply:
+    """Get a picture of a memory; `Accept: image/*` gets the bytes themselves, as a download."""
     principal = call.principal
     memory_id = await deps.memories.resolve(principal, call.path["id"])
     try:
@@ -80,7 +72,7 @@ async def get_picture(deps: PictureReadDependencies, call: Call[None, PictureQue
     except ValueError:
         raise NotFound("picture", call.path["hash"][:64]) from None
     picture, data = await deps.pictures.get(principal, memory_id, digest)
-    if call.query.format == "json":
+    if not call.headers.get("Accept", "").startswith("image/"):
         encoded = base64.b64encode(data).decode()
         return Reply(body=PictureContent(**_describe(picture), data=encoded))
     name = f"{picture.hash.hex()[:HASH_DIGITS]}.{EXTENSIONS[picture.media_type]}"
