@@ -297,6 +297,8 @@ async def _project(stack: Stack, n: int) -> Case:
 
 
 _HALVES: LiteralString = "select count(*) from project_setting where name = %s"
+_PICTURES: LiteralString = "select count(*) from picture where memory = %s"
+_PICTURE = {"data": "R0lGODlhAQABAAAAACw="}
 
 
 async def _linked(stack: Stack, n: int) -> Case:
@@ -309,19 +311,14 @@ async def _unlinked(stack: Stack, n: int) -> Case:
     return Case(path, None, _HALVES, f"link/ended{n}")
 
 
-_PICTURES: LiteralString = "select count(*) from picture where memory = %s"
-_PICTURE = {"data": "R0lGODlhAQABAAAAACw="}
-
-
 async def _picture(stack: Stack, n: int) -> Case:
     path = f"/v1/memories/{(memory := await _kept(stack, text('picture', n)))}/pictures"
-    return Case(path, _PICTURE, _PICTURES, memory, lost="picture_put, committed",
-                differs=frozenset(("created", "created_at")))  # fmt: skip
+    differs, lost = frozenset(("created", "created_at")), "picture_put, committed"
+    return Case(path, _PICTURE, _PICTURES, memory, lost=lost, differs=differs)
 
 
 async def _unpicture(stack: Stack, n: int) -> Case:
-    memory = await _kept(stack, text("pictured", n))
-    path = f"/v1/memories/{memory}/pictures"
+    path = f"/v1/memories/{(memory := await _kept(stack, text('pictured', n)))}/pictures"
     path += f"/{(await stack.post(path, _PICTURE))['hash']}"
     return Case(path, None, _PICTURES, memory, lost="picture_delete, committed")
 
