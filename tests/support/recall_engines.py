@@ -57,6 +57,7 @@ class MadeUpModels:
     """The models of a gateway, made up of words."""
 
     uses_sparse = True
+    embeds = True
 
     async def get_embedder(self, name: str, probe: Sequence[float]) -> MadeUpModels:
         """Itself, for any model."""

@@ -314,8 +314,7 @@ class ExportedScopeName(ExportRecord):
 class ExportedProjectSetting(ExportRecord):
     """A setting of a project, or of the tenant if `project` is `*`.
 
-    It holds the context budgets, the dream thresholds, the language model budget, or half of
-    the link to another project, whose name follows `link/`.
+    It holds budgets of context or models, dream thresholds, or half of a link (`link/<project>`).
     """
 
     project: Name
