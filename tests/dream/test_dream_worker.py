@@ -9,8 +9,8 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
+from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
-from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.dream_runs import DreamRunStore

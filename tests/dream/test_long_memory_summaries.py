@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
-from reverie.store.memories.maintenance import MaintenanceScope
+from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies

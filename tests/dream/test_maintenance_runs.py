@@ -11,8 +11,9 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.core.errors import Unavailable
+from reverie.store.maintenance.items import MaintenanceScope
+from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.enrichment import EnrichmentStore
-from reverie.store.memories.maintenance import MaintenanceScope, MaintenanceStore
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.run import run_due_maintenance, run_maintenance
 from tests.dream.test_dream_worker import HOUR, maintenance_parts

@@ -14,8 +14,8 @@ from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import NewEdge, NewMemory
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
+from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.memories.edits import EditStore, MemoryChange
-from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies

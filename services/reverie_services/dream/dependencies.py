@@ -12,8 +12,8 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.token_counters import EstimatingTokenCounter, TokenCounter
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
-from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import DreamStore

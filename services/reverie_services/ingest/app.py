@@ -20,13 +20,13 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.links import LinkStore
-from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.pictures import PictureStore
 from reverie.store.memories.project_links import ProjectLinkStore

@@ -12,13 +12,13 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.forgetting import ForgettingStore
 from reverie.store.memories.links import LinkStore
-from reverie.store.memories.maintenance import MaintenanceStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore

@@ -16,8 +16,8 @@ from reverie.domain.core.memory import MemoryStatus
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotency import retry_on_conflict, run_once
+from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.memories.edits import MemoryChange, build_content_fields, change_in_transaction
-from reverie.store.memories.maintenance import MaintenanceScope
 from reverie.store.staleness.stale_marks import confirm_in_transaction
 
 

@@ -13,7 +13,7 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.memories.maintenance import LongMemory
+from reverie.store.maintenance.items import LongMemory
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
-from reverie.store.memories.maintenance import MaintenanceScope
+from reverie.store.maintenance.items import MaintenanceScope
 
 MAX_RECORDED_DECISIONS = 500
 """The most decisions of one run that are recorded one by one; all are counted."""

@@ -17,7 +17,7 @@ from reverie.domain.text.index_terms import index_text
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import TaskPrompt, fence_items, get_prompt
-from reverie.store.memories.maintenance import ReflectionInput
+from reverie.store.maintenance.items import ReflectionInput
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 

@@ -12,12 +12,8 @@ import structlog
 
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.runtime.observability.tracing import span
-from reverie.store.memories.maintenance import (
-    START_ID,
-    MaintenanceLease,
-    MaintenanceRun,
-    MaintenanceScope,
-)
+from reverie.store.maintenance.items import MaintenanceLease, MaintenanceRun, MaintenanceScope
+from reverie.store.maintenance.maintenance import START_ID
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.digest.leases import LeaseLost, ensure_lease_held, run_with_heartbeat
 from reverie_services.dream.maintenance.progress import MaintenanceProgress

@@ -17,8 +17,9 @@ from reverie.domain.graph.clustering import cluster_topics
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie.domain.graph.promotion import build_convention
 from reverie.runtime.observability.tracing import trace_headers
+from reverie.store.maintenance.items import MaintenanceScope
+from reverie.store.maintenance.maintenance import START_ID
 from reverie.store.memories.duplicates import deduplicate
-from reverie.store.memories.maintenance import START_ID, MaintenanceScope
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.condensing import condense_long_memories
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress

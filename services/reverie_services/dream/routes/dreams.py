@@ -32,7 +32,7 @@ from reverie.runtime.http.pagination import (
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.memories.maintenance import MaintenanceScope
+from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.sessions.dream_runs import DreamRunRecord
 from reverie.store.sessions.dreams import REASON_REQUESTED
 from reverie_services.dream.dependencies import DreamRequestDependencies, MaintenanceDependencies

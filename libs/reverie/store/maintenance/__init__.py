@@ -1,0 +1,1 @@
+"""What maintenance reads and writes: archiving, promotion, topics, reflection, clean-up."""
