@@ -261,6 +261,7 @@ def _shared_buffers(home: Home) -> str:
 
 def _shared_memory_options() -> dict[str, str]:
     shm = Path("/dev/shm")  # noqa: S108
+    # Other systems than Linux have no such folder, and no such limit.
     if shm.is_dir() and shutil.disk_usage(shm).free < SMALL_SHM:
         return {"dynamic_shared_memory_type": "mmap"}
     return {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reverie.contracts.host_system import is_linux
 from reverie.domain.core.errors import Misconfigured
 
 READ_SEARCH = ("dac_read_search", 2)
@@ -109,6 +110,8 @@ def _setpriv_prefix(data: Path, uid: int, gid: int) -> tuple[str, ...]:
 
 def permitted_capabilities() -> int:
     """The capabilities this process may use, as a bit set; empty if the system has none."""
+    if not is_linux():
+        return 0
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from reverie.contracts.host_system import is_linux
+
 MEMORY_LIMIT_FILES = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -21,11 +23,20 @@ MEMORY_LIMIT_FILES = (
 
 def memory_bytes() -> int:
     """The bytes of memory that there are to use."""
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    available = _machine_memory()
     for limit in MEMORY_LIMIT_FILES:
         if limit.exists() and (limit_bytes := limit.read_text().strip()).isdigit():
             available = min(available, int(limit_bytes))
     return available
+
+
+def _machine_memory() -> int:
+    """The bytes of memory of the machine; not every system says it through sysconf(3)."""
+    if "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    import psutil  # type: ignore[import-untyped]
+
+    return int(psutil.virtual_memory().total)
 
 
 def is_optimized_python() -> bool:
@@ -49,8 +60,8 @@ def set_niceness(increment: int) -> None:
     within a session alone: one that this process leads gives way as a whole.
     """
     os.nice(increment)
-    if os.getsid(0) == os.getpid():
-        # Elsewhere there is no such file, or it may not be written.
+    if is_linux() and os.getsid(0) == os.getpid():
+        # The kernel may lack the file, or not let it be written.
         with suppress(OSError):
             _AUTOGROUP_FILE.write_text(str(increment))
 
