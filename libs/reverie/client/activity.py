@@ -90,6 +90,11 @@ class ActivityCalls(ClientBase):
         """The turns of a session, in order."""
         return self.paginate(of_sessions.TurnPage, f"/v1/sessions/{quote_segment(session)}/turns")
 
+    def replay_session(self, session: Id) -> AsyncIterator[of_sessions.ReplayStep]:
+        """The turns of a session, in order, each with what memory gave and took."""
+        path = f"/v1/sessions/{quote_segment(session)}/replay"
+        return self.paginate(of_sessions.ReplayPage, path)
+
     async def correct_memories(
         self,
         session: Id,

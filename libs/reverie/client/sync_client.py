@@ -211,6 +211,7 @@ class Reverie(_BlockingClient):
     list_sessions = blocking(AsyncReverie.list_sessions)
     append_turns = blocking(AsyncReverie.append_turns)
     list_turns = blocking(AsyncReverie.list_turns)
+    replay_session = blocking(AsyncReverie.replay_session)
     correct_memories = blocking(AsyncReverie.correct_memories)
     list_tasks = blocking(AsyncReverie.list_tasks)
     update_task = blocking(AsyncReverie.update_task)

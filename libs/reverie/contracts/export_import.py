@@ -349,7 +349,7 @@ class ExportedSession(ExportRecord):
 
 
 class ExportedTurn(ExportRecord):
-    """A turn of a session; `run` is the dream that digested it."""
+    """A turn of a session. `run` is the dream that digested it, `output` what a tool gave."""
 
     id: UUID
     session: UUID
@@ -360,6 +360,7 @@ class ExportedTurn(ExportRecord):
     tool: StoredName | None = None
     external_id: StoredName | None = None
     run: UUID | None = None
+    output: str | None = None
 
 
 RECORD_TYPES: dict[str, type[ExportRecord]] = {

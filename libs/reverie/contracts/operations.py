@@ -98,6 +98,7 @@ OPERATIONS = (
     Operation("session_end", "POST", "/v1/sessions/{id}/end"),
     Operation("list_sessions", "GET", "/v1/sessions"),
     Operation("list_turns", "GET", "/v1/sessions/{id}/turns"),
+    Operation("replay_session", "GET", "/v1/sessions/{id}/replay"),
     Operation("correct_session", "POST", "/v1/sessions/{id}/correct"),
     Operation("dream", "POST", "/v1/dream"),
     Operation("list_dreams", "GET", "/v1/dreams"),

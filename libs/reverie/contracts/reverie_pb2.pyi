@@ -1853,6 +1853,90 @@ class ListTurnsResponse(_message.Message):
     next: str
     def __init__(self, items: _Optional[_Iterable[_Union[TurnBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
+class ReplaySessionRequest(_message.Message):
+    __slots__ = ("id", "limit", "cursor")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    limit: int
+    cursor: str
+    def __init__(self, id: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ReplaySessionResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ReplayStep]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ReplayStep, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ReplayStep(_message.Message):
+    __slots__ = ("turn", "recalls", "memories")
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    RECALLS_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    turn: ReplayTurn
+    recalls: _containers.RepeatedCompositeFieldContainer[ReplayRecall]
+    memories: _containers.RepeatedCompositeFieldContainer[ReplayMemory]
+    def __init__(self, turn: _Optional[_Union[ReplayTurn, _Mapping]] = ..., recalls: _Optional[_Iterable[_Union[ReplayRecall, _Mapping]]] = ..., memories: _Optional[_Iterable[_Union[ReplayMemory, _Mapping]]] = ...) -> None: ...
+
+class ReplayTurn(_message.Message):
+    __slots__ = ("id", "session", "ordinal", "role", "content", "at", "tool", "external_id", "digested", "output")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ORDINAL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    DIGESTED_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    session: str
+    ordinal: int
+    role: str
+    content: str
+    at: _timestamp_pb2.Timestamp
+    tool: str
+    external_id: str
+    digested: bool
+    output: str
+    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ordinal: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., external_id: _Optional[str] = ..., digested: _Optional[bool] = ..., output: _Optional[str] = ...) -> None: ...
+
+class ReplayRecall(_message.Message):
+    __slots__ = ("id", "at", "query", "returned", "given", "delivered_at", "memories")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    at: _timestamp_pb2.Timestamp
+    query: str
+    returned: int
+    given: int
+    delivered_at: _timestamp_pb2.Timestamp
+    memories: _containers.RepeatedCompositeFieldContainer[ReplayMemory]
+    def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., query: _Optional[str] = ..., returned: _Optional[int] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., memories: _Optional[_Iterable[_Union[ReplayMemory, _Mapping]]] = ...) -> None: ...
+
+class ReplayMemory(_message.Message):
+    __slots__ = ("id", "label", "kind", "scope", "learned")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    label: str
+    kind: str
+    scope: str
+    learned: bool
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., learned: _Optional[bool] = ...) -> None: ...
+
 class TurnBody(_message.Message):
     __slots__ = ("id", "session", "ordinal", "role", "content", "at", "tool", "external_id", "digested")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -245,6 +245,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.FromString,
                 _registered_method=True)
+        self.ReplaySession = channel.unary_unary(
+                '/reverie.v1.Reverie/ReplaySession',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplaySessionRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplaySessionResponse.FromString,
+                _registered_method=True)
         self.CorrectSession = channel.unary_unary(
                 '/reverie.v1.Reverie/CorrectSession',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.CorrectSessionRequest.SerializeToString,
@@ -831,6 +836,13 @@ class ReverieServicer:
 
     def ListTurns(self, request, context):
         """List the turns of a session in order (GET /v1/sessions/{id}/turns).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReplaySession(self, request, context):
+        """Replay a session step by step, with what memory gave and took (GET /v1/sessions/{id}/replay).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1459,6 +1471,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.ListTurns,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.SerializeToString,
+            ),
+            'ReplaySession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReplaySession,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplaySessionRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplaySessionResponse.SerializeToString,
             ),
             'CorrectSession': grpc.unary_unary_rpc_method_handler(
                     servicer.CorrectSession,
@@ -2881,6 +2898,33 @@ class Reverie:
             '/reverie.v1.Reverie/ListTurns',
             reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplaySession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ReplaySession',
+            reverie_dot_contracts_dot_reverie__pb2.ReplaySessionRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ReplaySessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

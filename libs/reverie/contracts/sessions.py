@@ -165,6 +165,50 @@ class TurnBody(ResponseBody):
     digested: bool = False
 
 
+class ReplayMemory(ResponseBody):
+    """A memory in a replay. `learned`: a dream made it from the turn; else it was remembered."""
+
+    id: UUID
+    label: str
+    kind: str
+    scope: str
+    learned: bool = False
+
+
+class ReplayRecall(ResponseBody):
+    """What was asked of memory. `memories` are those that a preflow gave; `given` counts them."""
+
+    id: UUID
+    at: AwareDatetime
+    query: str
+    returned: int
+    given: int | None = None
+    delivered_at: AwareDatetime | None = None
+    memories: list[ReplayMemory] = Field(default_factory=list)
+
+
+class ReplayTurn(TurnBody):
+    """A turn with what a tool gave: `output` is all of it, up to the setting `tool_output_limit`.
+    It is null where `content` holds no less.
+    """
+
+    output: str | None = None
+
+
+class ReplayStep(ResponseBody):
+    """A turn, what was asked of memory around it, and what memory took from it."""
+
+    turn: ReplayTurn
+    recalls: list[ReplayRecall] = Field(default_factory=list)
+    memories: list[ReplayMemory] = Field(default_factory=list)
+
+
+class ReplayPage(PageResponse):
+    """`GET /v1/sessions/{id}/replay`, in order. What the key may not read is left out."""
+
+    items: list[ReplayStep]
+
+
 class TurnPage(PageResponse):
     """`GET /v1/sessions/{id}/turns`, in order."""
 

@@ -20,6 +20,7 @@ class IngestSettings:
     content_limit: int
     turn_limit: int
     picture_limit: int
+    tool_output_limit: int
     outbox_sweep_after: float
     import_limit: int
     decay: DecayPolicy
@@ -40,6 +41,7 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         content_limit=settings.content_limit,
         turn_limit=settings.turn_limit,
         picture_limit=settings.picture_limit,
+        tool_output_limit=settings.tool_output_limit,
         outbox_sweep_after=settings.outbox_sweep_after,
         import_limit=settings.import_limit,
         decay=settings.decay_policy,

@@ -63,6 +63,7 @@ from reverie_services.recall.dependencies import (
     ModelDependencies,
     RecallDependencies,
     RecallPipelineDependencies,
+    ReplayDependencies,
     SessionDependencies,
     TraceDependencies,
 )
@@ -70,7 +71,7 @@ from reverie_services.recall.grpc import server as rpc
 from reverie_services.recall.metrics import RecallMetrics
 from reverie_services.recall.query_expansion import QueryExpander
 from reverie_services.recall.read_your_writes import WritePositions
-from reverie_services.recall.routes import context, export, openapi, preflow, recall, skills
+from reverie_services.recall.routes import context, export, openapi, preflow, recall, replay, skills
 from reverie_services.recall.routes import graph as graph_routes
 from reverie_services.recall.routes import history as history_routes
 from reverie_services.recall.routes import mcp as mcp_routes
@@ -214,6 +215,9 @@ async def open_service(
                 *predict_routes.routes.bind(recall_deps),
                 *project_routes.routes.bind(recall_deps),
                 *session_routes.routes.bind(SessionDependencies(sessions, short_ids)),
+                *replay.routes.bind(
+                    ReplayDependencies(sessions, memories, traces, trace_writer, search, short_ids)
+                ),
                 *skills.routes.bind(memory_deps),
                 *trace_routes.routes.bind(
                     TraceDependencies(traces, trace_writer, search, short_ids)

@@ -92,6 +92,18 @@ class SessionDependencies:
 
 
 @dataclass(frozen=True)
+class ReplayDependencies:
+    """Dependencies of replaying a session."""
+
+    sessions: SessionStore
+    memories: MemoryStore
+    traces: RecallTraceStore
+    trace_writer: TraceWriter
+    search: SearchStore
+    short_ids: ShortIdResolver
+
+
+@dataclass(frozen=True)
 class GraphDependencies:
     """Dependencies of subgraphs, impact and graph statistics."""
 

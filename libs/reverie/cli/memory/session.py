@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from reverie.cli.app.output import (
     short_id_cell,
     text_cell,
 )
+from reverie.domain.core.errors import InvalidInput
 
 app = click.Group(
     "session", help="Store a conversation: start, append, correct, end.", epilog=EXIT_CODES_HELP
@@ -41,22 +43,53 @@ external_id_option = click.option(
 )
 @click.option("--agent", help="Only sessions of this agent.")
 @project_option
+@click.option("--replay", is_flag=True, help="Show each turn with what memory gave and took.")
 @limit_option(20)
 @common_options
 def list_sessions(
-    options: CommonOptions, id: str | None, agent: str | None, project: str | None, limit: int
+    options: CommonOptions,
+    id: str | None,
+    agent: str | None,
+    project: str | None,
+    replay: bool,
+    limit: int,
 ) -> None:
     """List sessions, newest first, or the turns of one session.
 
-    Example: reverie sessions --project shop
+    With --replay, a session is shown step by step: each turn with the output of
+    its tool, what was asked of memory and given, and what memory took from it.
+
+    Example: reverie sessions 7c2f01aa --replay
     """
     client = options.gateway(project)
+    if replay:
+        if id is None:
+            raise InvalidInput("ID", "give the session to replay")
+        path = f"/v1/sessions/{client.resolve_session_id(id)}/replay"
+        steps = client.list_items(path, {}, limit)
+        options.print_result(steps, *(line for step in steps for line in _format_step(step)))
+        return
     if id is not None:
         items = client.list_items(f"/v1/sessions/{client.resolve_session_id(id)}/turns", {}, limit)
         options.print_table(items, _TURN_COLUMNS)
         return
     items = client.list_items("/v1/sessions", {"agent": agent, "project": client.project}, limit)
     options.print_table(items, _SESSION_COLUMNS)
+
+
+def _format_step(step: dict[str, Any]) -> Iterator[str]:
+    """A turn, and indented below it what memory gave and took."""
+    turn = step["turn"]
+    tool = f" {turn['tool']}" if turn.get("tool") else ""
+    yield f"{turn['ordinal']} {turn['role']}{tool}: {turn.get('output') or turn['content']}"
+    for recall in step["recalls"]:
+        given = recall["returned"] if recall.get("given") is None else recall["given"]
+        yield f"    asked: {recall['query']} ({given} given)"
+        for memory in recall["memories"]:
+            yield f"      {short_id(memory['id'])} {memory['kind']}: {memory['label']}"
+    for memory in step["memories"]:
+        verb = "learned" if memory["learned"] else "remembered"
+        yield f"    {verb}: {short_id(memory['id'])} {memory['kind']}: {memory['label']}"
 
 
 _TURN_COLUMNS: Columns = {

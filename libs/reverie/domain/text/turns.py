@@ -11,6 +11,7 @@ from uuid import UUID
 
 MAX_TARGET = 240
 MAX_NOTE = 100
+OUTPUT_GAP = "\n[…]\n"
 
 _FENCE = re.compile(r"^[^\S\n]*+(`{3,}|~{3,})[^\n]*$", re.M)
 _CODE_SPAN = re.compile(r"`([^`\n]+)`")
@@ -48,6 +49,15 @@ class TurnText:
     content: str
     at: datetime
     tool: str | None = None
+
+
+def truncate_output(text: str, limit: int) -> str:
+    """At most `limit` characters of a text, two thirds of its beginning and a third of its end."""
+    if len(text) <= limit:
+        return text
+    available = max(limit - len(OUTPUT_GAP), 0)
+    tail = available // 3
+    return f"{text[: available - tail]}{OUTPUT_GAP}{text[len(text) - tail :]}"[:limit]
 
 
 def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> str:

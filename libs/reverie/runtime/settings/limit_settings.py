@@ -47,6 +47,11 @@ class LimitSettings(BaseSettings):
         10 * 1024 * 1024, description="largest picture that a memory may carry, in bytes"
     )
     turn_limit: Count = Field(262_144, description="largest content of a turn, in bytes")
+    tool_output_limit: Annotated[int, Field(ge=0, le=262_144)] = Field(
+        16_000,
+        description="characters of a tool's output that are kept for the replay of a session; "
+        "0 keeps none",
+    )
     max_event_watchers: Count = Field(
         100,
         description="clients that may watch the events of one ingest process at once: a quarter of "

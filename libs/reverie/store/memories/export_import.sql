@@ -97,7 +97,8 @@ order by s.id limit $4;
 -- Turns of the exported sessions, after the key $5.
 select t.session, t.ordinal,
        (to_jsonb(t) - '{tenant,doc,terms}'::text[] || jsonb_build_object(
-         'type', 'turn', 'content', shown_turn_text($1, t.id, t.content)))::text as line
+         'type', 'turn', 'content', shown_turn_text($1, t.id, t.content),
+         'output', shown_turn_text($1, t.id, t.output)))::text as line
 from turn t join session s on s.tenant = $1 and s.id = t.session
 where t.tenant = $1 and scope_matches($2, s.scope) and scope_matches($3, s.scope)
   and ($6::text is null or s.agent = $6)

@@ -55,6 +55,7 @@ create table turn (
   at timestamptz not null,
   terms int not null,
   run uuid,
+  output text,
   primary key (tenant, id)
 ) partition by hash (tenant);
 create unique index turn_ord on turn (tenant, session, ordinal);
@@ -125,8 +126,9 @@ begin
   with incoming as (
     select i.*, row_number() over (partition by i.external_id order by i.place) as copy
     from rows from (jsonb_to_recordset(p_turns) as (
-      id uuid, role text, content text, words text, tool text, external_id text, at timestamptz))
-      with ordinality as i (id, role, content, words, tool, external_id, at, place)
+      id uuid, role text, content text, words text, tool text, external_id text, at timestamptz,
+      output text))
+      with ordinality as i (id, role, content, words, tool, external_id, at, output, place)
   ), fresh as (
     select i.*, to_tsvector('english', i.words) as lexemes,
            row_number() over (order by i.place) as nth
@@ -135,9 +137,10 @@ begin
       select from turn t where t.tenant = p_tenant and t.session = p_session
         and t.external_id = i.external_id))
   ), stored as (
-    insert into turn (tenant, id, session, ordinal, role, content, tool, external_id, at, terms)
+    insert into turn (tenant, id, session, ordinal, role, content, tool, external_id, at, terms,
+                      output)
     select p_tenant, f.id, p_session, v_session.turns + f.nth - 1, f.role, f.content, f.tool,
-           f.external_id, coalesce(f.at, clock_timestamp()), word_count(f.lexemes)
+           f.external_id, coalesce(f.at, clock_timestamp()), word_count(f.lexemes), f.output
     from fresh f
     returning id, doc, terms, role, length(content) as chars
   ), posted as (

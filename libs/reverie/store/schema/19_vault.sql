@@ -159,7 +159,7 @@ create function redaction_columns() returns table (name text, col text)
 language sql immutable
 begin atomic
   select v.name, v.col from (values
-    ('turn', 'content'), ('turn', 'tool'), ('turn', 'external_id'),
+    ('turn', 'content'), ('turn', 'tool'), ('turn', 'external_id'), ('turn', 'output'),
     ('memory_version', 'content'), ('memory_version', 'reason'), ('memory_version', 'state'),
     ('session', 'external_id'), ('session', 'branch'), ('session', 'summary'), ('edge', 'meta'),
     ('summary', 'content'), ('scope_name', 'name'), ('git_event', 'body'),

@@ -182,7 +182,8 @@ language sql stable
 begin atomic
   select c.name, c.col, t.type = 'jsonb' from redaction_columns() c
   join table_columns() t on t.name = c.name and t.col = c.col
-  where c.col in ('content', 'reason', 'summary', 'subject', 'meta', 'body', 'payload', 'facts')
+  where c.col in ('content', 'reason', 'summary', 'subject', 'meta', 'body', 'payload', 'facts',
+                  'output')
     and (c.name, c.col) <> ('memory_version', 'content');
 end;
 

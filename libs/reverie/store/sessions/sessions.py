@@ -45,11 +45,12 @@ class TurnToAppend:
     tool: str | None = None
     external_id: str | None = None
     at: datetime | None = None
+    output: str | None = None
 
 
 @dataclass(frozen=True)
 class TurnRecord:
-    """A stored turn."""
+    """A stored turn. `output`: what a tool call gave, where it was asked for and is kept."""
 
     id: UUID
     session: UUID
@@ -60,6 +61,7 @@ class TurnRecord:
     tool: str | None
     external_id: str | None
     digested: bool
+    output: str | None = None
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,14 @@ class SessionStore:
             found = await connection.fetch_rows("turns_list", session, after, limit)
         return [TurnRecord(**row) for row in found]
 
+    async def list_turns_with_output(
+        self, principal: Principal, session: UUID, after: int, limit: int
+    ) -> list[TurnRecord]:
+        """Like `list_turns`, with what tools gave."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows("turns_replay", session, after, limit)
+        return [TurnRecord(**row) for row in found]
+
 
 def _encode_turn(turn: TurnToAppend) -> dict[str, Any]:
     fields = {
@@ -202,5 +212,6 @@ def _encode_turn(turn: TurnToAppend) -> dict[str, Any]:
         "tool": turn.tool,
         "external_id": turn.external_id,
         "at": turn.at.isoformat() if turn.at else None,
+        "output": turn.output,
     }
     return {name: value for name, value in fields.items() if value is not None}

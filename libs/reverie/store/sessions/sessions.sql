@@ -45,3 +45,9 @@ returning scope, pending;
 select id, session, ordinal, role, shown_turn_text($1, id, content) as content, at, tool, external_id,
        run is not null as digested
 from turn where tenant = $1 and session = $2 and ordinal > $3 order by ordinal limit $4;
+
+-- name: turns_replay
+-- The turns of a session in order after $3, with the output of tools as it was handed over.
+select id, session, ordinal, role, shown_turn_text($1, id, content) as content, at, tool, external_id,
+       run is not null as digested, shown_turn_text($1, id, output) as output
+from turn where tenant = $1 and session = $2 and ordinal > $3 order by ordinal limit $4;

@@ -222,6 +222,7 @@ def _check_values(line: ExportRecord, settings: IngestSettings) -> None:
             _check_memory_version(line, settings)
         case ExportedTurn():
             check_size("content", line.content, settings.turn_limit, "turn_limit")
+            check_size("output", line.output or "", settings.turn_limit, "turn_limit")
         case ExportedScopeSummary():
             check_size("content", line.content, settings.content_limit, "content_limit")
         case ExportedScopeName() if not is_display_name(parse_scope(line.scope), line.name):
@@ -284,7 +285,7 @@ def _strip_recalled(line: ExportRecord, fields: dict[str, Any]) -> dict[str, Any
         return fields
     own = {
         name: strip_fenced(text).strip()
-        for name in ("content", "summary")
+        for name in ("content", "summary", "output")
         if (text := fields.get(name)) and strip_fenced(text) != text
     }
     if own.get("content") == "":

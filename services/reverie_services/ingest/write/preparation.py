@@ -30,7 +30,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
-from reverie.domain.text.turns import condense_tool_output
+from reverie.domain.text.turns import condense_tool_output, truncate_output
 from reverie.store.sessions.sessions import SessionRecord, TurnToAppend
 from reverie_services.ingest.settings import IngestSettings
 
@@ -270,6 +270,8 @@ def prepare_turn(
 ) -> tuple[TurnToAppend, int]:
     """A turn without secrets and without recalled memory, a tool's output cut to a trace.
 
+    The output itself is kept beside it for replays, up to `tool_output_limit` characters.
+
     With it comes how many secrets were replaced. A turn that was nothing but recalled memory
     keeps its place, with a note in it. `idempotency_key` is the idempotency key of the call.
     Raises `PayloadTooLarge`.
@@ -280,7 +282,9 @@ def prepare_turn(
         redactor.redact(turn.tool or ""),
     )
     content = redacted.text
+    output: str | None = None
     if turn.role == "tool":
+        output = truncate_output(content, settings.tool_output_limit)
         content = condense_tool_output(tool.text or None, content, TOOL_OUTPUT_CHARS)
     else:
         check_size(f"turns.{index}.content", turn.content, settings.turn_limit, "turn_limit")
@@ -293,6 +297,8 @@ def prepare_turn(
         external_id=redactor.redact(turn.external_id or "").text
         or _derive_external_id(idempotency_key, index, turn, content),
         at=turn.at,
+        # What is no longer than its trace need not be kept twice.
+        output=output if output and len(output) > len(content) else None,
     )
     return stored, redacted.count + tool.count
 
