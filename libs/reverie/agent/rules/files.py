@@ -56,6 +56,16 @@ _SHELL_FENCE: Final = re.compile(
 _PREFERENCE_TITLE: Final = re.compile(
     r"\b(?:preferences?|prefers?|preferred|tone|style of answers?)\b", re.I
 )
+_DECISION_TITLE: Final = re.compile(
+    r"\b(?:decisions?|adrs?|rationale|design choices|trade-?offs?|why we)\b", re.I
+)
+_DECISION: Final = re.compile(
+    r"\b(?:we|i|the team)\s+(?:have\s+)?(?:decided|chose|picked|settled on|went with|opted for"
+    r"|switched (?:from|to)|moved (?:from|off)|rejected)\b|\b(?:decided|decision)\s*(?::|to\b|on\b"
+    r"|against\b|for\b)|\bchosen over\b",
+    re.I,
+)
+_STATEMENT: Final = re.compile(r"(?:^|\n)\s*(?:[-*+]|\d+[.)])\s+|\n\s*\n")
 _CONTEXT_TITLE: Final = re.compile(
     r"\b(?:overview|architecture|structure|layout|background|about|context|glossary)\b", re.I
 )
@@ -205,7 +215,16 @@ def classify_section(headings: tuple[str, ...], text: str) -> tuple[str, tuple[s
         return "convention", (AGENT_FILE_TAG, "command")
     if _COMMAND_TITLE.search(title) and "`" in text:
         return "convention", (AGENT_FILE_TAG, "command")
+    if _DECISION_TITLE.search(" > ".join(headings)) or _states_decisions(text):
+        return "decision", (AGENT_FILE_TAG,)
     return ("context" if _CONTEXT_TITLE.search(title) else "convention"), (AGENT_FILE_TAG,)
+
+
+def _states_decisions(text: str) -> bool:
+    """Whether most of the items and paragraphs of a section say what was decided."""
+    statements = [part for part in _STATEMENT.split(text) if part.strip()]
+    decisions = sum(_DECISION.search(part) is not None for part in statements)
+    return 2 * decisions > len(statements)
 
 
 def _section_key(name: str, anchor: str) -> str:

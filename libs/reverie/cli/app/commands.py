@@ -74,6 +74,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "migrate": "operate.migrate:migrate",
         "reindex": "operate.reindex:reindex",
         "reembed": "operate.reembed:reembed",
+        "mirror": "memory.mirror:mirror",
         "export": "memory.export_import:export",
         "import": "memory.import_group:app",
         "completion": "app.commands:completion",

@@ -1,0 +1,1 @@
+"""Keeps a folder of readable files in step with memory, both ways."""
