@@ -27,7 +27,6 @@ from reverie.mcp.tool_schemas import Schema, convert_values, integer_schema, ope
 WITHHELD_OPERATIONS = {
     "create_key": "the key would stand in the conversation: `reverie key create`",
     "rotate_key": "the key would stand in the conversation: `reverie key rotate`",
-    "vault_get": "the value would stand in the conversation: `reverie vault get`",
     "set_webhook": "its secret would stand in the conversation: `reverie admin webhooks set`",
     "delete_project": "it cannot be undone: `reverie admin projects delete`",
     "delete_scope": "it cannot be undone: `reverie admin scopes delete`",
@@ -38,7 +37,9 @@ _EVENT_PAGE = Operation("watch_memories", "GET", "/v1/events/page")
 _NUMBER_OR_LIST = re.compile(r"\s*(-?\d+(\.\d+)?|true|false|[\[{].*)\s*$", re.DOTALL)
 """Texts that may mean another value, if the operation asks for one."""
 _DATA_FIELD, _VERSION_FIELD = "data", "version"
+_HIDDEN_MESSAGE = "is a secret, and would stand in the conversation: `reverie vault get`"
 _EXTRA_HELP = {
+    "vault_get": "what is no secret, such as a counter or a cursor",
     "watch_memories": "what happened since the `after` of the last page; without: where to begin",
     "import": "`data`: the JSON lines of an export",
     "export": "all that may be read, as JSON lines; of few scopes, for it must fit one answer",
@@ -159,6 +160,8 @@ async def _execute(rest: RestClient, operation: Operation, fields: dict[str, Any
     query, body = operation.split_fields(fields)
     request_body = body if body or operation.method == "POST" else None
     result = await call_rest_any(rest, operation.method, path, query, request_body, headers)
+    if operation.name == "vault_get" and isinstance(result, Mapping) and result["secret"]:
+        raise invalid_argument("key", _HIDDEN_MESSAGE)
     if isinstance(result, str) or operation.name == "export":
         return {_DATA_FIELD: result if isinstance(result, str) else ""}
     return dict(escape_tags(result)) if isinstance(result, Mapping) else {}
