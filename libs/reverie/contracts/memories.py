@@ -113,14 +113,27 @@ class RememberBatchRequest(RequestBody):
     items: list[dict[str, Any]] = Field(min_length=1, max_length=500)
 
 
+class RememberConflict(ResponseBody):
+    """An active memory of the scope that the new one contradicts, and why."""
+
+    id: UUID
+    content: str
+    reason: str
+
+
 class RememberResponse(ResponseBody):
-    """The result of a write. `redactions` counts the secrets that were replaced."""
+    """The result of a write. `redactions` counts the secrets that were replaced.
+
+    `conflicts` lists active memories that a single new memory contradicts, as far as their words
+    tell. An agent should ask its user which of them holds.
+    """
 
     id: UUID
     status: Literal["created", "duplicate", "superseded"]
     version: int
     redactions: int = 0
     hints: list[str] = Field(default_factory=list)
+    conflicts: list[RememberConflict] = Field(default_factory=list)
 
 
 class RememberBatchResponse(ResponseBody):

@@ -97,18 +97,30 @@ class RememberEdge(_message.Message):
     def __init__(self, to: _Optional[str] = ..., type: _Optional[str] = ..., weight: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class RememberResponse(_message.Message):
-    __slots__ = ("id", "status", "version", "redactions", "hints")
+    __slots__ = ("id", "status", "version", "redactions", "hints", "conflicts")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REDACTIONS_FIELD_NUMBER: _ClassVar[int]
     HINTS_FIELD_NUMBER: _ClassVar[int]
+    CONFLICTS_FIELD_NUMBER: _ClassVar[int]
     id: str
     status: str
     version: int
     redactions: int
     hints: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ...) -> None: ...
+    conflicts: _containers.RepeatedCompositeFieldContainer[RememberConflict]
+    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., conflicts: _Optional[_Iterable[_Union[RememberConflict, _Mapping]]] = ...) -> None: ...
+
+class RememberConflict(_message.Message):
+    __slots__ = ("id", "content", "reason")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    content: str
+    reason: str
+    def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class RecallRequest(_message.Message):
     __slots__ = ("query", "scopes", "project", "limit", "budget_tokens", "depth", "kinds", "tiers", "tags", "files", "min_confidence", "since", "until", "include", "session", "as_of", "valid_at", "linked_projects")

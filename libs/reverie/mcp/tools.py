@@ -47,7 +47,11 @@ from reverie.mcp.tool_schemas import (
     string_schema,
 )
 
-KINDS = "convention|decision|bug|spec|task|preference|lesson|context|reference|skill"
+KINDS = (
+    "convention: holds for all such code? decision: commits to one way, with its why? lesson: "
+    "learned from a mistake? context: true just now? reference: points elsewhere? Else "
+    "bug|spec|task|preference|skill"
+)
 EDGES = "caused_by|led_to|part_of|relates_to|depends_on|touches|contradicts"
 MINIMAL_TOOLS = ("context", "recall", "remember", "forget", "impact")
 """The tools of the minimal profile."""
@@ -103,8 +107,8 @@ TOOLS = (
     ),
     Tool(
         "remember",
-        "Store one durable fact: a decision with its why, a convention, a bug's cause, a "
-        "preference. Not for secrets, progress chatter or what code or git already says.",
+        "Store one durable fact. Not for secrets, progress chatter or what code or git says. "
+        "If the answer has conflicts, ask your user which holds.",
         arguments_schema(
             {
                 **field_schemas(

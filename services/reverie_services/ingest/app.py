@@ -21,6 +21,7 @@ from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.maintenance.maintenance import MaintenanceStore
+from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
@@ -169,6 +170,7 @@ def _build_routes(
                 DreamStore(database),
                 vault_store,
                 publisher,
+                ConflictFinder(database),
             )
         ),
         *edits.routes.bind(edit_deps),

@@ -13,6 +13,7 @@ from reverie.inference.model_manager import ModelManager
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.maintenance.maintenance import MaintenanceStore
+from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
@@ -59,6 +60,7 @@ class WriteDependencies:
     dreams: DreamStore
     vault: VaultStore
     publisher: EventPublisher
+    conflicts: ConflictFinder
 
 
 @dataclass(frozen=True)

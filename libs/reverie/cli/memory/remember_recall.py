@@ -118,7 +118,11 @@ def remember(
     body = drop_unset({**fields, "content": text, "git": _locate_in_clone(text, files)})
     response = client.request("POST", "/v1/remember", body=body)
     notices = [f"redacted {plural(n, 'secret')}"] if (n := response["redactions"]) else []
-    print_warnings([*notices, *response["hints"]])
+    conflicts = (
+        f"contradicts {short_id(item['id'])}: {one_line(item['content'], 160)} ({item['reason']})"
+        for item in response["conflicts"]
+    )
+    print_warnings([*notices, *conflicts, *response["hints"]])
     message = f"{response['status']} {short_id(response['id'])}, version {response['version']}"
     options.print_result(response, message)
 

@@ -58,6 +58,7 @@ from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.context_warnings import log_nearly_full
 from reverie_services.ingest.dependencies import WriteDependencies
 from reverie_services.ingest.settings import IngestSettings
+from reverie_services.ingest.write.conflict_hints import add_conflicts, find_conflicts
 from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory, prepare_turn
 
 ScopedKey = tuple[str, str | None]
@@ -78,10 +79,15 @@ async def remember(deps: WriteDependencies, call: Call[RememberRequest, None]) -
     principal, session_id = call.principal, call.body.session
     session = await deps.sessions.get(principal, session_id) if session_id else None
     prepared = prepare_memory(call.body, principal, call.redactor, deps.settings, session)
-    [result], vault_hints = await _store(deps, call, [prepared], trace_headers())
+    # Looking for contradictions costs the writer no time: it goes on beside the write.
+    (results, vault_hints), conflicts = await asyncio.gather(
+        _store(deps, call, [prepared], trace_headers()),
+        find_conflicts(deps.conflicts, principal, prepared.memory),
+    )
+    [result] = results
     if isinstance(result, ReverieError):
         raise result
-    return _build_remembered_body(prepared, result, vault_hints)
+    return add_conflicts(_build_remembered_body(prepared, result, vault_hints), conflicts)
 
 
 @routes.add(

@@ -1,0 +1,51 @@
+"""Who contradicts what stands is told at once what that is, and to ask the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reverie.domain.access.principals import KeyRole
+from tests.support.stack import Stack
+
+SCOPE = "project/shop"
+STANDING = "The nightly import runs synchronously."
+OTHER = "The nightly import runs asynchronously."
+
+
+async def _remember(stack: Stack, content: str, **more: Any) -> dict[str, Any]:
+    body = {"content": content, "scope": SCOPE, "kind": "convention", **more.pop("fields", {})}
+    return dict(await stack.post("/v1/remember", body, **more))
+
+
+async def test_a_contradiction_is_named_in_the_answer_with_what_to_do(stack: Stack) -> None:
+    own = stack.apart()
+    standing = await _remember(own, STANDING)
+    assert standing["conflicts"] == []
+    await _remember(own, "The nightly import has a log of its own.")
+    answer = await _remember(own, OTHER)
+    [conflict] = answer["conflicts"]
+    assert (conflict["id"], conflict["content"]) == (standing["id"], STANDING)
+    assert "asynchronously" in conflict["reason"]
+    assert any("ask your user which of them holds" in hint for hint in answer["hints"])
+    # It is stored all the same, and who repeats it is not asked again.
+    assert answer["status"] == "created"
+    assert (await _remember(own, OTHER))["conflicts"] == []
+
+
+async def test_what_is_replaced_under_its_key_or_lies_elsewhere_is_no_conflict(
+    stack: Stack,
+) -> None:
+    own = stack.apart()
+    await _remember(own, STANDING, fields={"key": "import-mode"})
+    elsewhere = await _remember(own, OTHER, fields={"scope": "project/other"})
+    assert elsewhere["conflicts"] == []
+    fields = {"key": "import-mode", "supersede_reason": "the user said so"}
+    replaced = await _remember(own, OTHER, fields=fields)
+    assert (replaced["status"], replaced["conflicts"]) == ("superseded", [])
+
+
+async def test_a_key_that_may_only_write_learns_nothing_of_what_stands(stack: Stack) -> None:
+    own = stack.apart()
+    await _remember(own, STANDING)
+    blind = own.key_of(role=KeyRole.WRITER, reads=("project/other",), writes=(SCOPE,))
+    assert (await _remember(own, OTHER, key=blind))["conflicts"] == []
