@@ -314,7 +314,7 @@ class ExportedScopeName(ExportRecord):
 class ExportedProjectSetting(ExportRecord):
     """A setting of a project, or of the tenant if `project` is `*`.
 
-    It holds budgets of context or models, dream thresholds, or half of a link (`link/<project>`).
+    It holds context budgets, dream thresholds, a model's budget, or half of a link (`link/<name>`).
     """
 
     project: Name
@@ -349,7 +349,7 @@ class ExportedSession(ExportRecord):
 
 
 class ExportedTurn(ExportRecord):
-    """A turn of a session. `run` is the dream that digested it, `output` what a tool gave."""
+    """A turn of a session; `run` is the dream that digested it."""
 
     id: UUID
     session: UUID
@@ -360,7 +360,6 @@ class ExportedTurn(ExportRecord):
     tool: StoredName | None = None
     external_id: StoredName | None = None
     run: UUID | None = None
-    output: str | None = None
 
 
 RECORD_TYPES: dict[str, type[ExportRecord]] = {
