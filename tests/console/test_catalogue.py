@@ -18,6 +18,7 @@ from reverie_services.console.pages import PAGES
 from reverie_services.console.pages.lists import LISTS
 from reverie_services.console.pages.overview import ATTENTION
 from reverie_services.console.rendering import REASONS, load_catalogue
+from reverie_services.console.sign_in import FAILURES
 
 TEMPLATES = files("reverie_services.console") / "templates"
 CALL = re.compile(r'\b(?:_|t)\("([^"]+)"')
@@ -48,6 +49,7 @@ def texts_of_tables() -> Iterator[str]:
         yield from (each.label for each in spec.filters)
     yield from ATTENTION
     yield from REASONS.values()
+    yield from FAILURES
 
 
 def texts_of_values() -> Iterator[str]:

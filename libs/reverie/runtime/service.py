@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
@@ -22,7 +23,6 @@ from reverie.runtime.auth.authentication import (
     CachedKeyFinder,
     KeyFinder,
     TenantLookup,
-    TokenVerifier,
     authenticate,
 )
 from reverie.runtime.http.audit import Auditor
@@ -55,6 +55,9 @@ from reverie.runtime.observability.tracing import export_spans, install_provider
 from reverie.runtime.process import system_resources
 from reverie.runtime.process.lifecycle import BackgroundJob, run_in_background, stop_signal
 from reverie.runtime.settings.settings import Settings, base_url, instance_id
+
+if TYPE_CHECKING:
+    from reverie.runtime.auth.oidc import OidcTokenVerifier
 
 log = structlog.get_logger()
 
@@ -128,7 +131,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     authenticator: Authenticator = partial(
         authenticate,
         keys=CachedKeyFinder(service.keys, settings.key_cache_ttl),
-        tokens=_create_token_verifier(service.find_tenant, settings),
+        tokens=create_token_verifier(service.find_tenant, settings),
     )
     app[AUTHENTICATOR] = authenticator
     register_shutdown_signal(app)
@@ -204,9 +207,9 @@ def _create_rate_limiter(quotas: SharedQuotas | None, settings: Settings) -> Rat
     return RateLimiter(quotas, key_limits, tenant_limits)
 
 
-def _create_token_verifier(
+def create_token_verifier(
     find_tenant: TenantLookup | None, settings: Settings
-) -> TokenVerifier | None:
+) -> OidcTokenVerifier | None:
     """Creates a token verifier if the settings name a provider. Raises `Misconfigured`."""
     if settings.oidc_issuer is None or find_tenant is None:
         return None

@@ -7,22 +7,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from reverie.domain.redaction.redactor import RedactorLoader
-from reverie.runtime.auth.authentication import Authenticator
+from reverie.runtime.auth.authentication import Authenticator, TenantLookup
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse, RequestHandler
-from reverie.runtime.service import MountFactory
+from reverie.runtime.service import MountFactory, create_token_verifier
+from reverie.runtime.settings.settings import Settings
 from reverie.store.platform.console_sessions import ConsoleSessionStore
 
 if TYPE_CHECKING:
     from reverie_services.console.handler import Console
+    from reverie_services.console.oidc_sign_in import OidcSignIn
 
 PREFIX = "/console"
 
 
 def mount_console(
-    sessions: ConsoleSessionStore, load_redactor: RedactorLoader, over_tls: bool
+    sessions: ConsoleSessionStore,
+    load_redactor: RedactorLoader,
+    settings: Settings,
+    find_tenant: TenantLookup,
 ) -> MountFactory:
-    """The console's mount. `over_tls`: the gateway speaks https, so cookies demand it."""
+    """The console's mount. Raises `Misconfigured` for a sign-in by a provider that lacks a part."""
+    # Where the gateway speaks https, cookies demand it.
+    over_tls = settings.tls_cert is not None
+    oidc = _open_oidc(settings, find_tenant)
 
     def create_handler(dispatcher: Dispatcher, authenticate: Authenticator) -> RequestHandler:
         console: Console | None = None
@@ -32,10 +40,19 @@ def mount_console(
             if console is None:
                 module = await asyncio.to_thread(import_module, "reverie_services.console.handler")
                 console = module.Console(
-                    dispatcher, authenticate, sessions, load_redactor, over_tls
+                    dispatcher, authenticate, sessions, load_redactor, over_tls, oidc
                 )
             return await console.handle(request)
 
         return handle
 
     return create_handler
+
+
+def _open_oidc(settings: Settings, find_tenant: TenantLookup) -> OidcSignIn | None:
+    """The sign-in by a provider's page, loaded only where it is configured."""
+    if settings.oidc_client_id is None:
+        return None
+    from reverie_services.console.oidc_sign_in import create_oidc_sign_in
+
+    return create_oidc_sign_in(settings, create_token_verifier(find_tenant, settings))

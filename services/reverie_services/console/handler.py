@@ -28,6 +28,7 @@ from reverie_services.console.action_forms import perform, show_action
 from reverie_services.console.actions import ACTIONS
 from reverie_services.console.golden_sets import save_golden_set
 from reverie_services.console.live import LiveStream, LiveStreams, stream_changes
+from reverie_services.console.oidc_sign_in import OidcSignIn
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.console.rendering import (
     LANGUAGES,
@@ -64,6 +65,7 @@ class Console:
     sessions: ConsoleSessionStore
     load_redactor: RedactorLoader
     over_tls: bool
+    oidc: OidcSignIn | None = None
     streams: LiveStreams = field(default_factory=LiveStreams)
     limiter: SignInLimiter = field(default_factory=SignInLimiter)
 
@@ -94,7 +96,7 @@ class Console:
     async def _handle(self, request: IncomingRequest, path: str) -> OutgoingResponse:
         cookies = read_cookies(request.headers)
         secure = self._is_secure(request)
-        sign_in = SignIn(self.sessions, self.authenticate, self.limiter, secure)
+        sign_in = SignIn(self.sessions, self.authenticate, self.limiter, self.oidc, secure)
         if path == "links" and request.method == "POST":
             return await sign_in.create_link(request)
         if request.method == "POST" and not is_same_origin(request.headers):
@@ -104,6 +106,10 @@ class Console:
             if request.method == "POST":
                 return await sign_in.submit(request, await read_form(request), language)
             return await sign_in.show(request.url, language)
+        if path == "sign-in/oidc" and request.method != "POST":
+            return await sign_in.go_to_provider(request)
+        if path == "sign-in/callback" and request.method != "POST":
+            return await sign_in.return_from_provider(request, self._language(request))
         token, api_key = await sign_in.find_session(cookies)
         if token is None or api_key is None:
             return _ask_to_sign_in(request)

@@ -60,9 +60,11 @@ def read_cookies(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: morsel.value for name, morsel in cookies.items()}
 
 
-def build_cookie(name: str, value: str, seconds: int, secure: bool) -> str:
-    """A cookie of the console that scripts cannot read and other sites cannot send."""
-    text = f"{name}={value}; Path={HOME}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+def build_cookie(
+    name: str, value: str, seconds: int, secure: bool, same_site: str = "Strict"
+) -> str:
+    """A cookie of the console that scripts cannot read and, if Strict, other sites cannot send."""
+    text = f"{name}={value}; Path={HOME}; Max-Age={seconds}; HttpOnly; SameSite={same_site}"
     return f"{text}; Secure" if secure else text
 
 
@@ -95,7 +97,7 @@ def add_query(path: str, **values: str) -> str:
 
 
 def redirect(path: str, *cookies: str) -> OutgoingResponse:
-    """A redirect after a form, to a path of the console."""
+    """A redirect after a form, or to the identity provider."""
     response = OutgoingResponse(303, CIMultiDict({"Location": path, **SECURITY_HEADERS}))
     for cookie in cookies:
         response.headers.add("Set-Cookie", cookie)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cachetools import TTLCache
@@ -13,7 +14,7 @@ from multidict import CIMultiDict, MultiMapping
 from yarl import URL
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import QuotaExceeded, Unauthenticated
+from reverie.domain.core.errors import NotFound, QuotaExceeded, Unauthenticated
 from reverie.runtime.auth.authentication import Authenticator, bearer_token, parse_bearer
 from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.streaming import check_body_size
@@ -22,6 +23,7 @@ from reverie.store.platform.console_sessions import (
     ConsoleToken,
     parse_token,
 )
+from reverie_services.console.oidc_sign_in import ATTEMPT_COOKIE, OidcSignIn
 from reverie_services.console.rendering import render_template
 from reverie_services.console.requests import (
     HOME,
@@ -54,6 +56,11 @@ class AuditedForm:
 
 SIGN_IN = AuditedForm("POST /console/sign-in")
 LINK = AuditedForm("POST /console/links")
+PROVIDER_SIGN_IN = AuditedForm("GET /console/sign-in/callback")
+KEY_FAILED, PROVIDER_FAILED = FAILURES = (
+    "That key or link does not work. A link works once, for 15 minutes.",
+    "The identity provider did not sign you in. Try again.",
+)
 
 
 class SignInLimiter:
@@ -86,6 +93,7 @@ class SignIn:
     sessions: ConsoleSessionStore
     authenticate: Authenticator
     limiter: SignInLimiter
+    oidc: OidcSignIn | None
     secure: bool
 
     async def find_session(
@@ -100,9 +108,13 @@ class SignIn:
 
         A link is used up by its button alone: programs that preview links do not press it.
         """
-        values = {"code": url.query.get("code"), "next": local_path(url.query.get("next"))}
-        page = render_template("sign_in.html", language, {"visit": None, "failed": False, **values})
-        return html_response(200, page)
+        return self._render(200, language, local_path(url.query.get("next")), url.query.get("code"))
+
+    def _render(
+        self, status: int, language: str, target: str, code: str | None = None, failed: str = ""
+    ) -> OutgoingResponse:
+        values = {"next": target, "code": code, "failed": failed, "oidc": self.oidc, "visit": None}
+        return html_response(status, render_template("sign_in.html", language, values))
 
     async def submit(
         self, request: IncomingRequest, form: MultiMapping[str], language: str
@@ -118,15 +130,54 @@ class SignIn:
             principal = await self._authenticate(api_key)
         except Unauthenticated:
             self.limiter.record_failure(request.remote)
-            values = {"code": None, "next": target, "visit": None, "failed": True}
-            return html_response(401, render_template("sign_in.html", language, values))
-        request.authenticated = (SIGN_IN, principal)
+            return self._render(401, language, target, failed=KEY_FAILED)
+        cookie = await self._open_session(request, SIGN_IN, principal, api_key)
+        return redirect(target, cookie)
+
+    async def go_to_provider(self, request: IncomingRequest) -> OutgoingResponse:
+        """Sends the person to the identity provider."""
+        if self.oidc is None:
+            raise NotFound("page", "sign-in/oidc")
+        return self.oidc.start(request, self.secure)
+
+    async def return_from_provider(
+        self, request: IncomingRequest, language: str
+    ) -> OutgoingResponse:
+        """Signs in who comes back from the identity provider."""
+        if self.oidc is None:
+            raise NotFound("page", "sign-in/callback")
+        self.limiter.check(request.remote)
+        try:
+            answer = await self.oidc.finish(request, self.secure)
+            principal, token = await self._find_accepted(answer.tokens)
+        except Unauthenticated:
+            self.limiter.record_failure(request.remote)
+            return self._render(401, language, HOME, failed=PROVIDER_FAILED)
+        cookie = await self._open_session(request, PROVIDER_SIGN_IN, principal, token)
+        # A redirect would still count as the provider's, whose pages send no strict cookie.
+        page = render_template("signed_in.html", language, {"visit": None, "next": answer.target})
+        response = html_response(200, page)
+        for each in (cookie, build_cookie(ATTEMPT_COOKIE, "", 0, self.secure, "Lax")):
+            response.headers.add("Set-Cookie", each)
+        return response
+
+    async def _find_accepted(self, tokens: Sequence[str]) -> tuple[Principal, str]:
+        """The first token that is accepted: providers differ in which one names our audience."""
+        for token in tokens:
+            with suppress(Unauthenticated):
+                return await self._authenticate(token), token
+        raise Unauthenticated
+
+    async def _open_session(
+        self, request: IncomingRequest, form: AuditedForm, principal: Principal, api_key: str
+    ) -> str:
+        """Ends the browser's session before, and returns the cookie of a new one."""
+        request.authenticated = (form, principal)
         previous = parse_token(read_cookies(request.headers).get(SESSION_COOKIE, ""))
         if previous is not None:
             await self.sessions.take(previous, is_link=False)
         token = await self.sessions.create(principal.tenant, api_key, SESSION_SECONDS)
-        cookie = build_cookie(SESSION_COOKIE, str(token), SESSION_SECONDS, self.secure)
-        return redirect(target, cookie)
+        return build_cookie(SESSION_COOKIE, str(token), SESSION_SECONDS, self.secure)
 
     async def create_link(self, request: IncomingRequest) -> OutgoingResponse:
         """The path of a link that signs in once, for the holder of the key in the headers."""

@@ -248,7 +248,8 @@ async def open_service(
                 CONSOLE_PREFIX: mount_console(
                     ConsoleSessionStore(database),
                     vault.load_redactor,
-                    over_tls=settings.tls_cert is not None,
+                    settings,
+                    ApiKeyStore(database).find_tenant,
                 )
             }
             if settings.console_enabled

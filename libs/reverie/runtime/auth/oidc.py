@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -72,22 +74,33 @@ class OidcTokenVerifier:
 
         Raises `Unauthenticated`, or `Unavailable` without the keys.
         """
-        try:
-            key = await self._signing_key(jwt.get_unverified_header(token).get("kid") or "")
-            claims = await asyncio.to_thread(self._claims, token, key)
+        with _refusals():
+            claims = await self._read_claims(token, self._provider.audience)
             return await self._build_principal(claims)
-        except InvalidInput as error:
-            log.info("token_rejected", reason=error.reason, claim=error.field)
-        except (jwt.PyJWTError, ValueError) as error:
-            log.info("token_rejected", reason=type(error).__name__)
-        raise Unauthenticated
 
-    def _claims(self, token: str, key: jwt.PyJWK) -> Mapping[str, Any]:
+    async def check_id_token(self, token: str, client_id: str, nonce: str) -> None:
+        """Raises `Unauthenticated` unless the provider made the token for this sign-in.
+
+        `nonce`: the random text that was sent along with the person. Raises `Unavailable` without
+        the provider's keys.
+        """
+        with _refusals():
+            claims = await self._read_claims(token, client_id)
+            if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+                raise InvalidInput("nonce", "is of another sign-in")
+            if claims.get("azp", client_id) != client_id:
+                raise InvalidInput("azp", "is another client")
+
+    async def _read_claims(self, token: str, audience: str) -> Mapping[str, Any]:
+        key = await self._signing_key(jwt.get_unverified_header(token).get("kid") or "")
+        return await asyncio.to_thread(self._claims, token, key, audience)
+
+    def _claims(self, token: str, key: jwt.PyJWK, audience: str) -> Mapping[str, Any]:
         claims: dict[str, Any] = jwt.decode(
             token,
             key,
             algorithms=_ALGORITHMS,
-            audience=self._provider.audience,
+            audience=audience,
             issuer=self._provider.issuer,
             leeway=_LEEWAY,
             options={"require": ["exp", "iss", "aud", "sub"]},
@@ -163,6 +176,19 @@ class OidcTokenVerifier:
                 lambda at: datetime.fromtimestamp(min(float(at) + _LEEWAY, _LATEST_EXPIRY), UTC),
             ),
         )
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raises `Unauthenticated` for a token that cannot be read; the log says why."""
+    try:
+        yield
+    except InvalidInput as error:
+        log.info("token_rejected", reason=error.reason, claim=error.field)
+        raise Unauthenticated from None
+    except (jwt.PyJWTError, ValueError) as error:
+        log.info("token_rejected", reason=type(error).__name__)
+        raise Unauthenticated from None
 
 
 def _read_claim(claims: Mapping[str, Any], path: str, parse: Callable[[Any], _T]) -> _T:

@@ -57,6 +57,20 @@ class ServerSettings(BaseSettings):
         "",
         description="scopes of tokens that name none, separated by commas; * is all; unset: none",
     )
+    oidc_client_id: str | None = Field(
+        None,
+        description="client of the console at the issuer, for sign-in by its page; unset: people "
+        "sign in with a key, a link or a token. Its redirect address is /console/sign-in/callback",
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        None, description="secret of that client; unset: a public client"
+    )
+    oidc_authorize_url: WebUrl | None = Field(
+        None, description="URL of the issuer's page that signs people in"
+    )
+    oidc_token_url: WebUrl | None = Field(
+        None, description="URL at which the issuer gives a token for a code"
+    )
     tls_source: Literal["files", "self-signed"] = Field(
         "files",
         description="where certificates come from: files (tls_cert; without it there is no TLS), "

@@ -36,24 +36,29 @@ update api_key set hash = $3 where tenant = $1 and id = $2 and hash <> $3;
 update api_key set revoked = coalesce(revoked, now()) where tenant = $1 and id = $2 returning id;
 
 -- name: admin_scopes
--- Scopes that the grants $2 cover, after $3, with their memory counts by kind and by status.
-with known as (
-  select m.scope from memory m where m.tenant = $1 and scope_matches($2, m.scope)
-  union select s.scope from session s where s.tenant = $1 and scope_matches($2, s.scope)
-  union select y.scope from summary y where y.tenant = $1 and scope_matches($2, y.scope)
-  union select d.scope from dream_job d where d.tenant = $1 and scope_matches($2, d.scope)
+-- Scopes that the grants $2 cover, after $3, with their memory counts by kind and by status. Memories are read
+-- once, and rights are looked at once a scope: there are many memories and few scopes.
+with counted as materialized (
+  select m.scope, m.kind, m.status, count(*) as n from memory m
+  where m.tenant = $1 and ($3::text is null or m.scope > $3) group by m.scope, m.kind, m.status
+), sessions as materialized (
+  select s.scope, count(*) as n from session s where s.tenant = $1 group by s.scope
+), known as (
+  select c.scope from counted c union select s.scope from sessions s
+  union select y.scope from summary y where y.tenant = $1
+  union select d.scope from dream_job d where d.tenant = $1
 ), page as (
-  select k.scope from known k where $3::text is null or k.scope > $3 order by k.scope limit $4
+  select k.scope from known k
+  where scope_matches($2, k.scope) and ($3::text is null or k.scope > $3)
+  order by k.scope limit $4
 )
 select p.scope,
   (select n.name from scope_name n where n.tenant = $1 and n.scope = p.scope) as name,
   coalesce((select jsonb_object_agg(k.kind, k.n) from (
-    select m.kind, count(*) as n from memory m
-    where m.tenant = $1 and m.scope = p.scope group by m.kind) k), '{}') as kinds,
+    select c.kind, sum(c.n) as n from counted c where c.scope = p.scope group by c.kind) k), '{}') as kinds,
   coalesce((select jsonb_object_agg(k.status, k.n) from (
-    select m.status, count(*) as n from memory m
-    where m.tenant = $1 and m.scope = p.scope group by m.status) k), '{}') as statuses,
-  (select count(*) from session s where s.tenant = $1 and s.scope = p.scope) as sessions
+    select c.status, sum(c.n) as n from counted c where c.scope = p.scope group by c.status) k), '{}') as statuses,
+  coalesce((select s.n from sessions s where s.scope = p.scope), 0) as sessions
 from page p order by p.scope;
 
 -- name: admin_projects
