@@ -312,10 +312,7 @@ class ExportedScopeName(ExportRecord):
 
 
 class ExportedProjectSetting(ExportRecord):
-    """A setting of a project, or of the tenant if `project` is `*`.
-
-    It holds context budgets, dream thresholds, a model's budget, or half of a link (`link/<name>`).
-    """
+    """Budgets, dream thresholds, or half of a link, of a project; of the tenant if that is `*`."""
 
     project: Name
     name: Annotated[str, Field(pattern=r"^(context|dream|llm|link/[a-z0-9][a-z0-9_-]{0,63})$")]
@@ -349,7 +346,7 @@ class ExportedSession(ExportRecord):
 
 
 class ExportedTurn(ExportRecord):
-    """A turn of a session; `run` is the dream that digested it."""
+    """A turn of a session. `run` is the dream that digested it, `output` what a tool gave."""
 
     id: UUID
     session: UUID
@@ -360,6 +357,7 @@ class ExportedTurn(ExportRecord):
     tool: StoredName | None = None
     external_id: StoredName | None = None
     run: UUID | None = None
+    output: str | None = None
 
 
 RECORD_TYPES: dict[str, type[ExportRecord]] = {
