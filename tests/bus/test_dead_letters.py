@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -130,6 +131,23 @@ async def test_a_replayed_dead_letter_is_delivered_again_and_removed_from_the_li
         message = await inbox.next()
     assert (message.subject, message.data, message.deliveries) == (REMEMBERED, b"one", 1)
     assert await list_dead_letters(bus) == []
+
+
+async def test_a_replay_that_dies_before_it_removes_the_letter_is_repeated_without_a_second_message(
+    bus: MessageBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = Inbox()
+    await bury_some(bus, "one")
+    (letter,) = await list_dead_letters(bus)
+    with monkeypatch.context() as dying:
+        dying.setattr(bus, "remove", AsyncMock(side_effect=ConnectionError))
+        with pytest.raises(ConnectionError):
+            await replay_dead_letters(bus, seq=letter.seq)
+    assert await replay_dead_letters(bus, seq=letter.seq) == 1
+    assert await list_dead_letters(bus) == []
+    await bus.publish(event(payload="next"))
+    async with running(consume(bus, ENRICH, inbox)):
+        assert {(await inbox.next()).data for _ in range(2)} == {b"one", b"next"}
 
 
 async def test_one_stream_is_replayed_completely_and_no_other(bus: MessageBus) -> None:

@@ -67,7 +67,7 @@ async def test_a_read_only_or_announcing_key_cannot_move_a_task(stack: Stack) ->
     assert (left["version"], left["task"]["state"]) == (1, "todo")
 
 
-async def test_a_task_waits_for_its_dependencies_and_finished_ones_leave_the_context(
+async def test_a_task_waits_for_its_dependencies_and_finished_ones_are_told_once_as_done(
     stack: Stack,
 ) -> None:
     first = await _task(stack, "Design the table of invoices")
@@ -88,7 +88,8 @@ async def test_a_task_waits_for_its_dependencies_and_finished_ones_leave_the_con
     assert (await stack.call("PATCH", f"/v1/tasks/{first}", done)).body["task"]["state"] == "done"
     assert (await _claim(stack, then, "ann")).status == 200
     block = (await stack.get("/v1/context?project=shop"))["markdown"]
-    assert "Design the table" not in block
+    assert "○ Design the table" not in block
+    assert "✓ Design the table" in block
     assert "→ Build the page" in block
     kept = admin_rows(
         stack.admin_url,

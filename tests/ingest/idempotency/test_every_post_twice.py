@@ -18,6 +18,7 @@ from reverie.testing.servers import DatabaseUrls
 from reverie_services.recall.routes.export import JSONL_HEADER
 from tests.ingest.export_import.test_jsonl_files import _memory as record
 from tests.staleness.test_http_intake import pushed
+from tests.support.dead_letters import bury
 from tests.support.stack import Reply, Stack, running_stack
 from tests.support.tables import rows, value
 
@@ -70,6 +71,8 @@ async def _cases(stack: Stack) -> dict[str, Case]:
     return {
         "POST /mcp": ("/mcp", _json(called)),
         "POST /v1/admin/keys": ("/v1/admin/keys", _json({"label": "mine"})),
+        "POST /v1/admin/dead-letters/{seq}/replay": (
+            f"/v1/admin/dead-letters/{await bury(stack)}/replay", {}),
         "POST /v1/admin/keys/{id}/rotate": (f"/v1/admin/keys/{key}/rotate", {}),
         "POST /v1/facts": ("/v1/facts", _json(CLAIM)),
         "POST /v1/dream": ("/v1/dream", _json({"scope": "project/shop"})),
