@@ -105,8 +105,9 @@ async def test_the_memories_of_a_session_cool_after_it(stack: Stack) -> None:
     own = stack.apart()
     note = await _remember(own, "Try the other port first", kind="context", scope="session/s1")
     assert (await own.post("/v1/maintenance/run", {}))["moved"] == 0
-    age = "update memory set updated = now() - interval '2 days' where id = %s"
+    age = "update memory set created = now() - interval '2 days', confirmed = null where id = %s"
     await to_thread(run, own.admin_url, age, note)
     assert (await own.post("/v1/maintenance/run", {}))["moved"] == 1
     [newest, _] = (await own.get(f"/v1/memories/{note}/history"))["items"]
     assert (newest["tier"], newest["reason"]) == ("cold", "cold: its session is over")
+    assert (await own.post("/v1/maintenance/run", {}))["moved"] == 0

@@ -170,7 +170,7 @@ class MirrorSync:
         ours, theirs = file.record.fingerprint, record.fingerprint
         if ours == theirs or (ours, theirs) == (entry.file, entry.memory):
             self._settle(id, file.path, ours, theirs)
-        elif ours == entry.file:
+        elif ours == entry.file == entry.memory:
             self._pull(id, file, record)
         elif theirs == entry.memory or self.prefer == "file":
             self._push(id, file, memory)
@@ -247,7 +247,8 @@ class MirrorSync:
         """Removes the file of a memory that is gone, unless it was edited."""
         if self.memories.get(id) is not None:
             return
-        if entry and entry.file == file.record.fingerprint:
+        # A file may hold what memory never had, such as a secret.
+        if entry and entry.memory == entry.file == file.record.fingerprint:
             if self.dry_run or self.folder.remove(file.path, file.text):
                 self._note("removed", file.path, "its memory is gone")
                 self.folder.entries.pop(id, None)

@@ -53,14 +53,17 @@ with used as materialized (
   where u.tenant = $1 and u.at > now() - make_interval(days => $4) group by u.memory
 )
 select m.id, m.version, m.kind, m.scope, m.tier, coalesce(u.days, 0) as days_used,
-       extract(epoch from now() - greatest(m.updated, s.last))::float8 / 86400 as days_idle
-from memory m
+       extract(epoch from now() - greatest(m.confirmed, m.created, s.last))::float8 / 86400 as days_idle
+from (select d.memory as id from used d
+      union select v.id from memory v where v.tenant = $1 and v.metadata ->> 'tier_by' = 'use'
+      union select o.id from memory o
+      where o.tenant = $1 and o.scope >= 'session/' and o.scope < 'session0') c
+join memory m on m.tenant = $1 and m.id = c.id
 left join used u on u.memory = m.id
 left join memory_use s on s.tenant = $1 and s.memory = m.id
-where m.tenant = $1 and m.id > $3 and m.status = 'active' and not m.pinned
+where m.id > $3 and m.status = 'active' and not m.pinned
   and m.kind not in ('file', 'entity') and scope_matches($2, m.scope)
   and m.metadata ->> 'tier_by' is distinct from 'hand'
-  and (u.days > 0 or m.metadata ->> 'tier_by' = 'use' or m.scope like 'session/%')
 order by m.id limit $5;
 
 -- name: memory_uses_delete_old

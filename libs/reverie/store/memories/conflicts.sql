@@ -13,7 +13,7 @@ with term as materialized (
 select m.id, m.kind, m.key, m.content, m.pinned, m.valid_from, m.valid_to
 from (select y.doc, sum(1::float8 / cardinality(t.docs)) as weight
       from term t cross join lateral unnest(t.docs) y (doc)
-      group by y.doc order by weight desc, y.doc desc) y
+      group by y.doc order by weight desc, y.doc desc limit 64) y
 cross join lateral (
   select m.* from memory m
   where m.tenant = $1 and m.doc = y.doc and m.scope = $2 and m.status = 'active'

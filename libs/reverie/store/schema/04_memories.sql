@@ -68,7 +68,10 @@ create index memory_kind on memory (tenant, kind, id desc);
 create index memory_short on memory (tenant, short);
 create index memory_terms on memory (tenant, terms) where terms > 0;
 create index memory_pinned on memory (tenant, id) where pinned;
-create index memory_hot on memory (tenant, id) where tier = 'hot';
+-- Those of kinds that are given at session start only if they are hot, and those that use has moved.
+create index memory_hot on memory (tenant, id)
+  where tier = 'hot' and kind in ('bug', 'spec', 'skill', 'session', 'reference', 'historical');
+create index memory_moved on memory (tenant, id) where metadata ->> 'tier_by' = 'use';
 create index memory_session on memory (tenant, session, created, id) where session is not null;
 create index memory_unenriched on memory (tenant, id) where enriched_version < version;
 create index memory_merged on memory (tenant, merged_into) where merged_into is not null;

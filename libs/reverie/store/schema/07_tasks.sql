@@ -11,6 +11,7 @@ create table task (
   primary key (tenant, memory),
   check ((claimed_by is null) = (claimed_until is null))
 ) partition by hash (tenant);
+create index task_done on task (tenant, updated) where state = 'done';
 call partition_by_tenant('task');
 call protect_tenant_table('task');
 

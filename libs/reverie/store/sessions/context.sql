@@ -25,8 +25,8 @@ where s.id = any(array(
     order by least(b.valid_from, b.created) desc, b.id desc limit $4) x
   union
   (select h.id from memory h
-   where h.tenant = $1 and h.tier = 'hot' and h.status = 'active' and h.kind <> all($3::text[])
-     and h.kind not in ('file', 'entity') and scope_matches($2, h.scope)
+   where h.tenant = $1 and h.tier = 'hot' and h.status = 'active' and scope_matches($2, h.scope)
+     and h.kind in ('bug', 'spec', 'skill', 'session', 'reference', 'historical')
    order by h.id desc limit $4)
   union
   (select g.memory from memory_tag g join memory c on c.tenant = $1 and c.id = g.memory
