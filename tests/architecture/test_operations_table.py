@@ -33,7 +33,7 @@ NO_OPERATION = {
     "POST /v1/git/gitlab/{tenant}/{project}": "what a forge delivers, signed",
 }
 SERVICE = pb.DESCRIPTOR.services_by_name["Reverie"]
-STREAMS = {"WatchMemories", "WatchStale", "Export", "Import"}
+STREAMS = {"WatchMemories", "WatchStale", "Export", "Import", "Session"}
 FORMATS = {("Context", "format")}
 """Of REST alone: there a media type is chosen."""
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from inspect import unwrap
 from itertools import product
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +48,7 @@ from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted
 from reverie.domain.text import markdown, memory_fence, normalization
 from reverie.domain.text.time_expressions import parse_time_range
 from reverie.runtime.http.validation import parse_body, parse_value
+from tests.agent.agent_files import WRITERS
 from tests.agent.transcript_samples import AIDER, CLAUDE, CODEX, OLD_CODEX, SPECSTORY, lines
 from tests.security.fuzz_inputs import LONG, filled, made_of, spliced, tried
 
@@ -81,6 +82,12 @@ def _transcript(form: transcript_files.TranscriptFormat, suffix: str) -> Callabl
             return list(transcript_files.read_turns(given, form, "shop"))
 
     return parse
+
+
+def _written(agent: str) -> str:
+    """The text of a transcript of an agent."""
+    with TemporaryDirectory() as folder:
+        return WRITERS[agent](Path(folder)).read_text()
 
 
 def _question(text: str) -> object:
@@ -173,6 +180,12 @@ CHATS = _marks(
     "<think><details>"
 )
 
+TASKS = _marks(
+    '[{"role": "user", "content": "¦"}]¦<task>¦</task>¦<environment_details>¦<hook_context a=¦'
+    "[execute_command for '¦'] Result:\n¦<attempt_completion><result>¦<execute_command>¦"
+    "# Current Working Directory (¦) Files"
+)
+
 DOORS = (
     Door("memory.md", parse_memory_file, SEGMENTS, (MEMORY_MD,)),
     *(
@@ -184,6 +197,12 @@ DOORS = (
     Door("codex", _transcript("codex", ".jsonl"), JSONL, (lines(CODEX), lines(OLD_CODEX))),
     Door("aider", _transcript("aider", ".md"), CHATS, (AIDER,)),
     Door("specstory", _transcript("specstory", ".md"), CHATS, (SPECSTORY,)),
+    Door("task", _transcript("task", ".json"), TASKS, (_written("roo"), _written("cline"))),
+    Door("cursor", _transcript("cursor", ".jsonl"), TASKS, (_written("cursor"),)),
+    Door("windsurf", _transcript("windsurf", ".jsonl"), JSONL, (_written("windsurf"),)),
+    Door("gemini-cli", _transcript("gemini-cli", ".jsonl"), JSONL, (_written("gemini-cli"),)),
+    Door("gemini-cli, old", _transcript("gemini-cli", ".json"), JSONL, (_written("gemini-cli"),)),
+    Door("goose", _transcript("goose", ".jsonl"), JSONL, (_written("old goose"),)),
     Door("diff", _diff, DIFF, (PATCH,)),
     Door("question", _question, QUESTION),
     Door("scope", _scope, SCOPE),

@@ -62,7 +62,8 @@ class AgentAdapter:
     `fields`: our field of a payload, and the paths in its payload that may hold it.
     `tools`: the tool that an event stands for, where its payload names none.
     `shows`: our events whose answer the model gets to read; for others nothing is asked.
-    `answer`: the field of its answer that takes the text; empty for Claude Code's shape.
+    `answer`: the field of its answer that takes the text, empty for Claude Code's shape;
+    `answer_with`: what its answer says besides.
     `transcripts`: folders and files of its conversations: `{home}` is the person's home,
     `{config}` the folder of settings on this system, `{clone}` the project.
     `reads_transcript`: whether hooks take turns from its transcript, not from their payloads.
@@ -77,6 +78,7 @@ class AgentAdapter:
         tools: Mapping[str, str] | None = None,
         shows: frozenset[str] = _ALL_EVENTS,
         answer: str = "",
+        answer_with: Mapping[str, Any] | None = None,
         transcripts: Sequence[str] = (),
         reads_transcript: bool = False,
         follows: bool = False,
@@ -86,6 +88,7 @@ class AgentAdapter:
         self.tools = tools or {}
         self.shows = shows
         self.answer = answer
+        self.answer_with = answer_with or {}
         self.transcripts = transcripts
         self.reads_transcript = reads_transcript
         self.follows = follows
@@ -141,6 +144,7 @@ ADAPTERS: Mapping[str, AgentAdapter] = {
             "tool_input": ("tool_call.input", "preToolUse.parameters", "postToolUse.parameters"),
         },
         answer="contextModification",
+        answer_with={"cancel": False},
         transcripts=["{home}/.cline/data/sessions", *_task_folders("saoudrizwan.claude-dev")],
         reads_transcript=True,
     ),
@@ -217,9 +221,9 @@ def rename_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def format_answer(agent: str, event: str, context: str) -> dict[str, Any]:
     """The answer of a hook in the agent's form."""
-    field = adapter_of(agent).answer
-    if field:
-        return {"cancel": False, field: context} if agent == "cline" else {field: context}
+    adapter = adapter_of(agent)
+    if adapter.answer:
+        return {**adapter.answer_with, adapter.answer: context}
     specific = {"hookEventName": event, "additionalContext": context}
     return {"suppressOutput": True, "hookSpecificOutput": specific}
 

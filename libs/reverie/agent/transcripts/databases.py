@@ -21,6 +21,7 @@ from reverie.agent.transcripts.sources import (
     SessionTurn,
     TranscriptLines,
     TranscriptSession,
+    dict_items,
     non_blank_text,
     parse_epoch,
     project_of_folder,
@@ -45,7 +46,7 @@ def read_opencode(lines: TranscriptLines, project: str | None) -> Iterator[Sessi
     for session_id, folder, parent, part_id, message, part, at in _query(path, OPENCODE_QUERY):
         name = project or projects.setdefault(str(folder), project_of_folder(str(folder)))
         agent = f"{path.stem}/sub/subagent" if parent else path.stem
-        turn = _opencode_turn(str(part_id), _decode(message), _decode(part), parse_epoch(at))
+        turn = _opencode_turn(str(part_id), _object(message), _object(part), parse_epoch(at))
         if turn is not None:
             yield TranscriptSession(agent, str(session_id), name), turn
 
@@ -83,7 +84,7 @@ def read_goose(lines: TranscriptLines, project: str | None) -> Iterator[SessionT
     for session_id, folder, number, role, content, at in _query(lines.skip(), GOOSE_QUERY):
         name = project or project_of_folder(non_blank_text(folder))
         session = TranscriptSession("goose", str(session_id), name)
-        blocks = _decode_list(content)
+        blocks = dict_items(_decode(content))
         for turn in _goose_turns(blocks, str(role), f"message-{number}", parse_epoch(at), calls):
             yield session, turn
 
@@ -93,15 +94,14 @@ def _read_goose_lines(lines: TranscriptLines, project: str | None) -> Iterator[S
     for entry in lines.json_entries():
         name = name or project_of_folder(non_blank_text(entry.get("working_dir")))
         session = TranscriptSession("goose", lines.path.stem, name)
-        content, external_id = entry.get("content"), f"line-{lines.line_number:06d}"
-        blocks = content if isinstance(content, list) else []
+        blocks, external_id = dict_items(entry.get("content")), f"line-{lines.line_number:06d}"
         role, at = text_or_empty(entry.get("role")), parse_epoch(entry.get("created"))
         for turn in _goose_turns(blocks, role, external_id, at, calls):
             yield session, turn
 
 
 def _goose_turns(
-    blocks: list[Any],
+    blocks: list[dict[str, Any]],
     role: str,
     external_id: str,
     at: datetime | None,
@@ -111,9 +111,10 @@ def _goose_turns(
     text = extract_text(blocks).strip()
     if text and role in {"user", "assistant"}:
         yield ParsedTurn(external_id, role, text, at)  # type: ignore[arg-type]
-    for block in (block for block in blocks if isinstance(block, dict)):
+    for block in blocks:
         kind, call_id = text_or_empty(block.get("type")), text_or_empty(block.get("id"))
-        if kind == "toolRequest" and (value := _goose_value(block.get("toolCall"))):
+        value = _goose_value(block.get("toolCall"))
+        if kind == "toolRequest" and isinstance(value, dict):
             calls[call_id] = value
             drop_oldest_calls(calls)
         elif kind == "toolResponse" and call_id in calls:
@@ -146,17 +147,13 @@ def _query(path: Path, query: str) -> Iterator[tuple[Any, ...]]:
         return
 
 
-def _decode(text: object) -> dict[str, Any]:
-    try:
-        value = json.loads(str(text))
-    except (ValueError, RecursionError):
-        return {}
+def _object(text: object) -> dict[str, Any]:
+    value = _decode(text)
     return value if isinstance(value, dict) else {}
 
 
-def _decode_list(text: object) -> list[Any]:
+def _decode(text: object) -> Any:
     try:
-        value = json.loads(str(text))
+        return json.loads(str(text))
     except (ValueError, RecursionError):
-        return []
-    return value if isinstance(value, list) else []
+        return None

@@ -25,6 +25,7 @@ from reverie.agent.transcripts.sources import (
     SessionTurn,
     TranscriptLines,
     TranscriptSession,
+    dict_items,
     non_blank_text,
     parse_epoch,
     project_of_folder,
@@ -74,8 +75,8 @@ class MessageParser:
             return
         at = parse_epoch(message.get("ts"))
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        blocks = [block for block in blocks or () if isinstance(block, dict)]
+        text = [{"type": "text", "text": content}]
+        blocks = text if isinstance(content, str) else dict_items(content)
         external_id = non_blank_text(message.get("id")) or external_id
         if role == "user":
             yield from _tagged_results(blocks, external_id, at)
@@ -91,10 +92,7 @@ class MessageParser:
 def read_task(lines: TranscriptLines, project: str | None) -> Iterator[SessionTurn]:
     """The turns of a task's file: `api_conversation_history.json`, or Cline's `.messages.json`."""
     document = lines.json_document()
-    messages = document.get("messages") if isinstance(document, dict) else document
-    if not isinstance(messages, list):
-        return
-    messages = [message for message in messages if isinstance(message, dict)]
+    messages = dict_items(document.get("messages") if isinstance(document, dict) else document)
     session, parser = _task_session(lines.path, messages, project), MessageParser()
     for number, message in enumerate(messages):
         for turn in parser.parse(message, f"message-{number:06d}"):

@@ -12,6 +12,7 @@ from reverie.agent.transcripts.sources import (
     SessionTurn,
     TranscriptLines,
     TranscriptSession,
+    dict_items,
     non_blank_text,
     project_of_folder,
 )
@@ -28,17 +29,16 @@ def read_gemini_cli(lines: TranscriptLines, project: str | None) -> Iterator[Ses
     A message is written again when its tools are done; what was given once is not given again.
     """
     name = project or project_of_folder(_gemini_folder(lines.path))
-    entries: Iterable[Any]
+    entries: Iterable[dict[str, Any]]
     if lines.path.suffix == ".json":
         document = lines.json_document()
-        entries = [document, *document.get("messages", ())] if isinstance(document, dict) else []
+        is_chat = isinstance(document, dict)
+        entries = [document, *dict_items(document.get("messages"))] if is_chat else []
     else:
         entries = lines.json_entries()
     session: TranscriptSession | None = None
     given = set[str]()
     for entry in entries:
-        if not isinstance(entry, dict):
-            continue
         session_id = non_blank_text(entry.get("sessionId"))
         if session_id and session is None:
             session = TranscriptSession("gemini-cli", session_id, name)
@@ -56,8 +56,8 @@ def _gemini_turns(entry: dict[str, Any]) -> Iterator[ParsedTurn]:
     at, text = parse_timestamp(entry.get("timestamp")), _gemini_text(entry.get("content"))
     if text and not text.startswith(_SESSION_CONTEXT):
         yield ParsedTurn(external_id, "user" if kind == "user" else "assistant", text, at)
-    for call in entry.get("toolCalls") or ():
-        if isinstance(call, dict) and isinstance(call.get("id"), str) and call.get("result"):
+    for call in dict_items(entry.get("toolCalls")):
+        if isinstance(call.get("id"), str) and call.get("result"):
             arguments = call.get("args")
             content = format_tool_call(
                 rename_arguments(arguments) if isinstance(arguments, dict) else {},
@@ -71,8 +71,8 @@ def _gemini_turns(entry: dict[str, Any]) -> Iterator[ParsedTurn]:
 def _gemini_output(call: dict[str, Any]) -> str:
     """What a tool answered the model, which includes the exit code."""
     texts = []
-    for part in call["result"] if isinstance(call["result"], list) else ():
-        response = part.get("functionResponse") if isinstance(part, dict) else None
+    for part in dict_items(call["result"]):
+        response = part.get("functionResponse")
         body = response.get("response") if isinstance(response, dict) else None
         if isinstance(body, dict):
             texts.append(text_or_empty(body.get("output")) or text_or_empty(body.get("error")))

@@ -96,6 +96,11 @@ class TranscriptLines:
         return self.path
 
 
+def dict_items(value: object) -> list[dict[str, Any]]:
+    """The objects of a JSON list; none if the value is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def project_of_folder(folder: str | None) -> str:
     """The project of the folder that a session worked in."""
     return detect_project(folder, None, os.environ).project if folder else "home"

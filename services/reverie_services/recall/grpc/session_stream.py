@@ -35,7 +35,7 @@ MAX_SUMMARY_MEMORIES = 20
 
 
 @dataclass
-class _OpenSession:
+class _StreamedSession:
     """The session of a stream, and its REST calls."""
 
     rest: InProcessRestClient
@@ -58,7 +58,7 @@ class SessionStreamServicer:
         self, requests: AsyncIterator[pb.SessionInput], context: Any
     ) -> AsyncIterator[pb.SessionOutput]:
         """`Session`: answers each step before it reads the next, with events in between."""
-        session = _OpenSession(
+        session = _StreamedSession(
             InProcessRestClient(self.events.dispatcher, forwarded_headers(context))
         )
         first = await anext(requests, pb.SessionInput())
@@ -74,7 +74,7 @@ class SessionStreamServicer:
                 if step.WhichOneof("step") == "end":
                     return
 
-    async def _open(self, session: _OpenSession, first: pb.SessionInput) -> pb.SessionOutput:
+    async def _open(self, session: _StreamedSession, first: pb.SessionInput) -> pb.SessionOutput:
         """Starts or joins the session. Raises `InvalidInput` for any other first message."""
         kind = first.WhichOneof("step")
         if kind == "start":
@@ -92,7 +92,7 @@ class SessionStreamServicer:
         return pb.SessionOutput(started=encode_message(pb.SessionStartResponse, body))
 
     async def _answer(
-        self, session: _OpenSession, step: pb.SessionInput
+        self, session: _StreamedSession, step: pb.SessionInput
     ) -> AsyncGenerator[pb.SessionOutput, None]:
         kind = step.WhichOneof("step")
         if kind == "append":
@@ -114,7 +114,9 @@ class SessionStreamServicer:
         else:
             raise InvalidInput("step", "give append, preflow or end: the session is open")
 
-    async def _preflow(self, session: _OpenSession, fields: FieldValues) -> pb.SessionOutput | None:
+    async def _preflow(
+        self, session: _StreamedSession, fields: FieldValues
+    ) -> pb.SessionOutput | None:
         """What is new for the session; None if nothing is."""
         body = {**fields, "session": session.id}
         found = await call_rest(session.rest, "POST", "/v1/preflow", None, body)

@@ -86,10 +86,11 @@ def place_events(
         if (number := number_at(recall.at)) is not None:
             steps[number].recalls.append(recall)
     for memory in sorted(memories, key=lambda each: each.created_at):
-        sources = [numbers[turn] for turn in memory.turns if turn in numbers]
-        number = max(sources) if sources else number_at(memory.created_at)
-        if number is not None and (sources or not memory.turns):
-            steps[number].memories.append((memory, bool(memory.turns)))
+        # Ids of turns grow with time.
+        last = max(memory.turns, default=None)
+        number = number_at(memory.created_at) if last is None else numbers.get(last)
+        if number is not None:
+            steps[number].memories.append((memory, last is not None))
     return steps
 
 
