@@ -78,9 +78,10 @@ OF_THE_PROCESS = {"/metrics", "/health", "/ready", "/docs", "/docs/redoc.js", "/
 ENDLESS = {"/v1/events"}
 OF_THE_MOMENT = {
     *("trace_id", "at", "milliseconds", "timings", "accessed_at", "access_count", "next"),
-    *("usage", "instance"),
+    *("usage", "instance", "recalls"),
 }
-"""Fields that differ from call to call: times, uses, and places that are sealed anew."""
+"""Fields that differ from call to call: times, uses, places that are sealed anew, and what readers
+have asked in a session."""
 ENDS = ("memory", "bug", "edited", "lone")
 """Memories of the own scope to which edges lead."""
 Answers = dict[str, Any]

@@ -206,9 +206,9 @@ def _idempotency_headers(fields: FieldValues) -> dict[str, str]:
 async def _merge(
     requests: AsyncIterator[pb.SessionInput], events: AsyncGenerator[ServerSentEvent, None]
 ) -> AsyncGenerator[Any, None]:
-    """Steps and events in the order in which they come, one of each read ahead at most.
+    """Steps and events as they come, in turns where both wait; one of each is read ahead at most.
 
-    It ends when the caller sends no more. Steps go before events, so that no flood delays them.
+    It ends when the caller sends no more.
     """
     next_step = asyncio.ensure_future(anext(requests, None))
     next_event = asyncio.ensure_future(anext(events))
@@ -221,7 +221,7 @@ async def _merge(
                     return
                 yield step
                 next_step = asyncio.ensure_future(anext(requests, None))
-            elif next_event.done():
+            if next_event.done():
                 event = next_event.result()
                 yield event
                 next_event = asyncio.ensure_future(anext(events))
