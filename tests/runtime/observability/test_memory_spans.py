@@ -67,7 +67,12 @@ def test_content_is_noted_where_it_is_allowed() -> None:
     assert noted["gen_ai.memory.query.text"] == noted["input.value"] == "Who rings the bell?"
     assert noted["retrieval.documents.0.document.content"] == "The ferryman rings it."
     assert json.loads(noted["gen_ai.memory.records"]) == [
-        {"id": MEMORY, "score": 0.75, "content": "The ferryman rings it."}
+        {
+            "id": MEMORY,
+            "score": 0.75,
+            "content": "The ferryman rings it.",
+            "metadata": {"kind": "lesson", "scope": "project/quay"},
+        }
     ]
 
 

@@ -78,7 +78,7 @@ class MemorySpan:
         if self._with_content:
             content = str(getattr(hit, "content", None) or getattr(hit, "text", ""))
             self._set(f"{prefix}.content", content)
-            record["content"] = content
+            record |= {"content": content, "metadata": metadata}
         return record
 
     def _set(self, name: str, value: str | float | None) -> None:
