@@ -103,6 +103,11 @@ spec:
             {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}
             {{- end }}
             {{- end }}
+            {{- if $recall }}
+            {{- with index $keys "oidcClientSecret" }}
+            {{- include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_OIDC_CLIENT_SECRET" "key" .) | nindent 12 }}
+            {{- end }}
+            {{- end }}
             {{- include "reverie.settings" $settings | trim | nindent 12 }}
             {{- with $root.Values.extraEnv }}
             {{- toYaml . | nindent 12 }}
