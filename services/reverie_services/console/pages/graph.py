@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.visit import PageValues, Visit, memory_path
 
 MAX_NODES = 300
+MAX_TEXTS = 20
+"""Memories about a file whose texts are shown; of the others, the names."""
 MAX_NAME = 190
 """The longest name that a node can have."""
 _Body = Mapping[str, Any]
@@ -55,7 +58,11 @@ async def _list_about(visit: Visit, root: GraphRoot, start: str) -> Sequence[_Bo
         return []
     found = await visit.try_get("/v1/impact", limit=50, **{root.parameter: start})
     items: Sequence[_Body] = (found or {}).get("items", [])
-    return items
+    texts = await asyncio.gather(
+        *(visit.try_get(memory_path(item["id"])) for item in items[:MAX_TEXTS])
+    )
+    shown = {text["id"]: text["summary"] or text["content"] for text in texts if text}
+    return [{**item, "label": shown.get(item["id"], item["label"])} for item in items]
 
 
 @dataclass(frozen=True)
