@@ -21,7 +21,7 @@ from reverie_services.console.pages import PAGES, find_page
 from reverie_services.recall.app import open_service
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
 from tests.console.sample import DISTINCT, dream, fill, remember
-from tests.support.stack import Stack
+from tests.support.stack import Stack, eventually
 
 OWN_ELEMENTS = {
     *("html", "head", "meta", "title", "link", "script", "body", "a", "header", "img", "form"),
@@ -159,6 +159,24 @@ async def test_pages_of_administrators_are_refused_to_other_roles(
     assert len(pages) >= 8
     assert answers == dict.fromkeys(pages, 403)
     assert menu.page.find("a", href="/console/keys") == []
+
+
+async def test_what_is_believed_about_a_file_is_told_in_words(stack: Stack) -> None:
+    memory = await remember(
+        stack, "The sluice opens at nine, as src/sluice.py says.", key="sluice.opening"
+    )
+
+    async def touched() -> bool:
+        neighbours = (await stack.get(f"/v1/memories/{memory}"))["neighbours"]
+        return any(each["type"] == "touches" for each in neighbours)
+
+    await eventually(touched)
+    async with visiting(stack, stack.key) as visitor:
+        page = await visitor.get("/graph?from=src/sluice.py")
+        nothing = await visitor.get("/graph?from=sluice.py")
+    assert page.page.find("a", href=f"/console/memories/{memory}", dir="auto") != []
+    assert "The sluice opens at nine" in page.page.text
+    assert "from the root of its project" in nothing.page.text
 
 
 async def test_lists_filter_and_page_and_keep_their_state_in_the_address(stack: Stack) -> None:
