@@ -29,6 +29,7 @@ from reverie.domain.redaction.matching import (
     LiteralStarts,
     SecretSpan,
     TextRange,
+    format_placeholder,
 )
 
 _LITERALS = LiteralFinder(
@@ -253,10 +254,6 @@ def _line_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
     start, stop = _context_bounds(text, begin, end)
     after = text.find("\n", end, stop)
     return max(start, text.rfind("\n", start, begin) + 1), stop if after < 0 else after
-
-
-def format_placeholder(kind: str) -> str:
-    return f"[REDACTED_{kind}]"
 
 
 def _lower_same_length(text: str) -> str:

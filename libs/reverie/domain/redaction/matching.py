@@ -47,6 +47,11 @@ _LIST_STEP, _LIST_LOOKAHEAD = 64, 2048
 """Characters after a credential of a list at which the search for the next begins and ends."""
 
 
+def format_placeholder(kind: str) -> str:
+    """What replaces a credential of that kind."""
+    return f"{PLACEHOLDER_PREFIX}_{kind}]"
+
+
 def find_spans(
     pattern: re.Pattern[str], text: str, ranges: Iterable[TextRange], judge: MatchJudge
 ) -> Iterator[SecretSpan]:

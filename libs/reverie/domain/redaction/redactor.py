@@ -11,8 +11,7 @@ from itertools import chain, count
 from typing import Any
 
 from reverie.domain.core.memory import NewMemory, hash_content
-from reverie.domain.redaction.credential_search import format_placeholder, redact_credentials
-from reverie.domain.redaction.matching import PASSWORD, SECRET
+from reverie.domain.redaction.matching import PASSWORD, SECRET, format_placeholder
 from reverie.domain.redaction.secret_names import WEAK, classify_name
 from reverie.domain.redaction.value_checks import ValueForm, is_secret
 from reverie.domain.redaction.vault_secrets import (
@@ -65,6 +64,9 @@ class Redactor:
 
     def redact(self, text: str) -> RedactedText:
         """The text with every credential replaced by `[REDACTED_<KIND>]`."""
+        # Here and not above: the rules take 6 MB, and a process that stores no text needs none.
+        from reverie.domain.redaction.credential_search import redact_credentials
+
         text, secret_count = self.secrets.redact(text, self.may_name, self.scopes)
         text, count, kinds = redact_credentials(text)
         if secret_count:
