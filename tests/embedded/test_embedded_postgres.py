@@ -71,6 +71,13 @@ def test_a_server_that_survived_its_parent_is_adopted(start: Start, reverie_home
     assert (again.pid, again.port, again.adopted) == (first.pid, first.port, True)
 
 
+def test_no_process_reads_for_the_sessions(start: Start, reverie_home: Path) -> None:
+    server = start(open_home(reverie_home))
+    names = [" ".join(child.cmdline()) for child in psutil.Process(server.pid).children()]
+    assert any("checkpointer" in name for name in names)
+    assert not [name for name in names if "io worker" in name]
+
+
 def test_a_killed_server_is_replaced_on_the_same_port(start: Start, reverie_home: Path) -> None:
     first = start(open_home(reverie_home))
     os.kill(first.pid, signal.SIGKILL)

@@ -48,6 +48,8 @@ DEFAULT_OPTIONS = {
 }
 SHARED_BUFFERS_MB = 48, 2048
 """The least and the most memory for pages that are read again and again, in mebibytes."""
+FIRST_WITH_IO_WORKERS = 18
+"""The version of Postgres since which processes of their own read and write for sessions."""
 SMALL_SHM = 256 * 1024 * 1024
 """Bytes of /dev/shm below which shared memory is taken from files."""
 
@@ -232,6 +234,7 @@ def _spawn(
         DEFAULT_OPTIONS
         | {"shared_buffers": _shared_buffers(spec.home)}
         | _shared_memory_options()
+        | _reading_options(spec.home)
         | dict(spec.options)
     )
     options |= {"listen_addresses": spec.host, "port": str(port)}
@@ -265,6 +268,12 @@ def _shared_memory_options() -> dict[str, str]:
     if shm.is_dir() and shutil.disk_usage(shm).free < SMALL_SHM:
         return {"dynamic_shared_memory_type": "mmap"}
     return {}
+
+
+def _reading_options(home: Home) -> dict[str, str]:
+    """Lets each session read for itself: processes that read for it take 8 MB each."""
+    version = (home.postgres / "PG_VERSION").read_text().strip()
+    return {"io_method": "sync"} if int(version) >= FIRST_WITH_IO_WORKERS else {}
 
 
 def _is_ready(home: Home, pid: int) -> bool:
