@@ -21,7 +21,7 @@ from reverie.runtime.limits.concurrency import ConcurrencyLimiter, ConcurrencyLi
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.observability.logs import hide_secrets
 from reverie.runtime.observability.metrics import create_registry
-from reverie.runtime.process.system_resources import memory_bytes
+from reverie.runtime.process.system_resources import memory_bytes, trim_memory
 from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.runtime.settings.limit_settings import picture_body_limit
@@ -232,7 +232,7 @@ async def open_service(
             background=[
                 model_manager.run,
                 partial(embedding_models.preload_used, model_manager.request_loading),
-                recall_indexes.run,
+                partial(recall_indexes.run, trim_memory),
                 trace_writer.run,
                 usage_writer.run,
                 mcp_gateway.run,

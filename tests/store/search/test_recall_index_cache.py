@@ -355,6 +355,10 @@ async def test_indexes_are_loaded_in_the_background_after_a_failure_too(
     engines: RecallEngines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot, failed = engines.store.db.snapshot, 0
+    released: list[int] = []
+
+    async def is_released() -> bool:
+        return released == [1, 2]
 
     def fail_once(tenant: int) -> Any:
         nonlocal failed
@@ -364,9 +368,10 @@ async def test_indexes_are_loaded_in_the_background_after_a_failure_too(
         return snapshot(tenant)
 
     monkeypatch.setattr(engines.store.db, "snapshot", fail_once)
-    loading = asyncio.create_task(engines.indexes.run())
+    loading = asyncio.create_task(engines.indexes.run(lambda: released.append(failed)))
     try:
         await eventually(engines.holds_index)
+        await eventually(is_released)
     finally:
         loading.cancel()
     assert failed == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -129,11 +129,16 @@ class RecallIndexCache:
             self._request(key, model)
         return OpenIndex(cached.index, np.array(row["terms"], np.int32))
 
-    async def run(self) -> None:
-        """Loads requested indexes outside of requests. A background task."""
+    async def run(self, release_memory: Callable[[], None]) -> None:
+        """Loads requested indexes outside of requests. A background task.
+
+        `release_memory`: called in a thread after each, because loading takes several times the
+        memory of an index.
+        """
         while True:
             await self._pending_event.wait()
             await self._load_next()
+            await asyncio.to_thread(release_memory)
 
     async def load_pending(self) -> None:
         """Loads all indexes that are requested now."""
