@@ -170,23 +170,6 @@ async def test_turns_without_external_ids_are_stored_as_often_as_they_are_sent(
     assert [turn["ordinal"] for turn in listed] == list(range(6))
 
 
-async def test_a_turn_with_an_external_id_is_stored_once(stack: Stack) -> None:
-    session = await _session(stack)
-    turns = [{**TURNS[0], "external_id": name} for name in ("a", "b", "a")]
-    calls = [stack.post("/v1/turns", {"session": session, "turns": turns}) for _ in range(5)]
-    done = await asyncio.gather(*calls)
-    assert sum(one["accepted"] for one in done) == 2
-    assert sum(one["duplicates"] for one in done) == 13
-    listed = (await stack.get(f"/v1/sessions/{session}/turns"))["items"]
-    assert [(turn["ordinal"], turn["external_id"]) for turn in listed] == [(0, "a"), (1, "b")]
-
-
-async def test_a_session_started_ten_times_concurrently_is_one_session(stack: Stack) -> None:
-    calls = [_session(stack, external_id="chat-1") for _ in range(10)]
-    assert len(set(await asyncio.gather(*calls))) == 1
-    assert _many(stack, "session where tenant = %s") == 1
-
-
 async def test_a_session_restarted_after_another_scope_was_deleted_is_one_session(
     stack: Stack,
 ) -> None:
@@ -198,27 +181,6 @@ async def test_a_session_restarted_after_another_scope_was_deleted_is_one_sessio
     assert gone.body["rows"]["memory"] == 1
     assert again.body["session"] == first.body["session"]
     assert _many(stack, "session where tenant = %s") == 1
-
-
-async def test_the_same_content_ten_times_concurrently_is_one_memory(stack: Stack) -> None:
-    body = {"content": "Deploys go out on Fridays.", "scope": "project/shop"}
-    made = await asyncio.gather(*(stack.post("/v1/remember", body) for _ in range(10)))
-    assert len({one["id"] for one in made}) == 1
-    assert Counter(one["status"] for one in made) == {"created": 1, "duplicate": 9}
-    keyed = [{**body, "key": "deploys", "content": f"on day {n}"} for n in range(10)]
-    replies = await asyncio.gather(*(stack.call("POST", "/v1/remember", one) for one in keyed))
-    assert Counter(reply.status for reply in replies) == {201: 1, 409: 9}
-
-
-async def test_a_key_superseded_ten_times_concurrently_has_one_active_memory(stack: Stack) -> None:
-    body = {"scope": "project/shop", "key": "k", "supersede_reason": "newer"}
-    contents = [f"version {n}" for n in range(10)]
-    calls = [stack.post("/v1/remember", {**body, "content": text}) for text in contents]
-    made = await asyncio.gather(*calls)
-    assert Counter(one["status"] for one in made) == {"created": 1, "superseded": 9}
-    assert _many(stack, "memory where tenant = %s and key = 'k' and status = 'active'") == 1
-    assert _many(stack, "memory where tenant = %s and key = 'k' and status = 'superseded'") == 9
-    assert _many(stack, "edge where tenant = %s and kind = 'supersedes'") == 9
 
 
 async def test_a_change_announced_ten_times_concurrently_is_one_change(stack: Stack) -> None:
