@@ -24,7 +24,6 @@ from reverie.agent.git.clone_config import (
 from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 
 GIT_TIMEOUT_SECONDS: Final = 300.0
-ZERO_SHA: Final = "0" * 40
 UNSHALLOW_HINT: Final = (
     "fetch all of it: `git fetch --unshallow`, in CI `fetch-depth: 0` or GIT_DEPTH=0"
 )
