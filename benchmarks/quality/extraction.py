@@ -21,13 +21,13 @@ from reverie.agent.transcripts.specstory import read_transcript
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
     extract_memories,
 )
-from reverie.domain.extraction.topic_segmentation import segment_turns
+from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.graph.clustering import (
     MAX_MEMORIES,
     MIN_MEMORIES,

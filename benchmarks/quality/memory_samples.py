@@ -20,13 +20,13 @@ from uuid import UUID
 from benchmarks.quality.extraction import turns_of
 from benchmarks.quality.question_sets import DATA
 from benchmarks.support.common import parser
+from reverie.domain.extraction.conversation.topic_segmentation import build_windows, segment_turns
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
     deduplicate_memories,
     extract_memories,
 )
-from reverie.domain.extraction.topic_segmentation import build_windows, segment_turns
 from reverie.domain.text.turns import TurnText
 from reverie.inference.embedder import Embedder, load_embedder
 from reverie.inference.model_catalogue import DEFAULT_MODEL

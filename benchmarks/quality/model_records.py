@@ -28,13 +28,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.quality.decisions import FOLDER, Talk, measure_talks
 from benchmarks.support.common import parser, show
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment, segment_turns
 from reverie.domain.extraction.record_validation import (
     find_objection,
     find_quotation,
     read_content_words,
 )
 from reverie.domain.extraction.rule_extractor import extract_memories, read_topic
-from reverie.domain.extraction.topic_segmentation import TopicSegment, segment_turns
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.settings.settings import Settings

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from benchmarks.quality.digest_answers import FOLDER, read
 from benchmarks.support.common import parser, show
-from reverie.domain.extraction.topic_segmentation import (
+from reverie.domain.extraction.conversation.topic_segmentation import (
     Vector,
     build_windows,
     is_request,

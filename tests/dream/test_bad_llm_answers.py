@@ -10,8 +10,8 @@ import pytest
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.record_validation import Objection
-from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageProvider
 from reverie.store.sessions.dreams import DreamLease, DreamSession

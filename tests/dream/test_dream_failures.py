@@ -17,7 +17,7 @@ from reverie.bus.nats_bus import connect
 from reverie.bus.streams import DREAM_WORKERS, ensure_streams
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
-from reverie.domain.extraction.topic_segmentation import TopicSegment
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie_services.dream.dependencies import DigestDependencies

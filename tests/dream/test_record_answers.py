@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reverie.domain.extraction.matters import read_exchanges, split_matters
 from reverie.domain.extraction.record_validation import Objection, find_unsupported
-from reverie.domain.extraction.statement_selection import MAX_RECORD_CHARS
+from reverie.domain.extraction.records.matters import read_exchanges, split_matters
+from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 from reverie_services.dream.digest.record_answers import (

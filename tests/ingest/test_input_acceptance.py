@@ -13,7 +13,7 @@ from reverie.contracts.sessions import NewTurnBody
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.memory import NewMemory
-from reverie.domain.extraction.topic_segmentation import is_request
+from reverie.domain.extraction.conversation.topic_segmentation import is_request
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
 from reverie.domain.text.memory_fence import MEMORY_TITLE, OMITTED_PLACEHOLDER, wrap_in_fence
 from reverie.domain.text.turns import TurnText

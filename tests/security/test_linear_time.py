@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.quality.redaction import HOSTILE, distinct
 from reverie.contracts.git import GitChange
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.learned_facts import hash_statement
 from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.formats.memory_md import parse_memory_file
 from reverie.domain.graph.duplicate_detection import (
     ComparedMemory,

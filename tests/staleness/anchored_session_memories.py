@@ -12,12 +12,12 @@ from uuid import UUID, uuid5
 from reverie.agent.git.anchoring import find_in_source
 from reverie.agent.transcripts.turns import Transcript
 from reverie.domain.entities.file_paths import extract_identifiers, is_same_file
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
     extract_memories,
 )
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
 from reverie.domain.staleness.grading import FileAnchor, FileChangeStep, StaleGrade, StaleMark
 from reverie.domain.staleness.line_ranges import LineRange

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.text.turns import TurnText, condense_tool_output
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

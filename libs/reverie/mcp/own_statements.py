@@ -5,7 +5,7 @@ from __future__ import annotations
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.kinds import parse_kind
 from reverie.domain.extraction.content_checks import classify_kind
-from reverie.domain.extraction.own_preferences import is_own_preference
+from reverie.domain.extraction.own_memories import is_own_preference
 from reverie.mcp.tool_definition import Arguments
 
 

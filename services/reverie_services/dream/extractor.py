@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.record_validation import DroppedStatement
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
-from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.store.sessions.dreams import DreamLease, DreamSession
 
 

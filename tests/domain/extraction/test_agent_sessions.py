@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import build_session_memory
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from tests.support.extraction import build_turns, memories, records
 
 TOOL = ("tool", "Run\n\n`make test`\n\n```text\n12 passed\n```")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import build_session_memory
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from tests.support.extraction import build_turns, memories, records
 
 TALK = (

@@ -9,12 +9,12 @@ import pytest
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.amendments import find_amendment
 from reverie.domain.extraction.commit_records import extract_commit_record
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment, segment_turns
+from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS
 from reverie.domain.extraction.rule_extractor import (
     build_session_memory,
     extract_memories,
 )
-from reverie.domain.extraction.statement_selection import MAX_RECORD_CHARS
-from reverie.domain.extraction.topic_segmentation import TopicSegment, segment_turns
 from reverie.domain.text.turns import TurnText
 from tests.support.extraction import START, build_turns, memories, records
 

@@ -17,8 +17,8 @@ from uuid import UUID
 import pytest
 
 from reverie.agent.transcripts.specstory import read_transcript
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.text.turns import TurnText, condense_tool_output
 from tests.support.real_transcripts import TRANSCRIPTS, needs_transcripts
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories
-from reverie.domain.extraction.topic_segmentation import segment_turns
-from reverie.domain.extraction.work_log import (
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
+from reverie.domain.extraction.conversation.work_log import (
     collect_work_log,
     find_last_writes,
     find_related_files,
 )
+from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories
 from reverie.domain.text.turns import TurnText, condense_tool_output
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

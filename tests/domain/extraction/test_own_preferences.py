@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.own_preferences import is_own_preference, own_preference_scope
+from reverie.domain.extraction.own_memories import is_own_preference, own_preference_scope
 
 OWN = (
     "I prefer short answers without emojis.",

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from reverie.domain.extraction.proofreading import (
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
+from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
+from reverie.domain.extraction.wording.proofreading import (
     drop_frame,
     drop_label,
     drop_repeated,
     restate_proposal,
 )
-from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.text.turns import TurnText
 from tests.domain.extraction.test_decision_records import TOOL
 from tests.support.extraction import START, build_turns, records

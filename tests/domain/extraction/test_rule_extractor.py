@@ -10,8 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.exchanges import extract_request
-from reverie.domain.extraction.key_statements import extract_key_statements
+from reverie.domain.extraction.conversation.exchanges import extract_request
+from reverie.domain.extraction.conversation.key_statements import extract_key_statements
+from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
+from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS
 from reverie.domain.extraction.rule_extractor import (
     MAX_MEMORIES,
     MAX_SESSION_CHARS,
@@ -20,8 +22,6 @@ from reverie.domain.extraction.rule_extractor import (
     build_session_memory,
     extract_memories,
 )
-from reverie.domain.extraction.statement_selection import MAX_RECORD_CHARS
-from reverie.domain.extraction.topic_segmentation import segment_turns
 from reverie.domain.text.turns import TurnText, condense_tool_output
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)

@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reverie.domain.extraction.topic_segmentation import (
+from reverie.domain.extraction.conversation.topic_segmentation import (
     LONG_PAUSE,
     MAX_CHARS,
     MAX_TURNS,

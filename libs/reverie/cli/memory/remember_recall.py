@@ -131,7 +131,7 @@ def _is_own(client: GatewayClient, text: str, kind: str | None, files: Sequence[
     """Whether a text is a preference of the user, which belongs to no project."""
     from reverie.domain.core.kinds import parse_kind
     from reverie.domain.extraction.content_checks import classify_kind
-    from reverie.domain.extraction.own_preferences import is_own_preference
+    from reverie.domain.extraction.own_memories import is_own_preference
 
     parsed_kind = parse_kind(kind) if kind else classify_kind(text)
     return is_own_preference(parsed_kind, text, files, client.project)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reverie.domain.extraction import discourse_markers
-from reverie.domain.extraction.salience import extract_exact_terms
+from reverie.domain.extraction.wording import discourse_markers
+from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.graph.duplicate_detection import ComparedMemory, compare_memories
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
-from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.text.index_terms import index_text
 
 # A strong cue names the kind outright; the words in `cues` only lean towards it.

@@ -17,19 +17,9 @@ from uuid import UUID
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.recognition import extract_entities
-from reverie.domain.extraction.answer_records import build_answer_records
-from reverie.domain.extraction.decision_records import (
-    DecisionRecord,
-    build_matter_record,
-    settles,
-)
-from reverie.domain.extraction.exchanges import split_exchanges
-from reverie.domain.extraction.matters import find_problem, read_exchanges, split_matters
-from reverie.domain.extraction.record_statements import RULES, RecordStatement, is_near_duplicate
-from reverie.domain.extraction.review_findings import summarize_review
-from reverie.domain.extraction.salience import MIN_SALIENCE
-from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.domain.extraction.work_log import (
+from reverie.domain.extraction.conversation.exchanges import split_exchanges
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
+from reverie.domain.extraction.conversation.work_log import (
     MAX_FILES,
     WorkLog,
     collect_work_log,
@@ -38,6 +28,20 @@ from reverie.domain.extraction.work_log import (
     find_verification_commands,
     select_write_turns,
 )
+from reverie.domain.extraction.records.answer_records import build_answer_records
+from reverie.domain.extraction.records.decision_records import (
+    DecisionRecord,
+    build_matter_record,
+    settles,
+)
+from reverie.domain.extraction.records.matters import find_problem, read_exchanges, split_matters
+from reverie.domain.extraction.records.record_statements import (
+    RULES,
+    RecordStatement,
+    is_near_duplicate,
+)
+from reverie.domain.extraction.records.review_findings import summarize_review
+from reverie.domain.extraction.wording.salience import MIN_SALIENCE
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import split_sentences

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from reverie.domain.extraction.decision_records import DecisionRecord, build_matter_record
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.matters import read_exchanges, split_matters
-from reverie.domain.extraction.record_statements import RecordStatement
+from reverie.domain.extraction.conversation.exchanges import Exchange
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
+from reverie.domain.extraction.records.decision_records import DecisionRecord, build_matter_record
+from reverie.domain.extraction.records.matters import read_exchanges, split_matters
+from reverie.domain.extraction.records.record_statements import RecordStatement
 from reverie.domain.extraction.rule_extractor import TopicReading, extract_memories
-from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel

@@ -12,20 +12,8 @@ from pydantic import BaseModel, Field
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
-from reverie.domain.extraction import discourse_markers
 from reverie.domain.extraction.content_checks import contains_instructions
-from reverie.domain.extraction.decision_records import (
-    MAX_PROBLEM_CHARS,
-    MAX_RECORD_CHARS,
-    MAX_REFUSED,
-    DecisionRecord,
-)
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.matters import find_problem
-from reverie.domain.extraction.record_statements import (
-    RULE_SCORE,
-    RecordStatement,
-)
+from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.record_validation import (
     DroppedStatement,
     Objection,
@@ -37,12 +25,23 @@ from reverie.domain.extraction.record_validation import (
     is_dismissal,
     is_named,
 )
-from reverie.domain.extraction.refused_proposals import (
+from reverie.domain.extraction.records.decision_records import (
+    MAX_PROBLEM_CHARS,
+    DecisionRecord,
+)
+from reverie.domain.extraction.records.matters import find_problem
+from reverie.domain.extraction.records.record_statements import (
+    RULE_SCORE,
+    RecordStatement,
+)
+from reverie.domain.extraction.records.refused_proposals import (
     MAX_PROPOSAL_CHARS,
     MAX_REASON_CHARS,
     RefusedProposal,
 )
-from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS, MAX_REFUSED
+from reverie.domain.extraction.wording import discourse_markers
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText, trace_status
 

@@ -17,16 +17,19 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES
 from reverie.domain.core.memory import NewMemory, hash_content
+from reverie.domain.extraction.conversation.topic_segmentation import (
+    TopicSegment,
+    build_windows,
+    segment_turns,
+)
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
-from reverie.domain.extraction.own_lessons import find_own_lessons
-from reverie.domain.extraction.own_preferences import own_preference_scope
+from reverie.domain.extraction.own_memories import find_own_lessons, own_preference_scope
 from reverie.domain.extraction.rule_extractor import (
     ExtractedMemory,
     build_session_memory,
     deduplicate_memories,
     extract_memories,
 )
-from reverie.domain.extraction.topic_segmentation import TopicSegment, build_windows, segment_turns
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import shorten

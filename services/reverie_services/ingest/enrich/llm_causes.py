@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.graph.causal_inference import MAX_EVIDENCE, CausalLink, CauseCandidate
 from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.llm_client import LanguageModel

@@ -24,7 +24,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind, parse_edge_kind, parse_kind
 from reverie.domain.core.memory import NewEdge, NewMemory, hash_content, state_hints
 from reverie.domain.extraction.content_checks import classify_kind, suggest_improvements
-from reverie.domain.extraction.own_preferences import own_preference_scope
+from reverie.domain.extraction.own_memories import own_preference_scope
 from reverie.domain.formats.procedures import render_steps
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reverie.domain.extraction import discourse_markers
-from reverie.domain.extraction.exchanges import Exchange, extract_statements
-from reverie.domain.extraction.proofreading import restate_proposal
-from reverie.domain.extraction.record_statements import strip_opening
-from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.conversation.exchanges import Exchange, extract_statements
+from reverie.domain.extraction.records.record_statements import strip_opening
+from reverie.domain.extraction.wording import discourse_markers
+from reverie.domain.extraction.wording.proofreading import restate_proposal
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText

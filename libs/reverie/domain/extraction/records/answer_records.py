@@ -6,23 +6,23 @@ import heapq
 import re
 from collections.abc import Iterator, Sequence
 
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.answer_statements import list_answer_statements
-from reverie.domain.extraction.decision_records import (
+from reverie.domain.extraction.conversation.exchanges import Exchange
+from reverie.domain.extraction.records.answer_statements import list_answer_statements
+from reverie.domain.extraction.records.decision_records import (
     MAX_PROBLEM_CHARS,
     DecisionRecord,
     build_matter_record,
     is_user_decision,
 )
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.matters import (
+from reverie.domain.extraction.records.matters import (
     StatedExchange,
     find_problem,
     list_informative_sentences,
 )
-from reverie.domain.extraction.record_statements import POINTING, RecordStatement
-from reverie.domain.extraction.salience import extract_exact_terms, is_question
-from reverie.domain.extraction.statement_selection import proofread, select_statements
+from reverie.domain.extraction.records.record_statements import POINTING, RecordStatement
+from reverie.domain.extraction.records.statement_selection import proofread, select_statements
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 

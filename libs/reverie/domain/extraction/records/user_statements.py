@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.exchanges import (
+from reverie.domain.extraction.conversation.exchanges import (
     MAX_STATEMENT,
     REMARK,
     Exchange,
     extract_statements,
 )
-from reverie.domain.extraction.record_statements import (
+from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
     MIN_STATEMENT_BYTES,
     OWN_MEMORY_KINDS,
@@ -22,7 +21,12 @@ from reverie.domain.extraction.record_statements import (
     rate_detail,
     strip_opening,
 )
-from reverie.domain.extraction.salience import is_question, rate_correction, rate_user_sentence
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.salience import (
+    is_question,
+    rate_correction,
+    rate_user_sentence,
+)
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText, trace_status
 

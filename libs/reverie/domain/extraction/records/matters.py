@@ -6,26 +6,29 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.agent_statements import iter_agent_statements
-from reverie.domain.extraction.exchanges import (
+from reverie.domain.extraction.conversation.exchanges import (
     REMARK,
     Exchange,
     is_slash_command,
     split_exchanges,
 )
-from reverie.domain.extraction.key_statements import is_generic_heading
-from reverie.domain.extraction.proofreading import drop_frame, find_looked_at, is_caption
-from reverie.domain.extraction.record_statements import (
+from reverie.domain.extraction.conversation.key_statements import is_generic_heading
+from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
+from reverie.domain.extraction.conversation.work_log import select_write_turns
+from reverie.domain.extraction.records.agent_statements import iter_agent_statements
+from reverie.domain.extraction.records.record_statements import (
     POINTING,
     RecordStatement,
     strip_line_places,
     strip_opening,
 )
-from reverie.domain.extraction.salience import extract_exact_terms, is_question
-from reverie.domain.extraction.topic_segmentation import TopicSegment
-from reverie.domain.extraction.user_statements import iter_user_answers, iter_user_statements
-from reverie.domain.extraction.work_log import select_write_turns
+from reverie.domain.extraction.records.user_statements import (
+    iter_user_answers,
+    iter_user_statements,
+)
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.proofreading import drop_frame, find_looked_at, is_caption
+from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
 

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from math import sqrt
 from statistics import fmean, pstdev
 
-from reverie.domain.extraction import discourse_markers
+from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.normalization import cache_by_text

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.salience import extract_exact_terms
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.turns import TurnText
 

@@ -6,20 +6,23 @@ import re
 from dataclasses import replace
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.agent_statements import (
+from reverie.domain.extraction.conversation.exchanges import Exchange
+from reverie.domain.extraction.conversation.key_statements import (
+    KeyStatement,
+    extract_key_statements,
+)
+from reverie.domain.extraction.records.agent_statements import (
     is_lasting_point,
     is_tentative,
     rate_best_part,
 )
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
-from reverie.domain.extraction.record_statements import (
+from reverie.domain.extraction.records.record_statements import (
     RecordStatement,
     strip_line_places,
     strip_opening,
 )
-from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.markdown import without_code
 
 _POLAR_QUESTION = re.compile(

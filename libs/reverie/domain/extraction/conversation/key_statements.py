@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from reverie.domain.extraction import discourse_markers
-from reverie.domain.extraction.proofreading import is_empty_report
+from reverie.domain.extraction.wording import discourse_markers
+from reverie.domain.extraction.wording.proofreading import is_empty_report
 from reverie.domain.text.markdown import (
     MarkdownBlock,
     parse_blocks,

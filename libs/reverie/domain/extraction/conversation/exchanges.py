@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.key_statements import (
+from reverie.domain.extraction.conversation.key_statements import (
     extract_informative_sentences,
     is_code_line,
 )
-from reverie.domain.extraction.topic_segmentation import (
+from reverie.domain.extraction.conversation.topic_segmentation import (
     COMMAND_MESSAGE,
     NOISE_MESSAGE,
     TopicSegment,
     is_request,
 )
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import parse_blocks, shorten, split_sentences, to_plain_text
 from reverie.domain.text.turns import TurnText

@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.matters import (
+from reverie.domain.extraction.conversation.exchanges import Exchange
+from reverie.domain.extraction.conversation.work_log import select_write_turns
+from reverie.domain.extraction.records.matters import (
     StatedExchange,
     cut_clause,
     find_problem,
     is_general_question,
     list_informative_sentences,
 )
-from reverie.domain.extraction.record_statements import (
+from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
     LEAD,
     POINTING,
@@ -31,16 +31,16 @@ from reverie.domain.extraction.record_statements import (
     RecordStatement,
     is_near_duplicate,
 )
-from reverie.domain.extraction.refused_proposals import RefusedProposal, iter_refused
-from reverie.domain.extraction.salience import is_question
-from reverie.domain.extraction.statement_selection import (
+from reverie.domain.extraction.records.refused_proposals import RefusedProposal, iter_refused
+from reverie.domain.extraction.records.statement_selection import (
     MAX_RECORD_CHARS,
     MAX_REFUSED,
     limit_findings,
     proofread,
     select_statements,
 )
-from reverie.domain.extraction.work_log import select_write_turns
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
-from reverie.domain.extraction.matters import cut_clause
-from reverie.domain.extraction.record_statements import strip_line_places
-from reverie.domain.extraction.salience import is_question
+from reverie.domain.extraction.conversation.exchanges import Exchange
+from reverie.domain.extraction.conversation.key_statements import (
+    KeyStatement,
+    extract_key_statements,
+)
+from reverie.domain.extraction.records.matters import cut_clause
+from reverie.domain.extraction.records.record_statements import strip_line_places
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
 from reverie.domain.text.turns import TurnText

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
-from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.text.markdown import without_code
 
 _CODE_SPAN = re.compile(r"`[^`]*`")

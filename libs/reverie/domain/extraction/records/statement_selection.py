@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction.proofreading import drop_repeated
-from reverie.domain.extraction.record_statements import MIN_SCORE, RecordStatement
-from reverie.domain.extraction.refused_proposals import RefusedProposal
+from reverie.domain.extraction.records.record_statements import MIN_SCORE, RecordStatement
+from reverie.domain.extraction.records.refused_proposals import RefusedProposal
+from reverie.domain.extraction.wording.proofreading import drop_repeated
 from reverie.domain.text.index_terms import content_words
 
 MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4

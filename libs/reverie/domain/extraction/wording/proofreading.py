@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from reverie.domain.extraction import discourse_markers
-from reverie.domain.extraction.salience import extract_exact_terms
+from reverie.domain.extraction.wording import discourse_markers
+from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 

@@ -9,11 +9,13 @@ from functools import cached_property
 from math import inf
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.extraction import discourse_markers, sentence_patterns
-from reverie.domain.extraction.exchanges import Exchange
-from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
-from reverie.domain.extraction.proofreading import drop_label
-from reverie.domain.extraction.record_statements import (
+from reverie.domain.extraction.conversation.exchanges import Exchange
+from reverie.domain.extraction.conversation.key_statements import (
+    KeyStatement,
+    extract_key_statements,
+)
+from reverie.domain.extraction.conversation.work_log import select_write_turns
+from reverie.domain.extraction.records.record_statements import (
     MIN_SCORE,
     MIN_STATEMENT_BYTES,
     OWN_MEMORY_KINDS,
@@ -22,13 +24,14 @@ from reverie.domain.extraction.record_statements import (
     strip_line_places,
     strip_opening,
 )
-from reverie.domain.extraction.salience import (
+from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.proofreading import drop_label
+from reverie.domain.extraction.wording.salience import (
     DECISION_LABEL,
     SentenceRating,
     is_question,
     rate_agent_statement,
 )
-from reverie.domain.extraction.work_log import select_write_turns
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import (
     parse_blocks,

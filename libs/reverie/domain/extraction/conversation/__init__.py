@@ -1,0 +1,1 @@
+"""A conversation as topics, exchanges, key statements, and the work of its tools."""

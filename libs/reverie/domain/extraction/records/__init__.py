@@ -1,0 +1,1 @@
+"""The records of what a conversation settled, from its statements."""
