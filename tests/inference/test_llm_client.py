@@ -34,6 +34,8 @@ from tests.support.stub_llm import TOKENS, stub_llm
 PINNED = {
     "adjust/1": "6db2caf25a9c",
     "causes/1": "7ac311f01cf6",
+    "condense/1": "bdf59d6cb456",
+    "picture/1": "5133b616f9b8",
     "record/1": "7fe47afc21d6",
     "reflect/1": "2cf11c36b07e",
     "rephrase/1": "79056f97ad0f",
