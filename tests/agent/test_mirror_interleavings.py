@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reverie.agent.clone_paths import replace_atomically
 from reverie.agent.mirror import folder as folder_module
 from reverie.agent.mirror.folder import STATE_FILE, MirrorFolder
 from reverie.agent.mirror.record import parse_record, record_of_memory
@@ -181,7 +182,7 @@ class World:
 
         names = ("rename", "link", "unlink", "walk", "chmod")
         calls = {name: stepped(getattr(os, name)) for name in names}
-        read, store = stepped(folder_module._read), stepped(folder_module.replace_atomically)
+        read, store = stepped(folder_module._read), stepped(replace_atomically)
         with (
             patch.object(folder_module, "os", SimpleNamespace(**calls)),
             patch.object(folder_module, "_read", read),
@@ -250,7 +251,7 @@ def test_no_text_is_lost_whoever_edits_when_and_wherever_the_process_is_killed(
         for planned, actions_between in rounds:
             world.sync(
                 {
-                    step: _kill if action is None else (lambda action=action: world.act(*action))
+                    step: _kill if action is None else partial(world.act, *action)
                     for step, action in planned.items()
                 }
             )
