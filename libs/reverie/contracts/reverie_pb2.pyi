@@ -1744,7 +1744,7 @@ class AddFactRequest(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., statement: _Optional[str] = ..., confidence: _Optional[str] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
 
 class AddFactResponse(_message.Message):
-    __slots__ = ("id", "status", "version", "redactions", "hints", "key", "fact")
+    __slots__ = ("id", "status", "version", "redactions", "hints", "key", "fact", "conflicts")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1752,6 +1752,7 @@ class AddFactResponse(_message.Message):
     HINTS_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     FACT_FIELD_NUMBER: _ClassVar[int]
+    CONFLICTS_FIELD_NUMBER: _ClassVar[int]
     id: str
     status: str
     version: int
@@ -1759,7 +1760,8 @@ class AddFactResponse(_message.Message):
     hints: _containers.RepeatedScalarFieldContainer[str]
     key: str
     fact: FactDetails
-    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., key: _Optional[str] = ..., fact: _Optional[_Union[FactDetails, _Mapping]] = ...) -> None: ...
+    conflicts: _containers.RepeatedCompositeFieldContainer[RememberConflict]
+    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., key: _Optional[str] = ..., fact: _Optional[_Union[FactDetails, _Mapping]] = ..., conflicts: _Optional[_Iterable[_Union[RememberConflict, _Mapping]]] = ...) -> None: ...
 
 class FactDetails(_message.Message):
     __slots__ = ("topic", "statement", "confidence", "corroborations", "domains", "verified")
@@ -2559,7 +2561,7 @@ class GetTraceRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class TraceDetail(_message.Message):
-    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces", "given", "delivered_at", "deliveries", "layers")
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "preferred_kinds", "projects", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "timings", "candidates", "omitted", "related_traces", "given", "delivered_at", "deliveries", "layers", "before")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2628,6 +2630,7 @@ class TraceDetail(_message.Message):
     DELIVERED_AT_FIELD_NUMBER: _ClassVar[int]
     DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     id: str
     trace_id: str
     at: _timestamp_pb2.Timestamp
@@ -2675,7 +2678,8 @@ class TraceDetail(_message.Message):
     delivered_at: _timestamp_pb2.Timestamp
     deliveries: _containers.RepeatedCompositeFieldContainer[TraceDelivery]
     layers: _containers.RepeatedCompositeFieldContainer[TraceLayer]
-    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries: _Optional[_Iterable[_Union[TraceDelivery, _Mapping]]] = ..., layers: _Optional[_Iterable[_Union[TraceLayer, _Mapping]]] = ...) -> None: ...
+    before: str
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., preferred_kinds: _Optional[_Iterable[str]] = ..., projects: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., timings: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., related_traces: _Optional[_Iterable[str]] = ..., given: _Optional[int] = ..., delivered_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries: _Optional[_Iterable[_Union[TraceDelivery, _Mapping]]] = ..., layers: _Optional[_Iterable[_Union[TraceLayer, _Mapping]]] = ..., before: _Optional[str] = ...) -> None: ...
 
 class TraceLayer(_message.Message):
     __slots__ = ("name", "tokens", "budget_tokens")

@@ -48,9 +48,8 @@ from reverie.mcp.tool_schemas import (
 )
 
 KINDS = (
-    "convention: holds for all such code? decision: commits to one way, with its why? lesson: "
-    "learned from a mistake? context: true just now? reference: points elsewhere? Else "
-    "bug|spec|task|preference|skill"
+    "convention: for all such code? decision: commits to one way? lesson: from a mistake? "
+    "context: true now? reference: points elsewhere? bug|spec|task|preference|skill"
 )
 EDGES = "caused_by|led_to|part_of|relates_to|depends_on|touches|contradicts"
 MINIMAL_TOOLS = ("context", "recall", "remember", "forget", "impact")
