@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -354,27 +355,21 @@ async def test_without_a_budget_nothing_is_loaded(database: DatabaseUrls) -> Non
 async def test_indexes_are_loaded_in_the_background_after_a_failure_too(
     engines: RecallEngines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshot, failed = engines.store.db.snapshot, 0
-    released: list[int] = []
-
-    async def is_released() -> bool:
-        return released == [1, 2]
+    snapshot, released = engines.store.db.snapshot, threading.Semaphore(0)
+    errors = [Unavailable("Postgres", "try again shortly")]
 
     def fail_once(tenant: int) -> Any:
-        nonlocal failed
-        failed += 1
-        if failed == 1:
-            raise Unavailable("Postgres", "try again shortly")
+        if errors:
+            raise errors.pop()
         return snapshot(tenant)
 
     monkeypatch.setattr(engines.store.db, "snapshot", fail_once)
-    loading = asyncio.create_task(engines.indexes.run(lambda: released.append(failed)))
+    loading = asyncio.create_task(engines.indexes.run(released.release))
     try:
         await eventually(engines.holds_index)
-        await eventually(is_released)
+        assert all([await asyncio.to_thread(released.acquire, True, 60) for _ in range(2)])
     finally:
         loading.cancel()
-    assert failed == 2
 
 
 async def test_a_tenant_is_not_asked_for_another(engines: RecallEngines) -> None:
