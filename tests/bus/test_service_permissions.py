@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,8 @@ from reverie.bus.permissions import (
     render_accounts,
 )
 from reverie.bus.stream_backup import backup_streams
-from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ensure_streams
+from reverie.bus.streams import DREAM_WORKERS, ENGINE_WORKERS, STALENESS_CHANGES, ensure_streams
+from reverie.contracts.events import ENGINE_STREAM
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, nats, processes
 from reverie.embedded.ports import find_free_port, is_free
@@ -75,6 +76,7 @@ async def test_a_service_can_neither_publish_nor_subscribe_outside_its_permissio
         "ingest": ["secrets.x", "$SYS.REQ.SERVER.PING"],
         "dream": ["git.acme.shop.changed", "dead.GIT.x", "$JS.API.STREAM.DELETE.MEMORY"],
         "staleness": ["dead.MEMORY.x", "$JS.API.STREAM.PURGE.DREAM", "$JS.ACK.DREAM.x.1"],
+        "engine": ["memory.acme.edited", "dead.MEMORY.x", "$JS.API.STREAM.PURGE.ENGINE"],
     }[user]
     heard = [
         "memory.>",
@@ -105,8 +107,27 @@ async def test_each_service_receives_its_work_and_can_report_the_result(
                 await bus.send("memory.acme.digested", b"{}", {})
 
 
+async def test_the_engine_receives_turns_and_watches_its_own_events(
+    nats_server: NatsServer,
+) -> None:
+    await ensure_streams(nats_server.url)
+    async with connect(_url(nats_server, "engine"), "engine") as bus:
+        assert await bus.wait_connected(30)
+        await bus.send("turn.acme.x.requested", b"{}", {})
+        await _one(bus, "engine")
+        assert await bus.lag(ENGINE_WORKERS) == 0
+        await bus.send("engine.acme.g.event", b"{}", {})
+        _, last = await bus.sequence_range(ENGINE_STREAM)
+        async with (
+            asyncio.timeout(60),
+            aclosing(bus.watch(ENGINE_STREAM, "engine.acme.g.event", 0)) as watched,
+        ):
+            assert (await anext(watched)).seq == last == 1
+
+
 async def _one(bus: MessageBus, user: str) -> None:
-    spec = {"dream": DREAM_WORKERS, "staleness": STALENESS_CHANGES}[user]
+    work = {"dream": DREAM_WORKERS, "staleness": STALENESS_CHANGES, "engine": ENGINE_WORKERS}
+    spec = work[user]
     async with asyncio.timeout(60):
         async for delivery in bus.deliveries(spec):
             await delivery.ack()

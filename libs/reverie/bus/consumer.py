@@ -25,7 +25,7 @@ MessageHandler = Callable[[Message], Awaitable[None]]
 
 MAX_REASON_LENGTH: Final = 500
 STOP_SECONDS: Final = 2.0
-_TENANT_SUBJECT_PREFIXES: Final = frozenset({"memory", "dream", "git"})
+_TENANT_SUBJECT_PREFIXES: Final = frozenset({"memory", "dream", "git", "turn"})
 """Subject prefixes whose second token is the tenant."""
 
 log = structlog.get_logger("reverie.bus")

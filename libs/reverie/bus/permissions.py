@@ -6,7 +6,12 @@ import json
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ConsumerSpec
+from reverie.bus.streams import (
+    DREAM_WORKERS,
+    ENGINE_WORKERS,
+    STALENESS_CHANGES,
+    ConsumerSpec,
+)
 
 ACCOUNT = "REVERIE"
 """The account of all services. Other accounts see none of its streams or messages."""
@@ -29,9 +34,19 @@ def _consumer_subjects(spec: ConsumerSpec) -> list[str]:
 _EVENT_SUBJECTS = ["memory.*.>", "dream.*.*.requested"]
 PUBLISH_PERMISSIONS: Mapping[str, list[str]] = {
     # Relays every outbox, replays dead letters, and erases deleted data.
-    "ingest": [*_EVENT_SUBJECTS, "git.*.*.changed", "dead.>", "$JS.API.>", "$JS.ACK.>"],
+    "ingest": [
+        *_EVENT_SUBJECTS,
+        *("git.*.*.changed", "turn.*.*.requested", "dead.>", "$JS.API.>", "$JS.ACK.>"),
+    ],
     "dream": [*_EVENT_SUBJECTS, *_consumer_subjects(DREAM_WORKERS)],
     "staleness": [*_EVENT_SUBJECTS, "git.*.*.changed", *_consumer_subjects(STALENESS_CHANGES)],
+    # Watches its own events, each watcher by a consumer that the server forgets with it.
+    "engine": [
+        *("turn.*.*.requested", "engine.*.*.event"),
+        *_consumer_subjects(ENGINE_WORKERS),
+        *("$JS.API.STREAM.INFO.ENGINE", "$JS.API.CONSUMER.CREATE.ENGINE.>"),
+        *("$JS.API.CONSUMER.MSG.NEXT.ENGINE.>", "$JS.API.CONSUMER.DELETE.ENGINE.>"),
+    ],
 }
 """Subjects that each service may publish, by its user; recall needs no bus."""
 

@@ -86,6 +86,12 @@ STREAMS: Final = (
         one_per_subject=True,
     ),
     StreamSpec(events.GIT_STREAM, ("git.*.*.changed",), max_age=7 * DAY, max_bytes=128 * MIB),
+    # A turn of the engine is a row, which may be asked for again while it waits for a person.
+    StreamSpec(
+        events.TURN_STREAM, ("turn.*.*.requested",), max_age=2 * DAY, max_bytes=64 * MIB, queue=True
+    ),
+    # What agents say while they say it; what was said is in Postgres.
+    StreamSpec(events.ENGINE_STREAM, ("engine.*.*.event",), max_age=DAY, max_bytes=256 * MIB),
     StreamSpec(events.DEAD_LETTER_STREAM, ("dead.>",), max_age=30 * DAY, max_bytes=256 * MIB),
     StreamSpec(
         events.ADVISORY_STREAM,
@@ -106,6 +112,14 @@ DREAM_WORKERS: Final = ConsumerSpec(
     "dream-workers", events.DREAM_STREAM, "dream.*.*.requested", ack_wait=10.0
 )
 STALENESS_CHANGES: Final = ConsumerSpec("staleness-changes", events.GIT_STREAM, "git.*.*.changed")
+ENGINE_WORKERS: Final = ConsumerSpec(
+    "engine-workers",
+    events.TURN_STREAM,
+    "turn.*.*.requested",
+    ack_wait=10.0,
+    max_deliver=-1,
+    backoff=(1.0, 2.0, 5.0, 15.0),
+)
 DEAD_LETTER_WATCHER: Final = ConsumerSpec(
     "dead-watch",
     events.ADVISORY_STREAM,
@@ -118,6 +132,7 @@ CONSUMERS: Final = (
     INGEST_ENRICH_BULK,
     DREAM_WORKERS,
     STALENESS_CHANGES,
+    ENGINE_WORKERS,
     DEAD_LETTER_WATCHER,
 )
 

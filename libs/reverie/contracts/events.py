@@ -21,6 +21,8 @@ from reverie.domain.core.ids import new_id
 MEMORY_STREAM = "MEMORY"
 DREAM_STREAM = "DREAM"
 GIT_STREAM = "GIT"
+TURN_STREAM = "TURN"
+ENGINE_STREAM = "ENGINE"
 DEAD_LETTER_STREAM = "DEAD"
 ADVISORY_STREAM = "ADVISORY"
 
@@ -107,6 +109,16 @@ MAINTENANCE_SUBJECT: Final = "dream.ALL.maintenance.requested"
 def git_subject(tenant: str, project: str) -> str:
     """`git.<tenant>.<project>.changed`; `project` is a slug."""
     return f"git.{tenant}.{project}.changed"
+
+
+def turn_subject(tenant: str, turn: UUID) -> str:
+    """`turn.<tenant>.<turn>.requested`: a turn of the engine waits for a worker."""
+    return f"turn.{tenant}.{turn}.requested"
+
+
+def engine_subject(tenant: str, group: UUID) -> str:
+    """`engine.<tenant>.<group>.event`: what happens in the turns of a group."""
+    return f"engine.{tenant}.{group}.event"
 
 
 class OutgoingEvent(BaseModel):
