@@ -66,11 +66,19 @@ HOLD_NONE = {
     "review": {"verdict", "author"},
     "maintenance_pass": {"pass"},
     "session_correction": {"turn_hash"},
+    "engine_agent": {"name", "spec"},
+    "engine_group": {"agents", "answers"},
+    "engine_message": {"author"},
+    "engine_chain": {"sealed_key", "sealing_key_id"},
+    "engine_image": {"data", "media_type"},
+    "engine_effect": {"call", "tool"},
+    "engine_turn": {"calls", "mode", "outcome"},
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
 those of passes; branches that were merged are slugs; of a turn that corrected something its hash is
-kept; of a call its names, which were gone through before."""
+kept; of a call its names, which were gone through before; an agent is described by an
+administrator, the key of an author is sealed, and of the calls of a turn hashes are kept."""
 
 
 def test_every_text_column_is_backfilled_or_declared_free_of_text(

@@ -28,6 +28,10 @@ TABLES = (
     "recall_trace",
     "dream_decision",
     "review",
+    "engine_group",
+    "engine_message",
+    "engine_turn",
+    "engine_effect",
     ANSWER_TABLE,
 )
 """The tables that contain texts, in processing order."""

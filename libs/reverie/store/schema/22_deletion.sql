@@ -133,7 +133,7 @@ language sql stable
 begin atomic
   select c.name, case
     when c.name in ('api_key', 'console_session', 'vault_epoch', 'llm_usage_daily', 'audit',
-                    'memory_change')
+                    'memory_change', 'engine_agent', 'engine_spend')
       then 'never'
     when c.name in ('outbox', 'idempotency', 'recall_trace') then 'quotes'
     when bool_or(c.col = 'scope' and c.type = 'text') then 'scope'

@@ -1,0 +1,1 @@
+"""Storage of the engine: agents, groups, messages and turns."""
