@@ -50,7 +50,7 @@ class LanguageModelTransport:
             timeout=endpoint.timeout,
             event_hooks={"response": [_limit_response]},
         )
-        self._model = _create_model(endpoint, self._http)
+        self._model = create_model(endpoint, self._http)
 
     async def ask(
         self,
@@ -91,7 +91,7 @@ class LanguageModelTransport:
         await self._http.aclose()
 
 
-def _create_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
+def create_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
     """The provider's model; of the two libraries only the one it needs is imported."""
     key = endpoint.key or PLACEHOLDER_KEY
     if endpoint.provider == "anthropic":

@@ -57,6 +57,28 @@ class LimitSettings(BaseSettings):
         description="clients that may watch the events of one ingest process at once: a quarter of "
         "them of one key, three quarters of one tenant",
     )
+    engine_message_limit: Count = Field(
+        12 * 1024 * 1024, description="largest message to agents with its images, in bytes"
+    )
+    engine_concurrency: Count = Field(100, description="turns that one engine process runs at once")
+    engine_timeout: Seconds = Field(
+        120.0, description="seconds without a sign after which a model of the engine has failed"
+    )
+    engine_lease: Seconds = Field(
+        10.0, description="seconds after which a silent engine worker loses its turns to another"
+    )
+    engine_daily_tokens: Quota = Field(
+        5_000_000, description="tokens a day (UTC) that a tenant's agents may use; 0 is no limit"
+    )
+    engine_daily_usd: Annotated[float, Field(ge=0)] = Field(
+        20.0, description="dollars a day (UTC) that a tenant's agents may spend; 0 is no limit"
+    )
+    engine_chain_tokens: Quota = Field(
+        1_000_000, description="tokens that one message may cause in all its turns; 0 is no limit"
+    )
+    engine_chain_usd: Annotated[float, Field(ge=0)] = Field(
+        5.0, description="dollars that one message may cause in all its turns; 0 is no limit"
+    )
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_timeout: Seconds = Field(
         6.0, description="seconds that running requests have to finish at shutdown"

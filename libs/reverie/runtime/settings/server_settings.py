@@ -38,6 +38,10 @@ class ServerSettings(BaseSettings):
     )
     dream_port: Port = Field(3459, description="port of dream")
     staleness_port: Port = Field(3460, description="port of staleness")
+    engine_enabled: bool = Field(
+        False, description="whether the gateway serves the engine, which runs agents"
+    )
+    engine_port: Port = Field(3463, description="port of the engine")
     postgres_port: Port = Field(3461, description="port of the embedded Postgres")
     nats_port: Port = Field(3462, description="port of the embedded NATS")
     oidc_issuer: str | None = Field(
@@ -146,6 +150,9 @@ class ServerSettings(BaseSettings):
     )
     dream_url: WebUrl | None = Field(
         None, description="where the gateway forwards dream calls; unset: host and dream_port"
+    )
+    engine_url: WebUrl | None = Field(
+        None, description="where the gateway forwards engine calls; unset: host and engine_port"
     )
     staleness_url: WebUrl | None = Field(
         None, description="where the gateway forwards git changes; unset: host and staleness_port"

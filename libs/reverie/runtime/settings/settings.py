@@ -28,7 +28,7 @@ PREFIX = "REVERIE_"
 # no settings.
 INTERNAL_VARIABLES = frozenset({"REVERIE_LIFELINE"})
 
-ServiceName = Literal["ingest", "recall", "dream", "staleness"]
+ServiceName = Literal["ingest", "recall", "dream", "staleness", "engine"]
 
 
 class Settings(ServerSettings, LimitSettings, MemorySettings):
@@ -214,6 +214,18 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
         2_000_000,
         description="language model tokens that each tenant may send and receive a day (UTC)",
     )
+    engine_models: SecretStr | None = Field(
+        None,
+        description="models that agents of the engine may use: JSON of name to provider (openai, "
+        "anthropic, ollama), model, url, key or vault (name of the vault's entry); unset: "
+        "llm_model, as default",
+    )
+    engine_folder: Path | None = Field(
+        None, description="folder whose files agents of the engine may read and write; unset: none"
+    )
+    engine_tools: list[Literal["shell", "web_fetch"]] = Field(
+        [], description="tools of the engine that are off by default: shell, web_fetch"
+    )
     maintenance_interval: Annotated[float, Field(gt=0)] = Field(
         360.0,
         description="minutes between two maintenance runs, which archive faded memories and "
@@ -250,6 +262,7 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
             "home",
             "embedding_model_dir",
             "rerank_model_dir",
+            "engine_folder",
             "spans_file",
             "postgres_bin",
             "nats_bin",
