@@ -13,7 +13,7 @@ from reverie_services.startup import build_model_manager
 
 SERVICES = ("ingest", "dream", "staleness", "recall")
 ALL = "all"
-"""The four services in one process, for one machine."""
+"""The four services, and the engine where it is enabled, in one process, for one machine."""
 DERIVE = "derive"
 """The services that no request waits for: all model work on memories and sessions."""
 IDLE_MODEL_SECONDS = 120.0
@@ -38,15 +38,16 @@ def _factory(name: str) -> Callable[..., AbstractAsyncContextManager[Service]]:
 
 def _launch_all(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
     """Launches all services; `derive` does the model work, unless `ingest_role` is `both`."""
-    settings = {name: settings_for(name) for name in SERVICES}
-    factories = {name: _factory(name) for name in SERVICES}
+    names = [*SERVICES, *(["engine"] if settings_for("recall").engine_enabled else [])]
+    settings = {name: settings_for(name) for name in names}
+    factories = {name: _factory(name) for name in names}
     if settings["ingest"].ingest_role != "both":
         changes = {"ingest_role": "api", "dream_worker_enabled": False}
         settings = {name: each.model_copy(update=changes) for name, each in settings.items()}
         models = build_model_manager(settings["recall"], settings["recall"].recall_sparse)
         for name in ("ingest", "recall"):
             factories[name] = partial(factories[name], model_manager=models)
-    return [ServiceLaunch(name, factories[name], settings[name]) for name in SERVICES]
+    return [ServiceLaunch(name, factories[name], settings[name]) for name in names]
 
 
 def _launch_derivation(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:

@@ -25,7 +25,7 @@ PACKAGES = {
         "store",
         "testing",
     },
-    "services/reverie_services": {"console", "dream", "ingest", "recall", "staleness"},
+    "services/reverie_services": {"console", "dream", "engine", "ingest", "recall", "staleness"},
 }
 MAX_LINES = 400
 GATED = sorted(

@@ -67,7 +67,7 @@ class Stack:
     http: aiohttp.ClientSession
     key: str
     routes: dict[str, Sequence[Route]]
-    nats_url: str
+    settings: Settings
     tenant: str = DEFAULT_TENANT
 
     def key_of(self, **fields: Any) -> str:
@@ -187,7 +187,7 @@ async def open_stack(
         routes["recall"] = service.routes
         urls["recall"] = await stack.enter_async_context(start_service(service, gateway))
         http = await stack.enter_async_context(_client(settings.ca_file))
-        made = Stack(urls["recall"], urls, database.admin_url, http, key, routes, nats_url)
+        made = Stack(urls["recall"], urls, database.admin_url, http, key, routes, gateway)
         for url in urls.values():
             await eventually(lambda url=url: _ready(http, url))  # type: ignore[misc]
         yield made

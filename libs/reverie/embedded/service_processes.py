@@ -93,7 +93,8 @@ def process_names(settings: Settings) -> tuple[str, ...]:
 
 def listener_names(settings: Settings, process: str | None = None) -> tuple[str, ...]:
     """The HTTP listeners, in all processes or in one of them."""
-    listeners = {ALL: SERVICES, DERIVE: tuple(WORKER_PORTS)}
+    engine = ("engine",) if settings.engine_enabled else ()
+    listeners = {ALL: (*SERVICES, *engine), DERIVE: tuple(WORKER_PORTS)}
     names = [process] if process else process_names(settings)
     return tuple(listener for name in names for listener in listeners[name])
 

@@ -278,6 +278,7 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     ingest_url, dream_url = settings.url_of("ingest"), settings.url_of("dream")
     staleness_url = settings.url_of("staleness")
     return [
+        *_build_engine_routes(settings),
         *(ProxyRoute(prefix, "ingest", ingest_url) for prefix in to_ingest),
         ProxyRoute(
             "/v1/memories/{id}/pictures",
@@ -317,6 +318,24 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
             body_limit=settings.git_limit,
             body_limit_setting="git_limit",
         ),
+    ]
+
+
+def _build_engine_routes(settings: Settings) -> list[ProxyRoute]:
+    """The paths of the engine, which is optional."""
+    if not settings.engine_enabled:
+        return []
+    url = settings.url_of("engine")
+    return [
+        ProxyRoute("/v1/agents", "engine", url),
+        ProxyRoute(
+            "/v1/groups",
+            "engine",
+            url,
+            body_limit=settings.engine_message_limit,
+            body_limit_setting="engine_message_limit",
+        ),
+        ProxyRoute("/v1/groups/{id}/events", "engine", url, endless=True),
     ]
 
 

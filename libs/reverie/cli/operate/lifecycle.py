@@ -157,7 +157,7 @@ def down(options: CommonOptions, timeout: float) -> None:
 @click.command("serve")
 @click.argument(
     "name",
-    type=click.Choice(["ingest", "recall", "dream", "staleness", "all", "derive"]),
+    type=click.Choice(["ingest", "recall", "dream", "staleness", "engine", "all", "derive"]),
     help="The service, or one of the two processes of `reverie up`.",
 )
 @home_option

@@ -1,0 +1,1 @@
+"""The engine: runs agents whose turns are made of memory."""

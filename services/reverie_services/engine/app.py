@@ -1,0 +1,135 @@
+"""Wires the engine: routes of conversations, and workers that run turns."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+
+from reverie.bus.consumer import consume
+from reverie.bus.outbox_relay import EventPublisher
+from reverie.bus.streams import ENGINE_WORKERS
+from reverie.client.async_client import AsyncReverie
+from reverie.domain.core.errors import Misconfigured
+from reverie.inference.chat_models import open_chat_models, parse_chat_endpoints
+from reverie.inference.llm_endpoint import build_language_endpoint
+from reverie.runtime.observability.metrics import PolledGauge
+from reverie.runtime.service import Service
+from reverie.runtime.settings.field_types import secret_text
+from reverie.runtime.settings.settings import Settings
+from reverie.store.engine.conversations import ConversationTables
+from reverie.store.engine.turns import TurnTable
+from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.event_visibility import EventVisibility
+from reverie_services.engine.dependencies import (
+    ConversationDependencies,
+    EngineSettings,
+    ModelFactory,
+    TurnDependencies,
+)
+from reverie_services.engine.events import GroupWatchers
+from reverie_services.engine.metrics import EngineMetrics
+from reverie_services.engine.routes import message_routes, routes
+from reverie_services.engine.worker import handle_ticket
+from reverie_services.startup import open_resources
+
+
+@asynccontextmanager
+async def open_service(
+    settings: Settings, create_model: ModelFactory | None = None
+) -> AsyncIterator[Service]:
+    """A worker of turns and its routes; as many as wanted may run.
+
+    `create_model`: makes the models in place of those of the settings.
+    """
+    if settings.vault_key is None:
+        raise Misconfigured("vault_key", "the engine seals the keys of authors under it: set it")
+    endpoints = parse_chat_endpoints(
+        secret_text(settings.engine_models), build_language_endpoint(settings)
+    )
+    async with (
+        open_resources("engine", settings) as resources,
+        open_chat_models(endpoints, settings.engine_timeout) as models,
+    ):
+        database, bus = resources.database, resources.bus
+        engine_settings = build_engine_settings(settings)
+        conversations = ConversationTables(database)
+        turns = TurnTable(database, resources.cipher, engine_settings.lease_seconds)
+        publisher = EventPublisher(bus, OutboxTable(database))
+        open_memory = partial(
+            AsyncReverie,
+            settings.gateway_url or settings.url_of("recall"),
+            ca=settings.trusted_ca_file,
+        )
+        worker = TurnDependencies(
+            settings=engine_settings,
+            conversations=conversations,
+            turns=turns,
+            publisher=publisher,
+            bus=bus,
+            models=models,
+            create_model=create_model or models.create,
+            open_memory=open_memory,
+            load_redactor=resources.vault.load_redactor,
+            metrics=EngineMetrics(resources.registry),
+        )
+
+        conversation = ConversationDependencies(
+            engine_settings,
+            conversations,
+            turns,
+            publisher,
+            bus,
+            GroupWatchers(bus, EventVisibility(database)),
+            models,
+            open_memory,
+        )
+
+        async def count_waiting() -> float:
+            return float(await bus.lag(ENGINE_WORKERS))
+
+        yield replace(
+            resources.create_service(settings.engine_port),
+            routes=[
+                *routes.bind(conversation),
+                *(
+                    replace(
+                        route,
+                        body_limit=settings.engine_message_limit,
+                        body_limit_setting="engine_message_limit",
+                    )
+                    for route in message_routes.bind(conversation)
+                ),
+            ],
+            polled_gauges=[
+                PolledGauge("reverie_engine_queue", "Turns that wait or run.", count_waiting)
+            ],
+            background=[
+                partial(
+                    consume,
+                    bus,
+                    ENGINE_WORKERS,
+                    partial(handle_ticket, worker),
+                    concurrency=engine_settings.concurrency,
+                )
+            ],
+        )
+
+
+def build_engine_settings(settings: Settings) -> EngineSettings:
+    """The part of the settings that the engine reads; a worker is named by host and process."""
+    return EngineSettings(
+        worker=f"{socket.gethostname()}/{os.getpid()}",
+        folder=settings.engine_folder,
+        extra_tools=frozenset(settings.engine_tools),
+        concurrency=settings.engine_concurrency,
+        message_bytes=settings.turn_limit,
+        lease_seconds=settings.engine_lease,
+        daily_tokens=settings.engine_daily_tokens,
+        daily_micro_usd=round(settings.engine_daily_usd * 1_000_000),
+        chain_tokens=settings.engine_chain_tokens,
+        chain_micro_usd=round(settings.engine_chain_usd * 1_000_000),
+    )

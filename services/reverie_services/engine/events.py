@@ -1,0 +1,208 @@
+"""Publishes the events of a turn while it runs, and gives them to watchers from any position."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.interface import MessageBus, StoredMessage
+from reverie.contracts.engine import EngineEvent
+from reverie.contracts.events import ENGINE_STREAM, engine_subject
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.domain.redaction.redactor import Redactor
+from reverie.runtime.http.streaming import iterate_with_ticks
+from reverie.store.engine.turns import ClaimedTurn
+from reverie.store.platform.event_visibility import EventVisibility, has_token_expired
+
+HEARTBEAT_SECONDS = 5.0
+KEY_CHECK_SECONDS = 15.0
+MAX_WATCHERS = 1_000
+"""Clients that may watch at one engine process: a quarter of them of one key."""
+SSE_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache, no-store",
+}
+DELTAS = ("text_delta", "thinking_delta")
+_SENDING_ATTEMPTS = 5
+_MAX_HELD = 400
+"""Characters of one word after which it is sent unfinished."""
+_MAX_LINE = 4_000
+_WORD_END = re.compile(r"[\s\u2e80-\uffef]")
+
+log = structlog.get_logger("reverie.engine")
+
+
+@dataclass
+class DeltaRedactor:
+    """Passes a text on word by word, without the credentials in it.
+
+    The line so far is redacted anew with every word, because a credential is told by what stands
+    before it.
+    """
+
+    redactor: Redactor
+    _pending: str = ""
+    _line: str = ""
+    _sent: str = ""
+
+    def add(self, delta: str, is_last: bool = False) -> str:
+        """The redacted text that can be passed on now."""
+        self._pending += delta
+        ends = [match.end() for match in _WORD_END.finditer(self._pending)]
+        end = ends[-1] if ends else 0
+        if is_last or len(self._pending) - end > _MAX_HELD:
+            end = len(self._pending)
+        complete, self._pending = self._pending[:end], self._pending[end:]
+        return "".join(self._add_line(line) for line in complete.splitlines(keepends=True))
+
+    def _add_line(self, text: str) -> str:
+        self._line += text
+        clean = self.redactor.redact(self._line).text
+        new = (
+            clean.removeprefix(self._sent) if clean.startswith(self._sent) else clean[-len(text) :]
+        )
+        self._sent = clean
+        if text.endswith("\n") or len(self._line) > _MAX_LINE:
+            self._line = self._sent = ""
+        return new
+
+
+@dataclass
+class TurnEmitter:
+    """The events of one turn under one epoch, in order.
+
+    Deltas that come while another event is on its way are sent as one. `step` counts requests of
+    the model.
+    """
+
+    bus: MessageBus
+    turn: ClaimedTurn
+    redactor: Redactor
+    step: int = 0
+    text: str = ""
+    """What the model said in this step, redacted."""
+    _queue: asyncio.Queue[tuple[str, dict[str, Any], str]] = field(default_factory=asyncio.Queue)
+    _count: int = 0
+    _streams: dict[str, DeltaRedactor] = field(default_factory=dict)
+
+    def begin_step(self, step: int) -> None:
+        """Begins a request of the model."""
+        self.step, self.text = step, ""
+        self._streams = {kind: DeltaRedactor(self.redactor) for kind in DELTAS}
+
+    def add_delta(self, kind: str, delta: str, is_last: bool = False) -> None:
+        """Passes on a piece of text or thinking."""
+        if text := self._streams[kind].add(delta, is_last):
+            self.text += text if kind == "text_delta" else ""
+            self.emit(kind, {"text": text})
+
+    def emit(self, kind: str, data: dict[str, Any], id: str = "") -> None:
+        """Sends an event. One with an `id` of its own is sent once, whatever the epoch."""
+        self._queue.put_nowait((kind, data, id))
+
+    async def run(self) -> None:
+        """Sends events until it is cancelled."""
+        while True:
+            kind, data, id = await self._queue.get()
+            taken = 1
+            while kind in DELTAS and not self._queue.empty():
+                following = self._queue._queue[0]  # type: ignore[attr-defined]
+                if following[0] != kind:
+                    break
+                data = {"text": data["text"] + self._queue.get_nowait()[1]["text"]}
+                taken += 1
+            await self._send(kind, data, id)
+            for _ in range(taken):
+                self._queue.task_done()
+
+    async def drain(self) -> None:
+        """Waits until all events are sent."""
+        await self._queue.join()
+
+    async def _send(self, kind: str, data: dict[str, Any], id: str) -> None:
+        turn = self.turn
+        self._count += 1
+        event = EngineEvent(
+            type=kind, turn=turn.id, agent=turn.agent, epoch=turn.epoch, step=self.step, data=data
+        )
+        body = event.model_dump_json().encode()
+        payload = b'{"scope":' + json.dumps(turn.scope).encode() + b"," + body[1:]
+        headers = {"Nats-Msg-Id": id or f"{turn.id}.{turn.epoch}.{self._count}"}
+        for attempt in range(1, _SENDING_ATTEMPTS + 1):
+            try:
+                await self.bus.send(engine_subject(turn.tenant_name, turn.group), payload, headers)
+                return
+            except ReverieError as error:
+                if attempt == _SENDING_ATTEMPTS:
+                    # The turn goes on: what is said is stored, only nobody sees it at once.
+                    log.warning("event_lost", type=kind, error=type(error).__name__)
+                    return
+                await asyncio.sleep(0.2 * attempt)
+
+
+class GroupWatchers:
+    """Streams events of groups to clients; no key may hold more than its share of the places."""
+
+    def __init__(self, bus: MessageBus, visibility: EventVisibility) -> None:
+        self._bus, self._visibility = bus, visibility
+        self._open: Counter[str] = Counter()
+
+    def check_places(self, principal: Principal) -> None:
+        """Raises `Unavailable` if all watch that may."""
+        key = self._open[principal.key_id]
+        if key >= MAX_WATCHERS // 4 or self._open.total() >= MAX_WATCHERS:
+            raise Unavailable("a place to watch from", "too many clients watch already", 5.0)
+
+    async def watch(
+        self, principal: Principal, group: UUID, after: int
+    ) -> AsyncGenerator[bytes, None]:
+        """The events of a group after a position, as server-sent events whose id is the position.
+
+        It ends when the key is no longer valid.
+        """
+        subject = engine_subject(principal.tenant_name, group)
+        self._open[principal.key_id] += 1
+        try:
+            yield f": alive\nid: {after}\n\n".encode()
+            async with (
+                aclosing(self._bus.watch(ENGINE_STREAM, subject, after)) as watched,
+                aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS)) as ticks,
+            ):
+                checked = monotonic()
+                async for message in ticks:
+                    yield _encode(message) if message else b": alive\n\n"
+                    if monotonic() - checked > KEY_CHECK_SECONDS:
+                        checked = monotonic()
+                        if not await self._is_valid(principal):
+                            return
+        finally:
+            self._open -= Counter([principal.key_id])
+
+    async def _is_valid(self, principal: Principal) -> bool:
+        is_over = has_token_expired(principal)
+        return not is_over and await self._visibility.is_key_valid(principal)
+
+
+def _encode(message: StoredMessage) -> bytes:
+    body = json.loads(message.data)
+    del body["scope"]
+    data = json.dumps(body, ensure_ascii=False)
+    return f"id: {message.seq}\nevent: {body['type']}\ndata: {data}\n\n".encode()
+
+
+async def close_quietly(task: asyncio.Task[None]) -> None:
+    """Cancels a task and waits for its end."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

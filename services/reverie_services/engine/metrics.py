@@ -1,0 +1,29 @@
+"""Prometheus metrics of the engine."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+
+from reverie.runtime.observability.metrics import exemplar
+
+_BUCKETS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+
+
+class EngineMetrics:
+    """Turns of this process, by how they ended, and what they used."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "reverie_engine_turn_seconds",
+            "Seconds per turn, by outcome.",
+            ["outcome"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.running = Gauge(
+            "reverie_engine_turns_running", "Turns that this process runs.", registry=registry
+        )
+
+    def observe_turn(self, outcome: str, seconds: float) -> None:
+        """Counts a turn that ended, or that was left to another worker."""
+        self._seconds.labels(outcome).observe(seconds, exemplar())

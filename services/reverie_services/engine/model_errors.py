@@ -1,0 +1,38 @@
+"""What the failures of a model mean: in words that quote nothing, and for the next model."""
+
+from __future__ import annotations
+
+import httpx2
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelAPIError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    UnexpectedModelBehavior,
+)
+
+
+def describe_model_error(error: Exception) -> str | None:
+    """The reason of a failure in words that quote nothing; None for one that is not expected."""
+    match error:
+        case ModelContextWindowExceededError():
+            return "the conversation is too long for the model"
+        case ModelHTTPError():
+            return f"the model's endpoint answered {error.status_code}"
+        case ModelAPIError() | httpx2.HTTPError():
+            return "the model's endpoint does not answer, or broke off"
+        case ContentFilterError():
+            return "the model refused to answer"
+        case UnexpectedModelBehavior() | AgentRunError():
+            return "the model's answer cannot be used"
+        case ValueError():
+            return str(error)
+    return None
+
+
+def falls_back(error: Exception) -> bool:
+    """Whether another model may answer instead: a context that is too long is cut first."""
+    return isinstance(error, ModelAPIError) and not isinstance(
+        error, ModelContextWindowExceededError
+    )

@@ -1,0 +1,298 @@
+"""Routes of the engine: agents, groups, messages, events, approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.contracts.engine import (
+    AgentBody,
+    AgentInfo,
+    AgentList,
+    ApproveRequest,
+    CreateGroupRequest,
+    GroupBody,
+    GroupPage,
+    MessageBody,
+    MessagePage,
+    PostedMessage,
+    PostMessageRequest,
+    SpendBody,
+    StopRequest,
+    StopResponse,
+    TurnInfo,
+)
+from reverie.contracts.events import ENGINE_STREAM
+from reverie.domain.access.scopes import slugify
+from reverie.domain.core.errors import Forbidden, InvalidInput, PayloadTooLarge
+from reverie.domain.core.ids import new_id
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
+from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.streaming import StreamingReply
+from reverie.runtime.http.validation import QueryParams
+from reverie.runtime.observability.tracing import trace_headers
+from reverie.store.engine.conversations import AgentGroup, GroupTurn
+from reverie.store.engine.turns import NewTurns
+from reverie_services.engine.agents import choose_answering, resolve_agents
+from reverie_services.engine.dependencies import ConversationDependencies
+from reverie_services.engine.events import SSE_HEADERS
+from reverie_services.engine.prompts import PERSONAS
+from reverie_services.engine.tools import list_tool_names
+
+_SSE_EXAMPLE = 'id: 42\nevent: text_delta\ndata: {"type": "text_delta", "data": {"text": "Hi"}}\n\n'
+
+routes = RouteTable[ConversationDependencies]()
+message_routes = RouteTable[ConversationDependencies]()
+"""Those whose body may be as large as `engine_message_limit`."""
+
+
+class MessageQuery(QueryParams):
+    """What was said after the message `after`; at most `limit`."""
+
+    after: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+class EventPositionQuery(QueryParams):
+    """The position to go on from; without it only what happens from now on."""
+
+    after: Annotated[int, Field(ge=0)] | None = None
+
+
+@routes.add("GET /v1/agents")
+async def list_agents(deps: ConversationDependencies, call: Call[None, None]) -> AgentList:
+    """List agents of the engine."""
+    stored = await deps.conversations.list_agents(call.principal.tenant)
+    items = [
+        AgentInfo(name=name, built_in=name not in stored, spec=spec.model_dump(mode="json"))
+        for name, spec in sorted(resolve_agents(stored).items())
+    ]
+    tools = list_tool_names(deps.settings.folder, deps.settings.extra_tools)
+    return AgentList(items=items, models=sorted(deps.models.endpoints), tools=tools)
+
+
+@routes.add("GET /v1/agents/spend")
+async def get_spend(deps: ConversationDependencies, call: Call[None, None]) -> SpendBody:
+    """Get what agents spent today."""
+    spent = await deps.conversations.load_spend(call.principal.tenant)
+    agents = {name: {"tokens": of[0], "micro_usd": of[1]} for name, of in spent.items()}
+    limits = deps.settings.spend_limits(None, None)
+    known = {name: value for name, value in limits.items() if value is not None}
+    return SpendBody(agents=agents, limits=known)
+
+
+@routes.add("PUT /v1/agents/{name}")
+async def put_agent(deps: ConversationDependencies, call: Call[AgentBody, None]) -> AgentInfo:
+    """Create or change an agent of the engine."""
+    call.principal.check_admin()
+    name, body = _check_name(call.path["name"]), call.body
+    _check_known("models", body.models, deps.models.endpoints)
+    tools = list_tool_names(deps.settings.folder, deps.settings.extra_tools)
+    _check_known("tools", body.tools or [], tools)
+    spec = body.model_dump(mode="json")
+    spec["persona"] = call.redactor.redact(body.persona).text
+    await deps.conversations.put_agent(call.principal.tenant, name, spec)
+    return AgentInfo(name=name, built_in=False, spec=spec)
+
+
+@routes.add("DELETE /v1/agents/{name}")
+async def delete_agent(deps: ConversationDependencies, call: Call[None, None]) -> AgentInfo:
+    """Delete an agent of the engine."""
+    call.principal.check_admin()
+    name = call.path["name"]
+    await deps.conversations.delete_agent(call.principal.tenant, name)
+    return AgentInfo(name=name, built_in=name in PERSONAS, spec={})
+
+
+@routes.add("POST /v1/groups", status=201)
+async def create_group(
+    deps: ConversationDependencies, call: Call[CreateGroupRequest, None]
+) -> GroupBody:
+    """Create a group of agents: one conversation, one session."""
+    principal, body = call.principal, call.body
+    agents = list(dict.fromkeys(body.agents))
+    known = resolve_agents(await deps.conversations.list_agents(principal.tenant))
+    _check_known("agents", agents, known)
+    group = new_id()
+    name = call.redactor.redact(body.name or ", ".join(agents)).text
+    async with deps.open_memory(_read_key(call)) as reverie:
+        session = await reverie.start_session(
+            principal.agent or agents[0],
+            project=body.project,
+            group=str(group),
+            external_id=f"group {group}",
+            include_context=False,
+        )
+    project = slugify(body.project) if body.project else principal.project
+    created = AgentGroup(
+        group,
+        name,
+        session.session,
+        session.scope,
+        project,
+        agents,
+        body.answers,
+        datetime.now(UTC),
+    )
+    await deps.conversations.add_group(principal.tenant, created)
+    return _build_group(created)
+
+
+@routes.add("GET /v1/groups")
+async def list_groups(deps: ConversationDependencies, call: Call[None, PageQuery]) -> GroupPage:
+    """List groups, newest first."""
+    query = call.query
+    rows = await deps.conversations.list_groups(call.principal, query.before_id(), query.limit + 1)
+    items, next_cursor = cut_page(rows, query.limit, lambda group: IdCursor(id=group.id))
+    return GroupPage(items=[_build_group(group) for group in items], next=next_cursor)
+
+
+@message_routes.add("POST /v1/groups/{id}/messages", status=202)
+async def post_message(
+    deps: ConversationDependencies, call: Call[PostMessageRequest, None]
+) -> PostedMessage:
+    """Say something in a group; agents answer in turns of their own."""
+    principal, body = call.principal, call.body
+    group = await _writable_group(deps, call)
+    text = call.redactor.redact(_render_files(body)).text
+    size, limit = len(text.encode()), deps.settings.message_bytes
+    if size > limit:
+        raise PayloadTooLarge("text", size, limit, "turn_limit")
+    answering = choose_answering(group.agents, group.answers, body.text, body.mentions)
+    known = resolve_agents(await deps.conversations.list_agents(principal.tenant))
+    _check_known("agents", answering, known)
+    mode = body.mode or known[answering[0]].mode
+    turns = NewTurns(answering, [new_id() for _ in answering], mode)
+    images = [(new_id(), image.media_type, image.data) for image in body.images]
+    _, after = await deps.bus.sequence_range(ENGINE_STREAM)
+    message = new_id()
+    number, tickets = await deps.turns.post(
+        (principal.tenant, principal.tenant_name),
+        group.id,
+        principal.known_user or principal.agent or "user",
+        text,
+        images,
+        turns,
+        _read_key(call),
+        deps.settings.chain,
+        trace_headers(),
+        message,
+    )
+    deps.publisher.publish_after_reply(call, principal.tenant, tickets)
+    by_agent = dict(zip(turns.agents, turns.ids, strict=True))
+    return PostedMessage(id=message, no=number, turns=by_agent, after=after)
+
+
+@routes.add("GET /v1/groups/{id}/messages")
+async def list_messages(
+    deps: ConversationDependencies, call: Call[None, MessageQuery]
+) -> MessagePage:
+    """List what was said in a group, and its newest turns."""
+    group, query = await _readable_group(deps, call), call.query
+    tenant = call.principal.tenant
+    rows = await deps.conversations.list_messages(tenant, group.id, query.after, query.limit)
+    turns = await deps.conversations.list_turns(tenant, group.id, 100)
+    items = [MessageBody(**vars(row)) for row in rows]
+    following = items[-1].no if len(items) == query.limit else None
+    return MessagePage(items=items, turns=[_build_turn(turn) for turn in turns], next=following)
+
+
+@routes.add(
+    "GET /v1/groups/{id}/events",
+    streaming=True,
+    response_examples={"text/event-stream": _SSE_EXAMPLE},
+)
+async def stream_group_events(
+    deps: ConversationDependencies, call: Call[None, EventPositionQuery]
+) -> StreamingReply:
+    """Stream what happens in the turns of a group, from any position of the last day."""
+    group = await _readable_group(deps, call)
+    header = call.headers.get("Last-Event-ID", "").strip()
+    after = int(header) if header.isdigit() else call.query.after
+    if after is None:
+        _, after = await deps.bus.sequence_range(ENGINE_STREAM)
+    deps.watchers.check_places(call.principal)
+    chunks = deps.watchers.watch(call.principal, group.id, after)
+    return StreamingReply(chunks, SSE_HEADERS, endless=True)
+
+
+@routes.add("POST /v1/groups/{id}/approvals")
+async def approve_call(
+    deps: ConversationDependencies, call: Call[ApproveRequest, None]
+) -> StopResponse:
+    """Approve or deny a tool call that waits; the turn goes on once all are decided."""
+    group, body = await _writable_group(deps, call), call.body
+    tenant = (call.principal.tenant, call.principal.tenant_name)
+    verdict = {"approved": body.approved, "reason": call.redactor.redact(body.reason).text}
+    tickets = await deps.turns.approve(tenant, group.id, body.turn, body.call, verdict)
+    deps.publisher.publish_after_reply(call, call.principal.tenant, tickets)
+    return StopResponse(turns=[body.turn] if tickets else [])
+
+
+@routes.add("POST /v1/groups/{id}/stop")
+async def stop_turns(deps: ConversationDependencies, call: Call[StopRequest, None]) -> StopResponse:
+    """Stop a turn of a group, or all that are open."""
+    group = await _writable_group(deps, call)
+    tenant = (call.principal.tenant, call.principal.tenant_name)
+    stopped, tickets = await deps.turns.stop(tenant, group.id, call.body.turn)
+    deps.publisher.publish_after_reply(call, call.principal.tenant, tickets)
+    return StopResponse(turns=stopped)
+
+
+async def _readable_group(deps: ConversationDependencies, call: Call[Any, Any]) -> AgentGroup:
+    return await deps.conversations.get_group(call.principal, _group_id(call.path["id"]))
+
+
+async def _writable_group(deps: ConversationDependencies, call: Call[Any, Any]) -> AgentGroup:
+    group = await deps.conversations.get_group(call.principal, _group_id(call.path["id"]))
+    call.principal.check_write(group.scope)
+    return group
+
+
+def _group_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput("id", "must be the id of a group") from None
+
+
+def _read_key(call: Call[Any, Any]) -> str:
+    """The caller's own key or token, with which its agents will call memory."""
+    scheme, _, key = call.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Forbidden("let agents answer without a key in", "*")
+    return key.strip()
+
+
+def _check_name(name: str) -> str:
+    if slugify(name) != name or name == "all":
+        raise InvalidInput("name", "must be a slug of a-z 0-9 _ -, and not `all`")
+    return name
+
+
+def _check_known(field: str, names: Iterable[str], known: Container[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InvalidInput(field, f"{name[:80]!r} is unknown here")
+
+
+def _render_files(body: PostMessageRequest) -> str:
+    """The text, followed by the files that were given with it, and a line for each image."""
+    files = [f"\n\n[file {name}]\n{content}" for name, content in body.files.items()]
+    images = [f"\n\n[image: {image.media_type}]" for image in body.images]
+    return "".join([body.text, *files, *images])
+
+
+def _build_group(group: AgentGroup) -> GroupBody:
+    fields = {name: value for name, value in vars(group).items() if name != "created"}
+    return GroupBody(**fields, created_at=group.created)
+
+
+def _build_turn(turn: GroupTurn) -> TurnInfo:
+    times = {"created_at": turn.created, "ended_at": turn.ended}
+    return TurnInfo(**vars(turn), **times)

@@ -1,0 +1,398 @@
+"""Runs one turn: recalls, calls the model and its tools step by step, and remembers what was said.
+
+Whatever was stored by a worker that died is where it goes on: messages of the model, effects of
+tools, decisions of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid5
+
+import structlog
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ToolApproved,
+    ToolDenied,
+)
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    Caching,
+    Instrumentation,
+    ModelFallback,
+)
+from pydantic_ai.exceptions import (
+    IncompleteToolCall,
+    ModelContextWindowExceededError,
+    UsageLimitExceeded,
+)
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
+
+from reverie.client.async_client import AsyncReverie
+from reverie.contracts.engine import AgentBody
+from reverie.contracts.memories import RememberResponse
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.redaction.redactor import Redactor
+from reverie.store.engine.conversations import HistoryMessage
+from reverie.store.engine.turns import ClaimedTurn, NewTurns
+from reverie_services.engine.capabilities import (
+    RepeatedCalls,
+    SpendExceeded,
+    StopRequested,
+    TurnBudget,
+    TurnMemory,
+    TurnState,
+    TurnSteps,
+    TurnTools,
+)
+from reverie_services.engine.dependencies import TurnDependencies
+from reverie_services.engine.events import TurnEmitter
+from reverie_services.engine.model_errors import describe_model_error, falls_back
+from reverie_services.engine.prompts import build_static_prompt
+from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, list_tool_names
+from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
+
+MAX_IMAGES = 20
+"""The newest images of a conversation that are loaded; more would not fit into the window."""
+MAX_CONTINUATIONS = 3
+"""So often an answer that met max_tokens is continued."""
+WINDOW_STEPS = (WINDOW_TOKENS, WINDOW_TOKENS // 2, WINDOW_TOKENS // 4)
+"""The windows that are tried when a model refuses the context as too long; then a summary."""
+_CONTINUE = {"en": "Go on exactly where you stopped.", "zh": "从停下的地方接着说。"}
+_SUMMARIZE = {
+    "en": "Summarise this conversation in at most 300 words: decisions, open points, names.",
+    "zh": "用最多 300 字概括这段对话:决定、未解决的问题、名称。",
+}
+_INSTRUMENTATION = Instrumentation(
+    settings=InstrumentationSettings(
+        include_content=False,
+        include_binary_content=False,
+        include_model_request_parameters=False,
+    )
+)
+"""Spans by the GenAI conventions, without what was said."""
+
+log = structlog.get_logger("reverie.engine")
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """How a turn ended. `status`: as it is stored; `outcome`: why, in one word."""
+
+    status: str
+    outcome: str
+    content: str = ""
+    error: str | None = None
+
+
+@dataclass
+class TurnRun:
+    """One attempt at a turn, by one worker."""
+
+    deps: TurnDependencies
+    turn: ClaimedTurn
+    spec: AgentBody
+    state: TurnState
+    redactor: Redactor
+    reverie: AsyncReverie
+
+    async def run(self) -> TurnResult:
+        """Runs the turn to its end. Raises `LostTurn`, and what the store raises."""
+        turn, state = self.turn, self.state
+        state.stored = list(ModelMessagesTypeAdapter.validate_python(turn.messages))
+        state.earlier_calls = await self.deps.turns.load_earlier_calls(turn)
+        history = await self._load_history()
+        await self._remember_question(history)
+        await self._recall(history)
+        try:
+            result = await self._converse(history)
+        except Exception as error:
+            result = self._fail(error)
+        if result.status == "done":
+            await self._remember_answer(history, result)
+        return result
+
+    async def _load_history(self) -> list[HistoryMessage]:
+        turn = self.turn
+        return await self.deps.conversations.load_history(
+            turn.tenant, turn.group, turn.seen, WINDOW_TURNS * 2, turn.agent
+        )
+
+    async def _recall(self, history: Sequence[HistoryMessage]) -> None:
+        """Asks for the memories of this turn as every agent does. Without an answer it goes on."""
+        question = self.turn.task or (history[-1].content if history else "")
+        try:
+            found = await self.reverie.preflow(self.turn.session, question, include_seen=True)
+        except ReverieError as error:
+            self.state.emitter.emit("notice", {"what": "memory_unavailable", "why": str(error)})
+            return
+        self.state.memory = found.markdown
+        ids = [str(item.id) for item in found.items if item.id]
+        data = {"tokens": found.tokens, "memories": ids, "trace": found.trace_id}
+        self.state.emitter.emit("memory", data | {"degraded": found.degraded})
+
+    async def _converse(self, history: Sequence[HistoryMessage]) -> TurnResult:
+        """Calls the model until it has answered, with a smaller window where it asks for one."""
+        image_ids = [id for entry in history for id in entry.images][-MAX_IMAGES:]
+        images = await self.deps.conversations.load_images(self.turn.tenant, image_ids)
+        for tokens in WINDOW_STEPS:
+            window = build_window(history, self.turn.agent, self.turn.task, images, tokens)
+            try:
+                return await self._answer(window.messages, tokens)
+            except ModelContextWindowExceededError:
+                self.state.emitter.emit("notice", {"what": "context_reduced", "tokens": tokens})
+        full = build_window(history, self.turn.agent, self.turn.task, images)
+        summary = await self._summarize(full.messages[:-1])
+        last = full.messages[-1]
+        parts = [UserPromptPart(summary), *last.parts[-1:]]
+        return await self._answer([ModelRequest(parts=parts)], WINDOW_STEPS[-1])
+
+    async def _summarize(self, messages: Sequence[ModelMessage]) -> str:
+        """A summary by the model: the last resort for a context that is too small."""
+        lines = [
+            str(part.content) for m in messages for part in m.parts if hasattr(part, "content")
+        ]
+        text = "\n".join(lines)[-4 * WINDOW_STEPS[-1] // 2 :]
+        model = (await self._models())[0]
+        agent: Agent[TurnState, str] = Agent(
+            model,
+            instructions=_SUMMARIZE[self.spec.language],
+            deps_type=TurnState,
+            capabilities=[self._budget()],
+        )
+        async with agent.run_stream(text, deps=self.state) as result:
+            return await result.get_output()
+
+    async def _answer(self, base: list[ModelMessage], window_tokens: int) -> TurnResult:
+        state = self.state
+        state.base, state.window_tokens = len(base), window_tokens
+        agent = await self._build_agent()
+        limits = UsageLimits(request_limit=self.spec.budget.requests_per_turn)
+        approvals = self._read_approvals()
+        for _ in range(MAX_CONTINUATIONS + 1):
+            if not _is_answered(state.stored):
+                result = await agent.run(
+                    message_history=[*base, *state.stored],
+                    deps=state,
+                    deferred_tool_results=approvals,
+                    usage_limits=limits,
+                )
+                approvals = None
+                await state.save(result.all_messages()[len(base) :])
+                if isinstance(result.output, DeferredToolRequests):
+                    return await self._wait(result.output)
+            last = state.stored[-1]
+            if not (isinstance(last, ModelResponse) and last.finish_reason == "length"):
+                return TurnResult("done", "end_turn", _answer_text(state.stored))
+            more = ModelRequest(parts=[UserPromptPart(_CONTINUE[self.spec.language])])
+            await state.save([*state.stored, more])
+        return TurnResult("done", "max_tokens", _answer_text(state.stored[:-1]))
+
+    async def _build_agent(self) -> Agent[TurnState, str | DeferredToolRequests]:
+        spec, turn, settings = self.spec, self.turn, self.deps.settings
+        first, *fallbacks = await self._models()
+        mode = turn.mode
+        tools = list_tool_names(settings.folder, settings.extra_tools)
+        sources = ToolSources(self.reverie, self.hand_on, settings.folder, settings.extra_tools)
+        capabilities: list[AbstractCapability[TurnState]] = [
+            _INSTRUMENTATION,
+            Caching(),
+            TurnMemory(),
+            TurnSteps(),
+            self._budget(),
+            TurnTools(frozenset(spec.ask)),
+        ]
+        if fallbacks:
+            capabilities.append(ModelFallback(*fallbacks, fallback_on=falls_back))
+        return Agent(
+            first,
+            output_type=[str, DeferredToolRequests],
+            deps_type=TurnState,
+            instructions=build_static_prompt(
+                turn.agent,
+                spec.language,
+                spec.persona,
+                mode,
+                [name for name in turn.agents if name != turn.agent],
+                [name for name in tools if spec.tools is None or name in spec.tools],
+            ),
+            toolsets=[build_toolset(sources, mode, spec.tools)],
+            capabilities=capabilities,
+            model_settings=ModelSettings(max_tokens=self._max_output_tokens()),
+        )
+
+    async def _models(self) -> list[Model]:
+        endpoints = self.deps.models.endpoints
+        names = [name for name in self.spec.models if name in endpoints]
+        if not names:
+            raise ValueError(f"no model is called {', '.join(self.spec.models)}")
+        models = []
+        for name in names:
+            entry = endpoints[name].vault
+            key = str((await self.reverie.vault_get(entry)).value) if entry else None
+            models.append(self.deps.create_model(name, key))
+        return models
+
+    def _budget(self) -> TurnBudget:
+        budget = self.spec.budget
+        limits = self.deps.settings.spend_limits(budget.tokens_per_day, budget.usd_per_day)
+        return TurnBudget(limits, self._max_output_tokens())
+
+    def _max_output_tokens(self) -> int:
+        endpoints = self.deps.models.endpoints
+        known = [endpoints[name] for name in self.spec.models if name in endpoints]
+        return known[0].max_output_tokens if known else 0
+
+    def _read_approvals(self) -> DeferredToolResults | None:
+        decided = {
+            call: ToolApproved()
+            if entry["approved"]
+            else ToolDenied(entry.get("reason") or "denied")
+            for call, entry in self.turn.approvals.items()
+            if entry.get("approved") is not None and _is_open(self.state.stored, call)
+        }
+        return DeferredToolResults(approvals=dict(decided)) if decided else None
+
+    async def _wait(self, requests: DeferredToolRequests) -> TurnResult:
+        calls = {
+            call.tool_call_id: {
+                "tool": call.tool_name,
+                "arguments": self.redactor.redact(call.args_as_json_str()).text,
+            }
+            for call in requests.approvals
+        }
+        await self.deps.turns.ask(self.turn, calls)
+        for call, entry in calls.items():
+            self.state.emitter.emit("approval", {"call": call, **entry})
+        return TurnResult("waiting", "approval")
+
+    async def hand_on(self, ctx: Ctx, agent: str, task: str) -> str:
+        """Gives a task to another agent of the group; the limits of the chain may forbid it."""
+        turn = self.turn
+        if agent == turn.agent:
+            return "failed: you cannot hand on to yourself"
+        if agent not in turn.agents:
+            return f"failed: {agent} is not in this group: {', '.join(turn.agents)}"
+        clean = self.redactor.redact(f"[{turn.agent}, to you] {task}").text
+        # The next turn looks for repetition among the calls that led to it, this one included.
+        await self.state.save(self.state.stored)
+        turns = NewTurns([agent], [uuid5(turn.id, ctx.tool_call_id or "")], turn.mode)
+        limit, tickets = await self.deps.turns.hand_on(turn, turns, clean, self.deps.settings.chain)
+        if limit:
+            self.state.emitter.emit("notice", {"what": "chain_limit", "limit": limit, "to": agent})
+            return f"failed: the chain of this message is too long ({limit}); answer yourself"
+        # Before the ticket: a watcher knows of the turn before this one ends.
+        self.state.emitter.emit("handed_on", {"to": agent, "turn": str(turns.ids[0])})
+        await self.deps.publisher.publish(turn.tenant, tickets)
+        return f"{agent} has it"
+
+    async def _remember_question(self, history: Sequence[HistoryMessage]) -> None:
+        """Appends what the user said to the session, before the answers to it."""
+        asked = [entry for entry in history if entry.id == self.turn.chain]
+        await self._append([("user", entry.content, str(entry.id)) for entry in asked])
+
+    async def _remember_answer(self, history: Sequence[HistoryMessage], result: TurnResult) -> None:
+        """Appends the answer to the session, corrects memories by the user's words, keeps a plan.
+
+        Each call has a key of its own, so that another worker can repeat it.
+        """
+        turn = self.turn
+        if not result.content:
+            return
+        name = f"{turn.agent}: " if len(turn.agents) > 1 else ""
+        await self._append([("assistant", f"{name}{result.content}", str(turn.id))])
+        try:
+            if turn.mode == "plan":
+                await self._remember_plan(result.content)
+            if turn.depth == 0 and history and turn.agents[0] == turn.agent:
+                said = [{"role": "user", "content": history[-1].content}]
+                await self.reverie.correct_memories(turn.session, messages=said)
+        except ReverieError as error:
+            log.info("remembering_incomplete", error=type(error).__name__)
+
+    async def _append(self, messages: Sequence[tuple[str, str, str]]) -> None:
+        turns = [
+            {"role": role, "content": content, "external_id": id}
+            for role, content, id in messages
+            if content.strip()
+        ]
+        if turns:
+            await self.reverie.append_turns(self.turn.session, turns)
+
+    async def _remember_plan(self, plan: str) -> None:
+        turn = self.turn
+        body: dict[str, Any] = {
+            "content": plan[:20_000],
+            "kind": "spec",
+            "key": f"plan-{turn.group}",
+            "supersede_reason": "a newer plan",
+            "tags": ["plan"],
+            "session": str(turn.session),
+        }
+        headers = {"Idempotency-Key": str(uuid5(turn.id, "plan"))}
+        await self.reverie.request(
+            RememberResponse, "POST", "/v1/remember", body=body, headers=headers
+        )
+
+    def _fail(self, error: Exception) -> TurnResult:
+        """The end of a turn that did not reach its answer; what was said is kept."""
+        said = self.state.emitter.text if self.state.has_streamed else ""
+        match error:
+            case StopRequested():
+                return TurnResult("stopped", "stopped", said)
+            case RepeatedCalls():
+                reason = f"the same calls came again and again: {error}"
+                return TurnResult("failed", "loop", said, reason)
+            case SpendExceeded() | UsageLimitExceeded():
+                return TurnResult("failed", "limit", said, f"a limit is reached: {error}")
+            case IncompleteToolCall():
+                return TurnResult("failed", "max_tokens", said, "a tool call met max_tokens")
+        described = describe_model_error(error)
+        if described is None:
+            raise error
+        return TurnResult("failed", "interrupted" if said else "error", said, described)
+
+
+def _is_answered(messages: Sequence[ModelMessage]) -> bool:
+    """Whether the last message is a whole answer: the worker died before it could end the turn."""
+    last = messages[-1] if messages else None
+    return isinstance(last, ModelResponse) and not last.tool_calls
+
+
+def _is_open(messages: Sequence[ModelMessage], call: str) -> bool:
+    """Whether a call has no result yet."""
+    results = {p.tool_call_id for m in messages for p in m.parts if isinstance(p, ToolReturnPart)}
+    return call not in results
+
+
+def _answer_text(messages: Sequence[ModelMessage]) -> str:
+    """What the model said after the last tool result, continuations included."""
+    texts: list[str] = []
+    for message in reversed(messages):
+        if isinstance(message, ModelRequest):
+            if any(isinstance(part, ToolReturnPart) for part in message.parts):
+                break
+            continue
+        texts += [part.content for part in reversed(message.parts) if isinstance(part, TextPart)]
+    return "".join(reversed(texts))
+
+
+def new_state(deps: TurnDependencies, turn: ClaimedTurn, emitter: TurnEmitter) -> TurnState:
+    """The state of a turn that begins, or goes on."""
+    return replace(TurnState(turn, deps.turns, emitter), requests=turn.requests)

@@ -1,0 +1,132 @@
+"""The engine's worker: takes tickets of turns, claims the turns, and runs each to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from time import monotonic
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.interface import Message, Reject, Retry, verify_tenant
+from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.store.engine.turns import ClaimedTurn, LostTurn
+from reverie_services.engine.agents import resolve_agents
+from reverie_services.engine.capabilities import TurnState
+from reverie_services.engine.dependencies import TurnDependencies
+from reverie_services.engine.events import TurnEmitter, close_quietly
+from reverie_services.engine.turn_run import TurnResult, TurnRun, new_state
+
+MAX_ATTEMPTS = 5
+"""Workers that may die over a turn before it is given up."""
+
+log = structlog.get_logger("reverie.engine")
+
+
+async def handle_ticket(deps: TurnDependencies, message: Message) -> None:
+    """Runs the turn of a ticket, unless it is over. Another worker's turn is looked at again."""
+    try:
+        body = json.loads(message.data)
+        tenant, turn_id = int(body["tenant"]), UUID(body["turn"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Reject("not a ticket for a turn") from error
+    name = message.subject.split(".")[1]
+    if not verify_tenant(name, await deps.conversations.get_tenant_name(tenant)):
+        return
+    claimed = await deps.turns.claim(tenant, name, turn_id, deps.settings.worker)
+    if isinstance(claimed, float):
+        raise Retry(claimed + 0.2, "another worker has this turn")
+    if claimed is None:
+        return
+    with suppress(LostTurn):
+        await _run_claimed(deps, claimed)
+
+
+async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
+    started = monotonic()
+    redactor = await deps.load_redactor(turn.tenant)
+    emitter = TurnEmitter(deps.bus, turn, redactor)
+    sender = asyncio.create_task(emitter.run())
+    deps.metrics.running.inc()
+    try:
+        result = await _run_under_lease(deps, turn, emitter)
+        content = redactor.redact(result.content).text
+        error = redactor.redact(result.error).text if result.error else None
+        await deps.turns.end(turn, result.status, result.outcome, error, content)
+        if result.status != "waiting":
+            _emit_end(emitter, turn, result, content, error)
+        deps.metrics.observe_turn(result.outcome, monotonic() - started)
+        await emitter.drain()
+    except asyncio.CancelledError:
+        await asyncio.shield(_give_back(deps, turn))
+        raise
+    finally:
+        deps.metrics.running.dec()
+        await close_quietly(sender)
+
+
+def _emit_end(
+    emitter: TurnEmitter, turn: ClaimedTurn, result: TurnResult, content: str, error: str | None
+) -> None:
+    """Events that a later worker would send again have an id that does not depend on the epoch."""
+    emitter.emit("stop", {"reason": result.outcome, "error": error}, f"{turn.id}.stop")
+    data = {"status": result.status, "content": content}
+    emitter.emit("result", data, f"{turn.id}.result")
+
+
+async def _run_under_lease(
+    deps: TurnDependencies, turn: ClaimedTurn, emitter: TurnEmitter
+) -> TurnResult:
+    """The result of the turn; its lease is renewed meanwhile, and a request to stop ends it."""
+    state = new_state(deps, turn, emitter)
+    task = asyncio.create_task(_run_turn(deps, turn, emitter, state))
+    try:
+        while True:
+            done, _ = await asyncio.wait({task}, timeout=min(1.0, deps.settings.lease_seconds / 3))
+            if done:
+                return task.result()
+            with suppress(Unavailable):
+                if await deps.turns.renew(turn):
+                    await _cancel(task)
+                    said = emitter.text if state.has_streamed else ""
+                    return TurnResult("stopped", "stopped", said)
+    finally:
+        if not task.done():
+            await _cancel(task)
+
+
+async def _cancel(task: asyncio.Task[TurnResult]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def _run_turn(
+    deps: TurnDependencies, turn: ClaimedTurn, emitter: TurnEmitter, state: TurnState
+) -> TurnResult:
+    if turn.stop_requested:
+        return TurnResult("stopped", "stopped")
+    if turn.attempts > MAX_ATTEMPTS:
+        return TurnResult("failed", "given_up", "", f"{MAX_ATTEMPTS} workers died over it")
+    data = {"attempt": turn.attempts, "chain": str(turn.chain), "depth": turn.depth}
+    emitter.emit("turn_started", data | {"mode": turn.mode})
+    agents = resolve_agents({turn.agent: turn.spec} if turn.spec else {})
+    if turn.api_key is None or turn.agent not in agents:
+        return TurnResult("failed", "error", "", "the agent or the author's key is gone")
+    try:
+        async with deps.open_memory(turn.api_key) as reverie:
+            run = TurnRun(deps, turn, agents[turn.agent], state, emitter.redactor, reverie)
+            return await run.run()
+    except Unavailable:
+        raise
+    except ReverieError as error:
+        return TurnResult("failed", "error", "", str(error))
+
+
+async def _give_back(deps: TurnDependencies, turn: ClaimedTurn) -> None:
+    """Lets the next worker have the turn at once, if this one is stopped."""
+    try:
+        await deps.turns.release(turn)
+    except ReverieError as error:
+        log.warning("turn_release_failed", reason=str(error))

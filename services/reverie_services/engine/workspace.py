@@ -1,0 +1,156 @@
+"""Files of one folder, commands in it, and public web pages."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import re
+import signal
+import socket
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+
+MAX_FILE_BYTES = 1024 * 1024
+MAX_MATCHES = 100
+MAX_ENTRIES = 500
+COMMAND_SECONDS = 120.0
+PAGE_SECONDS = 20.0
+_TAG = re.compile(r"(?is)<(script|style)\b.*?</\1>|<[^>]+>")
+
+
+class Workspace:
+    """Files of a folder. A path that leads out of it, also by a link, is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        self._root = folder.resolve()
+
+    def resolve(self, path: str) -> Path:
+        """The place of a path. Raises `ValueError` outside the folder."""
+        place = (self._root / path).resolve()
+        if not place.is_relative_to(self._root):
+            raise ValueError(f"{path} lies outside the folder")
+        return place
+
+    async def read(self, path: str, first_line: int, lines: int) -> str:
+        """Lines of a file, numbered."""
+        text = await asyncio.to_thread(_read_text, self.resolve(path))
+        numbered = enumerate(text.splitlines(), 1)
+        first = max(first_line, 1)
+        chosen = islice(numbered, first - 1, first - 1 + max(lines, 0))
+        return "\n".join(f"{number}\t{line}" for number, line in chosen) or "(no lines there)"
+
+    async def find(self, pattern: str) -> str:
+        """Paths that match a pattern."""
+        paths = await asyncio.to_thread(self._find, pattern)
+        return "\n".join(paths[:MAX_ENTRIES]) or "(none)"
+
+    async def search(self, text: str, pattern: str) -> str:
+        """Lines that contain a text."""
+        return await asyncio.to_thread(self._search, text, pattern)
+
+    async def write(self, path: str, content: str) -> str:
+        """Replaces a file in one step."""
+        place = self.resolve(path)
+        await asyncio.to_thread(_write_text, place, content)
+        return f"wrote {len(content.encode())} bytes to {place.relative_to(self._root)}"
+
+    def _find(self, pattern: str) -> list[str]:
+        if pattern.startswith("/") or ".." in Path(pattern).parts:
+            raise ValueError(f"{pattern} lies outside the folder")
+        found = (place for place in self._root.glob(pattern) if place.is_file())
+        inside = (place for place in found if place.resolve().is_relative_to(self._root))
+        return sorted(str(place.relative_to(self._root)) for place in inside)
+
+    def _search(self, text: str, pattern: str) -> str:
+        matches: list[str] = []
+        for path in self._find(pattern):
+            with suppress(OSError, ValueError):
+                lines = _read_text(self._root / path).splitlines()
+                matches += [
+                    f"{path}:{number}: {line.strip()[:200]}"
+                    for number, line in enumerate(lines, 1)
+                    if text in line
+                ]
+            if len(matches) >= MAX_MATCHES:
+                break
+        return "\n".join(matches[:MAX_MATCHES]) or "(none)"
+
+
+def _read_text(place: Path) -> str:
+    if place.stat().st_size > MAX_FILE_BYTES:
+        raise ValueError(f"it holds more than {MAX_FILE_BYTES} bytes")
+    return place.read_text(encoding="utf-8")
+
+
+def _write_text(place: Path, content: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_name(f".{place.name}.partial")
+    partial.write_text(content, encoding="utf-8")
+    partial.replace(place)
+
+
+async def run_shell(folder: Path, command: str) -> str:
+    """Runs a command that sees nothing of the engine's environment but the search path."""
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-c", command),
+        cwd=folder,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(COMMAND_SECONDS):
+            output, _ = await process.communicate()
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if isinstance(error, TimeoutError):
+            return f"failed: it took longer than {COMMAND_SECONDS:.0f} seconds"
+        raise
+    return f"exit code {process.returncode}\n{output.decode('utf-8', 'replace')}"
+
+
+class _PublicResolver(aiohttp.ThreadedResolver):
+    """Resolves names to public addresses only: no page may reach into the network of the engine."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[aiohttp.abc.ResolveResult]:
+        found = await super().resolve(host, port, family)
+        public = [entry for entry in found if ipaddress.ip_address(entry["host"]).is_global]
+        if not public:
+            raise OSError(f"{host} is no public address")
+        return public
+
+
+async def fetch_page(url: str) -> str:
+    """The text of a web page. Raises `ValueError` for an address that is not public."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("it must begin with http:// or https://")
+    with suppress(ValueError):
+        if not ipaddress.ip_address(parts.hostname).is_global:
+            raise OSError(f"{parts.hostname} is no public address")
+    connector = aiohttp.TCPConnector(resolver=_PublicResolver())
+    timeout = aiohttp.ClientTimeout(total=PAGE_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout) as http,
+            # A redirect to an address in numbers would pass by the resolver.
+            http.get(url, allow_redirects=False) as response,
+        ):
+            if "Location" in response.headers:
+                return f"It moved to {response.headers['Location']}"
+            body = await response.content.read(MAX_FILE_BYTES)
+    except aiohttp.ClientError as error:
+        raise ValueError(f"the page does not answer ({type(error).__name__})") from error
+    text = _TAG.sub(" ", body.decode(response.charset or "utf-8", "replace"))
+    return re.sub(r"\s*\n\s*", "\n", re.sub(r"[ \t]+", " ", text)).strip()

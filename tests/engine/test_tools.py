@@ -1,0 +1,114 @@
+"""Tools by mode, approvals, and the folder that file tools cannot leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
+from reverie_services.engine.workspace import Workspace, fetch_page
+from tests.engine.conftest import Engine
+
+CHANGING = {"write_file", "shell", "remember", "update_task", "route_forward"}
+
+
+async def test_each_mode_offers_its_tools(engine: Engine) -> None:
+    engine.play(lambda _: ChatAnswer("ok"))
+    group = await engine.group("beck")
+    offered = {}
+    for mode in ("unified", "plan", "dream"):
+        await engine.say(group, "Hello.", mode=mode)
+        offered[mode] = set(engine.requests[-1].tools)
+    assert offered["unified"] > CHANGING
+    assert offered["plan"] == offered["unified"] - CHANGING
+    assert offered["dream"] == {"recall", "remember", "list_tasks", "update_task"}
+
+
+async def test_plan_mode_changes_nothing_even_if_the_model_tries(engine: Engine) -> None:
+    place = engine.service.folder / "planned.txt"
+    call = ToolUse("write_file", {"path": place.name, "content": "x"})
+    plan = "1. Write planned.txt. 2. Read it. Risk: none."
+    engine.play([ChatAnswer(calls=(call,)), ChatAnswer(plan)])
+    await engine.agent("eager", ask=[])
+    group = await engine.group("eager", project="shop-plan")
+    await engine.say(group, "Plan it.", mode="plan")
+    assert not place.exists()
+    listed = (await engine.stack.get("/v1/memories", params={"tag": "plan"}))["items"]
+    assert [(item["kind"], item["content"]) for item in listed] == [("spec", plan)]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_change_waits_for_a_person(engine: Engine, approved: bool) -> None:
+    place = engine.service.folder / f"approved-{approved}.txt"
+    call = ToolUse("write_file", {"path": place.name, "content": "x"})
+
+    def script(asked: ChatRequest) -> ChatAnswer:
+        return ChatAnswer(asked.last) if asked.is_after_tool else ChatAnswer(calls=(call,))
+
+    engine.play(script)
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Write it.")
+    seen = await engine.watch(group, posted["after"], until="approval")
+    turn = await engine.turn(group, "beck", "waiting")
+    assert not place.exists()
+    decision = {"turn": turn["id"], "call": seen[-1]["data"]["call"], "approved": approved}
+    decision |= {"reason": "not today"}
+    reply = await engine.call("POST", f"/v1/groups/{group}/approvals", decision)
+    assert reply.status == 200
+    turns = await engine.ended(group, posted)
+    assert turns["beck"]["status"] == "done"
+    assert place.exists() == approved
+    assert ("wrote" if approved else "not today") in (await engine.answers(group))[0]
+    again = await engine.call("POST", f"/v1/groups/{group}/approvals", decision)
+    assert again.status == 404
+
+
+async def test_a_waiting_turn_can_be_stopped(engine: Engine) -> None:
+    call = ToolUse("shell", {"command": "true"})
+    engine.play([ChatAnswer(calls=(call,))])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Run it.")
+    await engine.turn(group, "beck", "waiting")
+    await engine.call("POST", f"/v1/groups/{group}/stop", {})
+    assert (await engine.ended(group, posted))["beck"]["status"] == "stopped"
+
+
+async def test_files_are_read_searched_and_written_in_the_folder(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    assert "wrote 9 bytes" in await workspace.write("src/a.py", "a = 1\nb\n\n")
+    assert await workspace.read("src/a.py", 2, 1) == "2\tb"
+    assert await workspace.find("**/*.py") == "src/a.py"
+    assert await workspace.search("a = ", "**/*") == "src/a.py:1: a = 1"
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "link/secret"])
+async def test_a_path_outside_the_folder_is_refused(tmp_path: Path, path: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (tmp_path / "secret").write_text("x")
+    (outside / "secret").write_text("x")
+    (root / "link").symlink_to(outside)
+    workspace = Workspace(root)
+    with pytest.raises(ValueError, match="outside the folder"):
+        await workspace.read(path, 1, 10)
+    with pytest.raises(ValueError, match="outside the folder"):
+        await workspace.write(path, "y")
+    assert "secret" not in await workspace.find("**/*")
+
+
+async def test_a_refused_path_is_told_to_the_model(engine: Engine) -> None:
+    call = ToolUse("read_file", {"path": "../../etc/passwd"})
+    engine.play([ChatAnswer(calls=(call,)), ChatAnswer("I cannot.")])
+    group = await engine.group("beck")
+    await engine.say(group, "Read it.")
+    assert "outside the folder" in engine.requests[-1].last
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/", "http://localhost:1/", "file:///etc/passwd"]
+)
+async def test_no_page_of_this_network_is_fetched(url: str) -> None:
+    with pytest.raises((OSError, ValueError), match=r"public|does not answer|begin with"):
+        await fetch_page(url)

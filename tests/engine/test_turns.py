@@ -1,0 +1,128 @@
+"""Turns end to end: a message in, events and an answer out, memory before and after."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from reverie.testing.chat_server import ChatAnswer, ToolUse
+from tests.engine.conftest import Engine
+
+
+async def test_an_answer_is_streamed_stored_and_kept_as_a_session(engine: Engine) -> None:
+    engine.play([ChatAnswer("Prices are kept in cents.")])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "How do we keep prices?")
+    seen = await engine.watch(group, posted["after"])
+    kinds = [event["type"] for event in seen]
+    assert kinds[0] == "turn_started"
+    assert kinds[-2:] == ["stop", "result"]
+    said = "".join(event["data"]["text"] for event in seen if event["type"] == "text_delta")
+    assert said == seen[-1]["data"]["content"] == "Prices are kept in cents."
+    assert await engine.answers(group) == ["Prices are kept in cents."]
+    [listed] = (await engine.stack.get("/v1/sessions"))["items"]
+    turns = (await engine.stack.get(f"/v1/sessions/{listed['id']}/turns"))["items"]
+    assert [(turn["role"], turn["content"]) for turn in turns] == [
+        ("user", "How do we keep prices?"),
+        ("assistant", "Prices are kept in cents."),
+    ]
+
+
+async def test_what_was_decided_before_is_shown_and_not_stored_again(engine: Engine) -> None:
+    project = "shop-memory"
+    decision = "Prices are kept in cents, because euros as floats lost money."
+    body = {"content": decision, "kind": "decision", "scope": f"project/{project}"}
+    await engine.stack.post("/v1/remember", body)
+    engine.play([ChatAnswer("In cents, as decided.")])
+    group = await engine.group("beck", project=project)
+    posted = await engine.post(group, "How do we store prices, and why?")
+    seen = await engine.watch(group, posted["after"])
+    shown = engine.requests[0].texts[-1]
+    assert decision in shown
+    assert "<reverie-memory>" in shown
+    [given] = [event for event in seen if event["type"] == "memory"]
+    assert given["data"]["memories"]
+    [listed] = (await engine.stack.get("/v1/sessions"))["items"]
+    turns = (await engine.stack.get(f"/v1/sessions/{listed['id']}/turns"))["items"]
+    assert all(decision not in turn["content"] for turn in turns)
+
+
+async def test_an_agent_remembers_by_the_same_call_as_every_other(engine: Engine) -> None:
+    said = "Deploys go through staging first, because production broke twice."
+    call = ToolUse("remember", {"content": said, "kind": "convention"})
+    engine.play([ChatAnswer(calls=(call,)), ChatAnswer("Noted.")])
+    group = await engine.group("beck", project="shop-remember")
+    await engine.say(group, "Remember how we deploy.")
+    listed = (await engine.stack.get("/v1/memories", params={"kind": "convention"}))["items"]
+    assert [(item["content"], item["scope"]) for item in listed] == [
+        (said, "project/shop-remember")
+    ]
+
+
+async def test_a_stream_resumes_at_the_position_where_it_was_left(engine: Engine) -> None:
+    engine.play([ChatAnswer("one two three four five six seven eight", seconds=0.2)])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Count.")
+    first = await engine.watch(group, posted["after"], until="text_delta")
+    rest = await engine.watch(group, first[-1]["at"])
+    again = await engine.watch(group, posted["after"])
+    assert [*first, *rest] == again
+    said = "".join(event["data"]["text"] for event in again if event["type"] == "text_delta")
+    assert said == "one two three four five six seven eight"
+
+
+async def test_a_made_up_credential_is_in_no_event_and_no_row(engine: Engine) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    engine.play([ChatAnswer(f"Use the token {token} for it.")])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Which token?")
+    seen = await engine.watch(group, posted["after"])
+    assert token not in str(seen)
+    assert token not in str(await engine.log(group))
+    assert "REDACTED" in (await engine.answers(group))[0]
+
+
+async def test_a_turn_is_stopped_and_what_was_said_is_kept(engine: Engine) -> None:
+    released: list[bool] = []
+    engine.play([ChatAnswer("thinking about it ...", hold=lambda: bool(released))])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Think for long.")
+    await engine.watch(group, posted["after"], until="text_delta")
+    reply = await engine.call("POST", f"/v1/groups/{group}/stop", {})
+    assert reply.body["turns"] == list(posted["turns"].values())
+    turns = await engine.ended(group, posted)
+    released.append(True)
+    assert turns["beck"]["status"] == "stopped"
+    assert (await engine.answers(group))[0].startswith("thinking")
+
+
+async def test_an_image_is_shown_to_the_model_and_kept_by_reference(engine: Engine) -> None:
+    engine.play([ChatAnswer("A red square."), ChatAnswer("Red.")])
+    group = await engine.group("beck")
+    image = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG fake").decode()}
+    await engine.say(group, "What is this?", images=[image])
+    await engine.say(group, "Which colour was it?")
+    for request in engine.requests:
+        assert base64.b64encode(b"\x89PNG fake").decode() in json.dumps(request.body)
+    first = (await engine.log(group))["items"][0]
+    assert len(first["images"]) == 1
+
+
+async def test_a_file_of_a_message_is_read_with_it(engine: Engine) -> None:
+    engine.play([ChatAnswer("It sells books.")])
+    group = await engine.group("beck")
+    await engine.say(group, "What is it?", files={"README.md": "# A bookshop"})
+    assert "[file README.md]\n# A bookshop" in engine.requests[0].last
+
+
+async def test_both_wire_formats_stream_text_and_tools(engine: Engine) -> None:
+    await engine.agent("claude", models=["second"], persona="Be brief.")
+    call = ToolUse("list_files", {"pattern": "*"})
+    engine.play([ChatAnswer("Looking.", calls=(call,)), ChatAnswer("Done, all seen.")])
+    group = await engine.group("claude")
+    posted = await engine.post(group, "Look around.")
+    seen = await engine.watch(group, posted["after"])
+    kinds = {event["type"] for event in seen}
+    assert {"text_delta", "tool_call", "tool_result", "usage", "result"} <= kinds
+    assert "Be brief." in engine.requests[0].system
+    assert await engine.answers(group) == ["Done, all seen."]
