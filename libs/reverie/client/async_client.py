@@ -8,6 +8,7 @@ from uuid import UUID
 
 from reverie.client.activity import ActivityCalls
 from reverie.client.administration import AdministrationCalls
+from reverie.client.engine import EngineCalls
 from reverie.client.graph import GraphCalls
 from reverie.client.memories import MemoryCalls
 from reverie.client.streams import StreamCalls
@@ -123,7 +124,7 @@ class SessionCalls(MemoryCalls, ActivityCalls):
         return AsyncSession(self, agent=agent, **start)
 
 
-class AsyncReverie(SessionCalls, GraphCalls, AdministrationCalls, StreamCalls):
+class AsyncReverie(SessionCalls, GraphCalls, AdministrationCalls, StreamCalls, EngineCalls):
     """Reverie for code that awaits.
 
     `url` is the gateway's. `timeout` is in seconds, for one attempt. A call is made at most

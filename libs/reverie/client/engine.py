@@ -1,0 +1,105 @@
+"""Calls of the engine: agents that talk in groups."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
+from reverie.domain.core.errors import Unavailable
+
+if TYPE_CHECKING:
+    from reverie.contracts import engine as of_engine
+else:
+    of_engine = LazyModule("reverie.contracts.engine")
+
+Id = UUID | str
+_RECONNECT_DELAY = 0.5
+
+
+class EngineCalls(ClientBase):
+    """Calls about agents, groups and their turns. They need the engine to be enabled."""
+
+    async def list_agents(self) -> of_engine.AgentList:
+        """The agents that can be in a group, and the models and tools that they may have."""
+        return await self.request(of_engine.AgentList, "GET", "/v1/agents")
+
+    async def put_agent(self, name: str, spec: Mapping[str, Any]) -> of_engine.AgentInfo:
+        """Creates or replaces an agent: `models`, `persona`, `language`, `mode`, `tools`, `ask`,
+        `budget`. It needs an admin's key.
+        """
+        path = f"/v1/agents/{quote_segment(name)}"
+        return await self.request(of_engine.AgentInfo, "PUT", path, body=spec)
+
+    async def create_group(
+        self,
+        agents: Sequence[str],
+        *,
+        name: str | None = None,
+        project: str | None = None,
+        answers: Literal["default", "everyone"] = "default",
+    ) -> of_engine.GroupBody:
+        """Creates a group of agents: one conversation, one session."""
+        body = {"agents": list(agents), "answers": answers, **drop_none(name=name, project=project)}
+        return await self.request(of_engine.GroupBody, "POST", "/v1/groups", body=body)
+
+    async def post_message(
+        self,
+        group: Id,
+        text: str,
+        *,
+        mentions: Sequence[str] = (),
+        files: Mapping[str, str] | None = None,
+        mode: str | None = None,
+    ) -> of_engine.PostedMessage:
+        """Says something; the turns that it causes go on by themselves."""
+        body = {"text": text, "mentions": list(mentions), **drop_none(files=files, mode=mode)}
+        path = f"/v1/groups/{quote_segment(group)}/messages"
+        return await self.request(of_engine.PostedMessage, "POST", path, body=body)
+
+    async def load_conversation(
+        self, group: Id, *, after: int = 0, limit: int = 100
+    ) -> of_engine.MessagePage:
+        """What was said after a message, and the newest turns."""
+        path = f"/v1/groups/{quote_segment(group)}/messages"
+        query = {"after": after, "limit": limit}
+        return await self.request(of_engine.MessagePage, "GET", path, query=query)
+
+    async def watch_group(
+        self, group: Id, *, after: int
+    ) -> AsyncIterator[tuple[int, of_engine.EngineEvent]]:
+        """Yields events with their positions, without end; a broken connection is reopened."""
+        from reverie.contracts.events import read_server_sent_events
+
+        path, failures = f"/v1/groups/{quote_segment(group)}/events", 0
+        while True:
+            try:
+                async with self._transport.stream("GET", path, {"after": after}) as stream:
+                    async for message in read_server_sent_events(stream):
+                        failures = 0
+                        if message.data:
+                            after = int(message.id)
+                            body = json.loads(message.data)
+                            yield after, of_engine.EngineEvent.model_validate(body)
+            except Unavailable:
+                failures += 1
+                if failures >= self._transport.max_attempts:
+                    raise
+            await asyncio.sleep(_RECONNECT_DELAY * failures)
+
+    async def approve_call(
+        self, group: Id, turn: Id, call: str, approved: bool, *, reason: str = ""
+    ) -> of_engine.StopResponse:
+        """Approves or denies a tool call that waits for a person."""
+        body = {"turn": str(turn), "call": call, "approved": approved, "reason": reason}
+        path = f"/v1/groups/{quote_segment(group)}/approvals"
+        return await self.request(of_engine.StopResponse, "POST", path, body=body)
+
+    async def stop_turns(self, group: Id, *, turn: Id | None = None) -> of_engine.StopResponse:
+        """Stops a turn, or all that are open."""
+        body = drop_none(turn=str(turn) if turn else None)
+        path = f"/v1/groups/{quote_segment(group)}/stop"
+        return await self.request(of_engine.StopResponse, "POST", path, body=body)
