@@ -52,6 +52,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "vault": "memory.vault:app",
     },
     "Agents": {
+        "chat": "agents.chat:chat",
         "init": "agents.init:init",
         "setup": "agents.setup:setup",
         "rules": "agents.rules:app",

@@ -27,6 +27,7 @@ class _SampleDayPlayed(Exception):
 
 
 @click.command("demo")
+@click.argument("what", type=click.Choice(["day", "chat"]), default="day", help="What to play.")
 @click.option("--once", is_flag=True, help="Stop when the sample day is over.")
 @click.option(
     "--home",
@@ -34,12 +35,15 @@ class _SampleDayPlayed(Exception):
     help="The folder for the sample (default ~/.reverie-demo).",
 )
 @set_option
-def demo(home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
+def demo(what: str, home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
     """Start Reverie, play a sample day, and run until Ctrl-C.
 
     The day: remember, recall, conversations that a dream turns into decision records,
     an amendment that supersedes one of them, commits that decide something and make
     a memory stale, and the trace of one request.
+
+    `chat` plays two days of three agents that talk, by a scripted model: what they
+    decide on the first day is used on the second.
 
     The sample has a home folder of its own, ~/.reverie-demo, so your memories stay
     as they are. Each playthrough removes the one before. To remove all of it,
@@ -59,9 +63,14 @@ def demo(home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
         usual = resolve_settings(None, sets).home
         home = usual.with_name(f"{usual.name}-demo")
     settings = _enable_spans(resolve_settings(home, sets))
+    if what == "chat":
+        from reverie.cli.demo.chat_scene import enable_engine
+
+        settings = enable_engine(settings)
     with UpDisplay() as display:
+        player = _build_player(settings, display, once, what)
         try:
-            asyncio.run(run_supervisor(settings, _build_player(settings, display, once), display))
+            asyncio.run(run_supervisor(settings, player, display))
         except _SampleDayPlayed as played:
             raise click.exceptions.Exit(OK if played.succeeded else FAILED) from None
     raise click.exceptions.Exit(OK)
@@ -76,7 +85,7 @@ def _enable_spans(settings: Settings) -> Settings:
     return type(settings).model_validate(fields | {"spans_file": spans})
 
 
-def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterReady:
+def _build_player(settings: Settings, display: UpDisplay, once: bool, what: str) -> AfterReady:
     async def play_day(addresses: Addresses) -> None:
         from reverie.cli.app.output import abbreviate_home
         from reverie.cli.demo.scenes import play_sample_day
@@ -86,9 +95,13 @@ def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterRe
                 "REVERIE_API_KEY", "is not set: the sample day needs a key that may write"
             )
         spans = settings.spans_file.parent if settings.spans_file else None
-        succeeded = await play_sample_day(
-            addresses.gateway, addresses.api_key, spans, display.console, settings.trusted_ca_file
-        )
+        common = (display.console, settings.trusted_ca_file)
+        if what == "chat":
+            from reverie.cli.demo.chat_scene import play_chat
+
+            succeeded = await play_chat(addresses.gateway, addresses.api_key, settings, *common)
+        else:
+            succeeded = await play_sample_day(addresses.gateway, addresses.api_key, spans, *common)
         shown = abbreviate_home(settings.home)
         display.console.print(
             f"The sample is in a store of its own, {shown}. To look at it with other commands:\n"

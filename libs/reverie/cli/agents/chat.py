@@ -1,0 +1,251 @@
+"""`reverie chat`: talks to agents of the engine, and shows what they say while they say it."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reverie.cli.app.gateway_client import GatewayClient
+from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
+from reverie.cli.app.output import confirm, err, out, print_json, print_plain, read_text
+from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
+
+HELP = """/agents          the agents of this conversation, and all others
+/model NAME      let the default agent use another model
+/plan, /unified  change what agents may do from the next message on
+/attach PATH     send a file or an image with the next message
+/history         what was said
+/stop            stop all turns that are open
+/quit            leave; the conversation stays"""
+HISTORY_FILE = "chat_history"
+MAX_RECONNECTS = 5
+
+
+@dataclass
+class Conversation:
+    """A group, and what the next message takes with it."""
+
+    client: GatewayClient
+    group: dict[str, Any]
+    as_json: bool = False
+    mode: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    images: list[dict[str, str]] = field(default_factory=list)
+    _speaker: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the group."""
+        return f"/v1/groups/{self.group['id']}"
+
+    def say(self, text: str) -> bool:
+        """Says something and shows the answers; whether all turns ended well.
+
+        Ctrl-C stops the turns and not the program.
+        """
+        body = {"text": text, "files": self.files, "images": self.images, "mode": self.mode}
+        posted = self.client.request("POST", f"{self.path}/messages", body=drop_unset(body))
+        self.files, self.images = {}, []
+        position, is_stopping, succeeded = int(posted["after"]), False, True
+        open_turns = set(posted["turns"].values())
+        while open_turns:
+            try:
+                for at, event in self._events(position):
+                    position = at
+                    succeeded &= self._show(event, open_turns)
+                    if not open_turns:
+                        break
+            except KeyboardInterrupt:
+                if is_stopping:
+                    raise
+                is_stopping = True
+                self.stop()
+        return succeeded
+
+    def stop(self) -> None:
+        """Stops the turns that are open."""
+        self.client.request("POST", f"{self.path}/stop", body={})
+
+    def attach(self, name: str) -> None:
+        """Reads a file that goes with the next message."""
+        place = Path(name).expanduser()
+        kind = mimetypes.guess_type(place.name)[0] or ""
+        data = place.read_bytes()
+        if kind.startswith("image/"):
+            image = {"media_type": kind, "data": base64.b64encode(data).decode()}
+            self.images.append(image)
+        else:
+            self.files[place.name] = data.decode()
+
+    def _events(self, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Events after a position, across reconnects."""
+        failures = 0
+        while True:
+            try:
+                for id, data in self.client.stream_events(f"{self.path}/events", {"after": after}):
+                    if data is not None:
+                        failures, after = 0, int(id or after)
+                        yield after, data
+            except Unavailable:
+                failures += 1
+                if failures > MAX_RECONNECTS:
+                    raise
+
+    def _show(self, event: dict[str, Any], open_turns: set[str]) -> bool:
+        """Prints an event, and keeps count of the turns; False for a turn that failed."""
+        kind, data, turn = event["type"], event["data"], event["turn"]
+        if self.as_json:
+            print_json(event, indent=None)
+        elif kind == "text_delta":
+            self._name_speaker(event["agent"])
+            out().print(data["text"], end="", markup=False, highlight=False)
+        elif kind == "tool_call":
+            self._note(f"{event['agent']} calls {data['tool']} {data['arguments'][:100]}")
+        elif kind == "turn_started" and data["attempt"] > 1:
+            self._note(f"{event['agent']} begins this step again: its worker died")
+        elif kind == "notice":
+            self._note(" ".join(str(value) for value in data.values()))
+        elif kind == "stop" and data["error"]:
+            self._note(f"{event['agent']} stopped: {data['error']}")
+        if kind == "approval":
+            self._decide(event)
+        if kind == "handed_on":
+            open_turns.add(data["turn"])
+        if kind != "result":
+            return True
+        open_turns.discard(turn)
+        self._end_line()
+        return bool(data["status"] == "done")
+
+    def _decide(self, event: dict[str, Any]) -> None:
+        data = event["data"]
+        self._end_line()
+        asked = f"{event['agent']} wants to call {data['tool']} {data['arguments'][:300]}"
+        approved = not self.as_json and confirm(f"{asked}\nAllow it?", abort=False)
+        body = {"turn": event["turn"], "call": data["call"], "approved": approved}
+        with suppress(ReverieError):
+            self.client.request("POST", f"{self.path}/approvals", body=body)
+
+    def _name_speaker(self, agent: str) -> None:
+        if agent != self._speaker and len(self.group["agents"]) > 1:
+            self._end_line()
+            out().print(f"{agent}: ", end="", style="bold", markup=False)
+        self._speaker = agent
+
+    def _end_line(self) -> None:
+        if self._speaker:
+            out().print()
+        self._speaker = ""
+
+    def _note(self, text: str) -> None:
+        self._end_line()
+        err().print(f"  {text}", style="dim", markup=False)
+
+
+@click.command("chat")
+@click.argument("text", required=False, help="One message; without it, a conversation begins.")
+@click.option("--agent", "-a", "agents", multiple=True, help="An agent; may be repeated.")
+@click.option("--group", "-g", "group", help="Go on with the conversation of this id.")
+@click.option(
+    "--everyone", is_flag=True, help="All agents answer a message that mentions none of them."
+)
+@click.option("--mode", type=click.Choice(["unified", "plan", "dream"]), help="What agents may do.")
+@project_option
+@common_options
+def chat(
+    options: CommonOptions,
+    text: str | None,
+    agents: tuple[str, ...],
+    group: str | None,
+    everyone: bool,
+    mode: str | None,
+    project: str | None,
+) -> None:
+    """Talk to agents of the engine, whose turns are made of memory.
+
+    Ctrl-C stops the turn, and a second one the program. /help lists what else
+    there is. The engine must be enabled (engine_enabled).
+
+    Example: reverie chat --agent beck --agent rams "How do we store prices?"
+
+    Exit codes: 0 ok, 1 a turn failed, 2 usage, 3 no gateway.
+    """
+    client = options.gateway(project)
+    if group is not None:
+        found = client.list_items("/v1/groups", {}, 1000)
+        matching = [item for item in found if item["id"].replace("-", "").endswith(group)]
+        matching = matching or [item for item in found if item["id"] == group]
+        if len(matching) != 1:
+            raise InvalidInput("group", "names no conversation, or several")
+        conversation = Conversation(client, matching[0], options.json, mode)
+    else:
+        body = {"agents": list(agents) or ["beck"], "project": client.project}
+        body["answers"] = "everyone" if everyone else "default"
+        made = client.request("POST", "/v1/groups", body=drop_unset(body))
+        conversation = Conversation(client, made, options.json, mode)
+    if text is not None:
+        if not conversation.say(read_text(text)):
+            raise click.exceptions.Exit(1)
+        return
+    with suppress(EOFError, KeyboardInterrupt):
+        _converse(conversation, options.settings().home / HISTORY_FILE)
+
+
+def _converse(conversation: Conversation, history: Path) -> None:
+    """Reads messages and commands until the end of the input."""
+    import readline
+
+    with suppress(OSError):
+        readline.read_history_file(history)
+    names = ", ".join(conversation.group["agents"])
+    err().print(f"{names}; conversation {conversation.group['id']}; /help", markup=False)
+    try:
+        while True:
+            line = input("> ").strip()
+            if line == "/quit":
+                return
+            try:
+                if line.startswith("/"):
+                    _run_command(conversation, *line[1:].partition(" ")[::2])
+                elif line:
+                    conversation.say(line)
+            except (ReverieError, OSError, UnicodeDecodeError) as error:
+                err().print(f"reverie: {error}", markup=False)
+    finally:
+        with suppress(OSError):
+            readline.write_history_file(history)
+
+
+def _run_command(conversation: Conversation, name: str, argument: str) -> None:
+    client, group = conversation.client, conversation.group
+    match name:
+        case "agents":
+            for agent in client.request("GET", "/v1/agents")["items"]:
+                mark = "*" if agent["name"] in group["agents"] else " "
+                print_plain(f"{mark} {agent['name']}  {', '.join(agent['spec']['models'])}")
+        case "model":
+            [agent] = [
+                agent
+                for agent in client.request("GET", "/v1/agents")["items"]
+                if agent["name"] == group["agents"][0]
+            ]
+            spec = {**agent["spec"], "models": [argument.strip()]}
+            client.request("PUT", f"/v1/agents/{agent['name']}", body=spec)
+        case "plan" | "unified":
+            conversation.mode = name
+        case "attach":
+            conversation.attach(argument.strip())
+        case "history":
+            for item in client.request("GET", f"{conversation.path}/messages")["items"]:
+                print_plain(f"{item['author']}: {item['content']}")
+        case "stop":
+            conversation.stop()
+        case _:
+            print_plain(HELP)
