@@ -90,7 +90,7 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
     trace = answer["trace_id"]
     paths = [
         *("", "/memories", "/recalls", "/sessions", "/dreams", "/stale", "/reviews", "/graph"),
-        *("/tasks", "/skills", "/facts", "/summaries", "/keys", "/projects", "/scopes"),
+        *("/chat", "/tasks", "/skills", "/facts", "/summaries", "/keys", "/projects", "/scopes"),
         *("/webhooks", "/audit", "/models", "/settings", "/counts", "/ask", "/dead-letters"),
         *("/settings?project=harbour", f"/dead-letters/{letter}"),
         f"/summaries/history?scope={quote(SCOPE, safe='')}",

@@ -15,7 +15,8 @@ async def bury(stack: Stack, reason: str = "broken", data: bytes = b"{}") -> int
     """The number of a new dead letter of the tenant: a ticket for a dream of no scope."""
     origin = DeadLetterOrigin(DREAM_STREAM, "dream-workers", str(uuid4()))
     message = Message(dream_subject(stack.tenant, origin.ref), data, {}, 5)
-    async with connect(stack.settings.nats_url, "test") as bus:
+    assert stack.settings.nats_url
+    async with connect(stack.settings.nats_url.get_secret_value(), "test") as bus:
         await bus.wait_connected(30)
         await publish_dead_letter(bus, origin, message, reason)
         letters = await list_dead_letters(bus, limit=1000, tenant=stack.tenant)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -87,7 +86,7 @@ _REASON = ActionField("reason", "Reason, kept in the history")
 _TIERS = tuple(tier.value for tier in Tier)
 _KINDS = tuple(kind.value for kind in Kind if kind not in {Kind.FILE, Kind.ENTITY})
 
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: dict[str, Action] = {
     action.name: action
     for action in (
         Action(

@@ -26,6 +26,7 @@ from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.store.platform.console_sessions import ConsoleSessionStore, ConsoleToken
 from reverie_services.console.action_forms import perform, show_action
 from reverie_services.console.actions import ACTIONS
+from reverie_services.console.chat_stream import stream_chat
 from reverie_services.console.golden_sets import save_golden_set
 from reverie_services.console.live import LiveStream, LiveStreams, stream_changes
 from reverie_services.console.oidc_sign_in import OidcSignIn
@@ -144,7 +145,7 @@ class Console:
         self, request: IncomingRequest, path: str, visit: Visit, token: ConsoleToken
     ) -> OutgoingResponse:
         if path.startswith("live/"):
-            return await self._stream(path.removeprefix("live/"), visit, token)
+            return await self._stream(request, path.removeprefix("live/"), visit, token)
         if path.startswith("do/"):
             name = path.removeprefix("do/")
             if name in ACTIONS:
@@ -161,11 +162,16 @@ class Console:
             return result
         return _render(request, visit, page.template, {"current": page.section, **result})
 
-    async def _stream(self, name: str, visit: Visit, token: ConsoleToken) -> OutgoingResponse:
+    async def _stream(
+        self, request: IncomingRequest, name: str, visit: Visit, token: ConsoleToken
+    ) -> OutgoingResponse:
         async def is_signed_in() -> bool:
             return await self.sessions.find_key(token) is not None
 
         stream = LiveStream(visit.principal.key_id, token)
+        if name == "chat":
+            last_event = request.headers.get("Last-Event-ID", "")
+            return await stream_chat(visit, last_event, self.streams, stream, is_signed_in)
         return await stream_changes(visit, name, self.streams, stream, is_signed_in)
 
     async def _post(
@@ -242,7 +248,7 @@ def _ask_to_sign_in(request: IncomingRequest) -> OutgoingResponse:
 @cache
 def _load_static(name: str) -> tuple[bytes, str, str] | None:
     """The content, media type and ETag of a file; None if there is none of that name."""
-    allowed = {"console.css", "console.js", "graph.js", "logo.svg"}
+    allowed = {"console.css", "console.js", "chat.js", "graph.js", "logo.svg"}
     vendored = {"htmx.min.js", "cytoscape.min.js", "uPlot.iife.min.js", "uPlot.min.css"}
     if name not in allowed | {f"vendor/{each}" for each in vendored}:
         return None

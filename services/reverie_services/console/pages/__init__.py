@@ -7,6 +7,7 @@ from reverie_services.console.pages import recalls as recalls
 from reverie_services.console.pages import memories as memories
 from reverie_services.console.pages import graph as graph
 from reverie_services.console.pages import sessions as sessions
+from reverie_services.console.pages import chat as chat
 from reverie_services.console.pages import dreams as dreams
 from reverie_services.console.pages import stale as stale
 from reverie_services.console.pages import lists as lists

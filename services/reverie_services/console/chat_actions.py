@@ -1,0 +1,88 @@
+"""What can be done in a chat with agents: begin one, say something, decide a call, stop."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from reverie_services.console.actions import ACTIONS, Action, ActionField
+from reverie_services.console.requests import redirect
+from reverie_services.console.visit import Visit, page_path
+
+_MODES = ("unified", "plan", "dream")
+
+
+def _group_path(group: str, tail: str) -> str:
+    return f"/v1/groups/{quote(group, safe='')}/{tail}"
+
+
+async def _begin(visit: Visit, _: str) -> Any:
+    names = visit.form.getall("agent", []) or visit.form.get("agents", "").split(",")
+    body: dict[str, Any] = {"agents": [name.strip() for name in names if name.strip()]}
+    if project := visit.form.get("project", "").strip():
+        body["project"] = project
+    body["answers"] = "everyone" if visit.form.get("answers") == "everyone" else "default"
+    group = await visit.send("POST", "/v1/groups", body)
+    return redirect(page_path("chat", group["id"]))
+
+
+async def _say(visit: Visit, group: str) -> Any:
+    body: dict[str, Any] = {"text": visit.form.get("text", "").replace("\r\n", "\n")}
+    if visit.form.get("mode") in _MODES:
+        body["mode"] = visit.form.get("mode")
+    posted = await visit.send("POST", _group_path(group, "messages"), body)
+    return redirect(f"{page_path('chat', group)}?from={int(posted['after'])}#end")
+
+
+async def _decide(visit: Visit, group: str) -> Any:
+    body = {"turn": visit.form.get("turn", ""), "call": visit.form.get("call", "")}
+    approved = visit.form.get("decision") == "approve"
+    return await visit.send("POST", _group_path(group, "approvals"), {**body, "approved": approved})
+
+
+async def _stop(visit: Visit, group: str) -> Any:
+    return await visit.send("POST", _group_path(group, "stop"), {})
+
+
+ACTIONS.update(
+    {
+        action.name: action
+        for action in (
+            Action(
+                "begin-chat",
+                "Begin a chat",
+                "Begins a conversation with these agents. What is said is a session, which dreams"
+                " digest.",
+                "The chat has begun.",
+                _begin,
+                (ActionField("agents", "Agents, separated by commas", required=True),),
+                subject="chat",
+            ),
+            Action(
+                "say",
+                "Say",
+                "Says this to the agents of the chat, which may call tools with your rights.",
+                "It was said.",
+                _say,
+                (ActionField("text", "Message", "area", required=True),),
+                subject="chat",
+            ),
+            Action(
+                "decide-call",
+                "Decide",
+                "Approves or denies the call of a tool that waits.",
+                "The call is decided.",
+                _decide,
+                subject="chat",
+            ),
+            Action(
+                "stop-chat",
+                "Stop",
+                "Stops all turns of the chat that are open. What was said is kept.",
+                "The turns were stopped.",
+                _stop,
+                subject="chat",
+            ),
+        )
+    }
+)

@@ -1,0 +1,51 @@
+"""Passes the events of a chat on to the page, as the gateway streams them to every client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from time import monotonic
+from urllib.parse import quote
+
+from multidict import CIMultiDict
+
+from reverie.contracts.problems import build_problem
+from reverie.mcp.rest_calls import RestCallError
+from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.live import POLL_SECONDS, LiveStream, LiveStreams, SignInCheck
+from reverie_services.console.requests import SECURITY_HEADERS
+from reverie_services.console.visit import Visit
+
+
+async def stream_chat(
+    visit: Visit,
+    last_event: str,
+    streams: LiveStreams,
+    stream: LiveStream,
+    is_signed_in: SignInCheck,
+) -> OutgoingResponse:
+    """The events of a chat after a position; the browser names the last one that it saw."""
+    group = visit.ask("group") or ""
+    # Who may not read the chat is told so here, and not within a stream.
+    await visit.get(f"/v1/groups/{quote(group, safe='')}/messages", limit=1)
+    streams.check(stream.key)
+    after = int(last_event) if last_event.isdigit() else visit.number("from", 0, 2**53)
+    headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+    path = f"/v1/groups/{quote(group, safe='')}/events" + (f"?after={after}" if after else "")
+
+    async def iterate_events() -> AsyncGenerator[bytes, None]:
+        """Nothing is passed on after the sign-in ended."""
+        checked = monotonic()
+        with streams.hold(stream):
+            rest = visit.rest
+            async with rest.dispatcher.open("GET", path, rest.headers) as response:
+                if response.chunks is None:
+                    raise RestCallError(build_problem("unavailable", "the engine does not answer"))
+                async for chunk in response.chunks:
+                    # Another gateway may have ended the sign-in.
+                    is_due = monotonic() - checked > POLL_SECONDS
+                    if stream.ended.is_set() or (is_due and not await is_signed_in()):
+                        return
+                    checked = monotonic() if is_due else checked
+                    yield chunk
+
+    return OutgoingResponse(200, CIMultiDict(headers), chunks=iterate_events(), endless=True)

@@ -1,0 +1,50 @@
+"""Chats with agents of the engine: all of them, and one as it goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from reverie.mcp.rest_calls import RestCallError
+from reverie_services.console import chat_actions as chat_actions
+from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.visit import PageValues, Visit
+
+MESSAGES = 200
+OPEN = ("queued", "running", "waiting")
+
+
+@PAGES.add("chat", "chats.html", "Chat")
+async def list_chats(visit: Visit) -> PageValues:
+    """The chats, newest first, and the form that begins one."""
+    try:
+        page = await visit.get("/v1/groups", limit=50, cursor=visit.ask("cursor"))
+    except RestCallError as error:
+        # Without the engine the gateway does not know the path.
+        if error.problem.status not in (404, 503):
+            raise
+        return {"chats": [], "agents": None, "next_cursor": None}
+    agents = await visit.get("/v1/agents")
+    return {"chats": page["items"], "agents": agents["items"], "next_cursor": page["next"]}
+
+
+@PAGES.add("chat/{id}", "chat.html", of="chat")
+async def show_chat(visit: Visit) -> PageValues:
+    """What was said, the turns that are open, and the form to say something."""
+    group_id = visit.values["id"]
+    path = f"/v1/groups/{quote(group_id, safe='')}/messages"
+    page = await visit.get(path, limit=MESSAGES, after=visit.number("after", 0, 2**53))
+    turns = {turn["id"]: turn for turn in page["turns"]}
+    return {
+        "group": group_id,
+        "messages": [{**item, "of": turns.get(item["turn"])} for item in page["items"]],
+        "next_after": page["next"],
+        "open_turns": [turn for turn in page["turns"] if turn["status"] in OPEN],
+        "ended_badly": _list_failures(page["turns"]),
+        "start": visit.number("from", 0, 2**53),
+    }
+
+
+def _list_failures(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest turns that gave no whole answer."""
+    return [turn for turn in turns if turn["status"] == "failed"][:3]
