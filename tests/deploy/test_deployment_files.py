@@ -20,8 +20,8 @@ from tests.support.prometheus import program
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = DEPLOY / "Dockerfile"
-SERVICES = {"recall", "ingest", "dream", "staleness"}
-USERS = ("INGEST", "DREAM", "STALENESS")
+SERVICES = {"recall", "ingest", "dream", "staleness", "engine"}
+USERS = ("INGEST", "DREAM", "STALENESS", "ENGINE")
 WORDS = (
     *("POSTGRES_PASSWORD", "SERVICES_PASSWORD", "READER_PASSWORD", "GRAFANA_PASSWORD"),
     *("NATS_PASSWORD", *(f"NATS_{user}_PASSWORD" for user in USERS)),
@@ -42,7 +42,7 @@ def run(*command: object, **more: Any) -> str:
 def composed() -> dict[str, Any]:
     """The compose file as compose understands it, all profiles on."""
     flags = ("-f", ROOT / "docker-compose.yml", "--project-directory", ROOT)
-    asked = ("--profile", "telemetry", "config", "--format", "json")
+    asked = ("--profile", "telemetry", "--profile", "engine", "config", "--format", "json")
     said = run(from_wheel("docker-compose"), *flags, *asked, env=ENVIRONMENT)
     found: dict[str, Any] = json.loads(said)
     return found

@@ -19,7 +19,7 @@ from kubernetes_validate import utils
 from pydantic import SecretStr
 
 from reverie import __version__
-from reverie.bus.streams import DREAM_WORKERS, STREAMS
+from reverie.bus.streams import DREAM_WORKERS, ENGINE_WORKERS, STREAMS
 from reverie.runtime.settings.settings import PREFIX, Settings, has_type
 from tests.deploy.checker_programs import helm
 
@@ -42,6 +42,10 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "routed": (
         *("-f", "values-production.yaml", "-f", "values-secured.yaml", "--set"),
         "route.enabled=true,route.grpc.enabled=true,route.caConfigMap=authority",
+    ),
+    "engine": (
+        *("-f", "values-production.yaml", "--set", "engine.enabled=true"),
+        *("--set", "engine.keda.enabled=true,secret.keys.engineModels=engine-models"),
     ),
     "operated": ("-f", "values-production.yaml", "-f", "../../tests/deploy/operated.yaml"),
     "bare": (
@@ -284,6 +288,20 @@ def test_the_gateway_has_no_bus_address_and_cannot_reach_it() -> None:
             assert ("NATS_URL" in told) is any(f"reverie-{one}" in name for one in users), name
         egress = of_kind(variant, "NetworkPolicy")["reverie-recall"]["spec"]["egress"]
         assert 4222 not in {port["port"] for one in egress for port in one["ports"]}
+
+
+def test_the_engine_is_off_unless_enabled_and_scales_by_its_queue() -> None:
+    assert "reverie-engine" not in of_kind("production", "Deployment")
+    [container] = dict(pod_specs("engine"))["Deployment/reverie-engine"]["containers"]
+    assert container["args"] == ["serve", "engine"]
+    told = {entry["name"]: entry.get("value") for entry in container["env"]}
+    assert told["REVERIE_GATEWAY_URL"].endswith("://reverie-recall:3456")
+    assert told.keys() >= {"REVERIE_ENGINE_MODELS", "REVERIE_VAULT_KEY", "REVERIE_NATS_URL"}
+    assert "://reverie-engine:3463" in str(of_kind("engine", "Deployment")["reverie-recall"])
+    told = of_kind("engine", "ScaledObject")["reverie-engine"]["spec"]["triggers"][0]["metadata"]
+    assert (told["stream"], told["consumer"]) == (ENGINE_WORKERS.stream, ENGINE_WORKERS.name)
+    egress = str(of_kind("engine", "NetworkPolicy")["reverie-engine"]["spec"]["egress"])
+    assert all(f"'port': {port}" in egress for port in (3456, 4222, 5432))
 
 
 def test_workers_scale_by_the_consumer_that_the_migration_creates() -> None:

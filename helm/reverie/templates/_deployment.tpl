@@ -33,7 +33,8 @@
 {{- $names := concat $public (list $service $inside (printf "%s.svc" $inside) (printf "%s.svc.cluster.local" $inside)) -}}
 {{- $_ := set $addresses "allowed_hosts" (ternary "*" (join "," ($names | uniq)) (contains "*" (join "," $public))) -}}
 {{- end -}}
-{{- range $other := list "ingest" "dream" "staleness" -}}
+{{- if $root.Values.engine.enabled -}}{{- $_ := set $addresses "engine_enabled" true -}}{{- end -}}
+{{- range $other := concat (list "ingest" "dream" "staleness") (ternary (list "engine") list $root.Values.engine.enabled) -}}
 {{- $port := (index $root.Values $other).port -}}
 {{- $_ := set $addresses (printf "%s_url" $other) (printf "%s://%s-%s:%v" (include "reverie.scheme" $root) $full $other $port) -}}
 {{- end -}}
@@ -98,7 +99,7 @@ spec:
           args: [serve, {{ .service }}]
           env:
             {{- include "reverie.servers" (dict "root" $root "keys" $keys "service" .service "noBus" $recall) | trim | nindent 12 }}
-            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_EMBEDDING_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" }}
+            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_EMBEDDING_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" "REVERIE_ENGINE_MODELS" "engineModels" }}
             {{- with index $keys $name }}
             {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}
             {{- end }}

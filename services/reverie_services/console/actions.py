@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind, Tier
 from reverie.mcp.rest_calls import invalid_argument
 from reverie_services.console.action import Action, ActionField, Send, post_call
 from reverie_services.console.admin_actions import ADMIN_ACTIONS
+from reverie_services.console.chat_actions import CHAT_ACTIONS
 from reverie_services.console.visit import Visit, memory_path, split_list
 
 
@@ -86,7 +88,7 @@ _REASON = ActionField("reason", "Reason, kept in the history")
 _TIERS = tuple(tier.value for tier in Tier)
 _KINDS = tuple(kind.value for kind in Kind if kind not in {Kind.FILE, Kind.ENTITY})
 
-ACTIONS: dict[str, Action] = {
+ACTIONS: Mapping[str, Action] = {
     action.name: action
     for action in (
         Action(
@@ -237,5 +239,6 @@ ACTIONS: dict[str, Action] = {
             (ActionField("state", "State", "select", ("todo", "doing", "blocked", "done")),),
         ),
         *ADMIN_ACTIONS,
+        *CHAT_ACTIONS,
     )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from reverie_services.console.actions import ACTIONS, Action, ActionField
+from reverie_services.console.action import Action, ActionField
 from reverie_services.console.requests import redirect
 from reverie_services.console.visit import Visit, page_path
 
@@ -44,45 +44,39 @@ async def _stop(visit: Visit, group: str) -> Any:
     return await visit.send("POST", _group_path(group, "stop"), {})
 
 
-ACTIONS.update(
-    {
-        action.name: action
-        for action in (
-            Action(
-                "begin-chat",
-                "Begin a chat",
-                "Begins a conversation with these agents. What is said is a session, which dreams"
-                " digest.",
-                "The chat has begun.",
-                _begin,
-                (ActionField("agents", "Agents, separated by commas", required=True),),
-                subject="chat",
-            ),
-            Action(
-                "say",
-                "Say",
-                "Says this to the agents of the chat, which may call tools with your rights.",
-                "It was said.",
-                _say,
-                (ActionField("text", "Message", "area", required=True),),
-                subject="chat",
-            ),
-            Action(
-                "decide-call",
-                "Decide",
-                "Approves or denies the call of a tool that waits.",
-                "The call is decided.",
-                _decide,
-                subject="chat",
-            ),
-            Action(
-                "stop-chat",
-                "Stop",
-                "Stops all turns of the chat that are open. What was said is kept.",
-                "The turns were stopped.",
-                _stop,
-                subject="chat",
-            ),
-        )
-    }
+CHAT_ACTIONS: tuple[Action, ...] = (
+    Action(
+        "begin-chat",
+        "Begin a chat",
+        "Begins a conversation with these agents. What is said is a session, which dreams digest.",
+        "The chat has begun.",
+        _begin,
+        (ActionField("agents", "Agents, separated by commas", required=True),),
+        subject="chat",
+    ),
+    Action(
+        "say",
+        "Say",
+        "Says this to the agents of the chat, which may call tools with your rights.",
+        "It was said.",
+        _say,
+        (ActionField("text", "Message", "area", required=True),),
+        subject="chat",
+    ),
+    Action(
+        "decide-call",
+        "Decide",
+        "Approves or denies the call of a tool that waits.",
+        "The call is decided.",
+        _decide,
+        subject="chat",
+    ),
+    Action(
+        "stop-chat",
+        "Stop",
+        "Stops all turns of the chat that are open. What was said is kept.",
+        "The turns were stopped.",
+        _stop,
+        subject="chat",
+    ),
 )

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import quote
 
 from reverie.mcp.rest_calls import RestCallError
-from reverie_services.console import chat_actions as chat_actions
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.visit import PageValues, Visit
 
