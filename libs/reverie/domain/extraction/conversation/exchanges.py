@@ -190,7 +190,8 @@ def _split_message(content: str) -> list[str]:
         "" if is_code_line(line) else line for line in _drop_pasted_output(content).splitlines()
     ]
     output_lines = list(_iter_output_lines(content))
-    prose = "\n".join("" if line in output_lines else line for line in lines)
+    printed = frozenset(output_lines)
+    prose = "\n".join("" if line in printed else line for line in lines)
     message_sentences: list[str] = []
     for block in parse_blocks(prose):
         if block.type == "text" or (

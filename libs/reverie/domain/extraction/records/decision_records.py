@@ -48,7 +48,7 @@ from reverie.domain.text.turns import TurnText
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 400, 260
 _OUTCOME = re.compile(
     r"\b(?:now|no longer|fixed|added|changed|removed|renamed|moved|updated|replaced|reverted"
-    r"|created|implemented|the fix|already)\b|(?:现在|已|修复|改为)",
+    r"|created|implemented|the fix|the change|already)\b|(?:现在|已|修复|改为)",
     re.I,
 )
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")

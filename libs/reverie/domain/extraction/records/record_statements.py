@@ -9,6 +9,7 @@ from functools import cached_property
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
+from reverie.domain.extraction.wording.proofreading import capitalize
 from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.turns import TurnText
@@ -34,7 +35,6 @@ _OPENING_WORDS = re.compile(
     r"|^(?:so|and|but|also)\s+|^\(?\d[.)]\s+",
     re.I,
 )
-_CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
 POINTING = re.compile(
     r"\b(?:this|these|those|them|they|its|it|here|(?<!is )(?<!was )(?<!are )there(?! (?:is|are))"
     r"|the (?:exact|same) \w+ again|(?<!\w )that(?! \w+ (?:we|you|i)\b))\b",
@@ -97,11 +97,6 @@ def strip_line_places(text: str) -> str:
 def strip_opening(sentence: str) -> str:
     text = _OPENING_WORDS.sub("", sentence).strip()
     return text if text == sentence.strip() else capitalize(text)
-
-
-def capitalize(text: str) -> str:
-    """The text with a capital first letter, unless it begins with a name of code."""
-    return text if _CODE_NAME.match(text) else text[:1].upper() + text[1:]
 
 
 def rate_detail(text: str) -> float:

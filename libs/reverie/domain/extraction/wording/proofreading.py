@@ -47,7 +47,7 @@ _ASKING = (
     r"(?:what|why|how|which|who|where|when|is|are|was|were|do|does|did|can|could|should|would|will"
     r"|has|have)"
 )
-# A clause in front of a question that names nothing: "Shifting gears slightly, what about ...?"
+# A clause in front of a question that names nothing: "Changing the subject a bit, what about ...?"
 _EMPTY_CLAUSE = re.compile(
     rf"^(?!(?i:{_ASKING}|if|for|in|on|at|with|after|before|given|since|as|because|during|under|by"
     rf"|from|to|without)\b)[A-Za-z][a-z' -]{{2,40}}[,:—–-]+ +(?={_ASKING}(?:'s|n'?t|'re)?\b.*\?$)"
@@ -74,6 +74,7 @@ _PROPOSING = re.compile(
     r"(?: to)?:?)(?: just| simply)?[ :,]+(?=\S)",
     re.I,
 )
+_CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
 _PLAIN_PROPOSAL = re.compile(
     r"(?:then |so |and )?(?:i['’]?ll|i will|i could|we could|let['’]?s)\b", re.I
 )
@@ -88,7 +89,7 @@ def drop_frame(sentence: str) -> str:
         text = f"{match['place']}: {match['rest']}"
     elif match := _SAW.match(text):
         text = match["rest"]
-    return text if text == sentence else _capitalize(text)
+    return text if text == sentence else capitalize(text)
 
 
 def find_looked_at(sentence: str) -> str:
@@ -98,7 +99,7 @@ def find_looked_at(sentence: str) -> str:
 
 
 def is_caption(sentence: str) -> bool:
-    """Whether a sentence only gives the next one a title: "Shopping cart time."."""
+    """Whether a sentence only gives the next one a title: "Release time."."""
     return (
         sentence.endswith(".")
         and len(sentence.split()) <= MAX_CAPTION_WORDS
@@ -110,7 +111,7 @@ def is_caption(sentence: str) -> bool:
 def drop_label(text: str) -> str:
     """A statement without the words that announce a summing-up, or that something is finished."""
     rest = _RECAP_LABEL.sub("", text)
-    return text if rest == text or not rest else _capitalize(rest)
+    return text if rest == text or not rest else capitalize(rest)
 
 
 def is_empty_report(sentence: str) -> bool:
@@ -127,7 +128,7 @@ def restate_proposal(text: str) -> str:
     condition = _CONDITION.search(text[: found[-1].start()])
     told = text[found[-1].end() :]
     told = f"{told[:-1]}." if told.endswith("?") else told
-    return _capitalize(f"{condition[0]}{told}" if condition else told)
+    return capitalize(f"{condition[0]}{told}" if condition else told)
 
 
 def drop_repeated(texts: Sequence[str]) -> list[str]:
@@ -163,5 +164,6 @@ def _drop_announcement(texts: Sequence[str]) -> list[str]:
     return [first, *rest] if texts else []
 
 
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:] if re.match(r"[a-z]+\b(?![._(-]\w)", text) else text
+def capitalize(text: str) -> str:
+    """The text with a capital first letter, unless it begins with a name of code."""
+    return text if _CODE_NAME.match(text) else text[:1].upper() + text[1:]
