@@ -56,8 +56,7 @@ def weigh_words(text: str) -> dict[int, float]:
 class MadeUpModels:
     """The models of a gateway, made up of words."""
 
-    uses_sparse = True
-    embeds = True
+    uses_sparse = embeds = True
 
     async def get_embedder(self, name: str, probe: Sequence[float]) -> MadeUpModels:
         """Itself, for any model."""
