@@ -49,7 +49,7 @@ from reverie.mcp.tool_schemas import (
 
 KINDS = (
     "convention: for all such code? decision: commits to one way? lesson: from a mistake? "
-    "context: true now? reference: points elsewhere? bug|spec|task|preference|skill"
+    "context: true now? reference: a pointer? bug|spec|task|preference|skill"
 )
 EDGES = "caused_by|led_to|part_of|relates_to|depends_on|touches|contradicts"
 MINIMAL_TOOLS = ("context", "recall", "remember", "forget", "impact")
@@ -106,8 +106,8 @@ TOOLS = (
     ),
     Tool(
         "remember",
-        "Store one durable fact. Not for secrets, progress chatter or what code or git says. "
-        "If the answer has conflicts, ask your user which holds.",
+        "Store one durable fact. Not for secrets, chatter or what code or git says. "
+        "On conflicts, ask your user which holds.",
         arguments_schema(
             {
                 **field_schemas(
