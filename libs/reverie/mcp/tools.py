@@ -48,8 +48,8 @@ from reverie.mcp.tool_schemas import (
 )
 
 KINDS = (
-    "convention: for all such code? decision: commits to one way? lesson: from a mistake? "
-    "context: true now? reference: a pointer? bug|spec|task|preference|skill"
+    "convention: for all such code? decision: one way chosen? lesson: from a mistake? "
+    "context: just now? reference: a pointer? bug|spec|task|preference|skill"
 )
 EDGES = "caused_by|led_to|part_of|relates_to|depends_on|touches|contradicts"
 MINIMAL_TOOLS = ("context", "recall", "remember", "forget", "impact")
@@ -107,7 +107,7 @@ TOOLS = (
     Tool(
         "remember",
         "Store one durable fact. Not for secrets, chatter or what code or git says. "
-        "On conflicts, ask your user which holds.",
+        "On conflicts, ask your user.",
         arguments_schema(
             {
                 **field_schemas(
