@@ -232,6 +232,7 @@ def test_every_setting_is_documented() -> None:
         "api_key",
         "embedding_key",
         "rerank_key",
+        "oidc_client_secret",
         "llm_key",
     }
 
