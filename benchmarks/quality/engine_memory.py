@@ -64,15 +64,16 @@ def main() -> int:
 
 def answer_scripted(asked: ChatRequest) -> ChatAnswer:
     """Remembers what it is told to; does what its prompt says; else asks, or does the usual."""
-    said = asked.last if not asked.is_after_tool else ""
+    # What was recalled is the last text, and what was said comes before it.
+    said = " ".join(asked.texts)
     for case in CASES:
         if asked.is_after_tool:
             return ChatAnswer("Remembered.")
         if f"Remember: {case.decision}" in said:
             call = ToolUse("remember", {"content": case.decision, "kind": "decision"})
             return ChatAnswer(calls=(call,))
-        if case.work in " ".join(asked.texts):
-            if case.decision in " ".join(asked.texts):
+        if case.work in said:
+            if case.decision in said:
                 return ChatAnswer(f"Done with {case.kept}.")
             is_cautious = CASES.index(case) % 2 == 0
             unknown = f"{case.kept} or {case.usual}?" if is_cautious else f"Done: {case.usual}."
