@@ -213,7 +213,7 @@ def typescript_fields(operation: str, fields: Fields) -> Fields:
     query, body = one.split_fields(sent)
     sorted_fields: Fields = {"path": path, "query": query}
     if one.method in {"POST", "PUT", "PATCH"} or body:
-        sorted_fields["body"] = body.get("data", body)
+        sorted_fields["body"] = body["data"] if operation == "import" else body
     if version is not None:
         sorted_fields["headers"] = {"If-Match": f'"{version}"'}
     return sorted_fields

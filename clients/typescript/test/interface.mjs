@@ -20,7 +20,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 async function call(client, method, fields) {
   const found = await client[method](fields);
-  if (found?.stream === undefined) return found;
+  if (typeof found?.stream?.next !== "function") return found;
   const first = await found.stream.next();
   await found.stream.return();
   return { items: [{ data: first.value }] };

@@ -49,7 +49,8 @@ def _prefill(visit: Visit, field: ActionField, memory: Mapping[str, Any]) -> Act
 async def perform(visit: Visit, action: Action) -> OutgoingResponse | PageValues:
     """Does an action for each id of the form, then goes on to the page it names.
 
-    An action whose answer is shown once returns the values of that page.
+    An action whose answer is shown once returns the values of that page; one that begins something
+    leads to its page.
 
     Of several, those that fail do not keep the others from being done; the first problem is shown
     if none succeeded.
@@ -64,6 +65,8 @@ async def perform(visit: Visit, action: Action) -> OutgoingResponse | PageValues
         except RestCallError as error:
             failed.append(error.problem)
             continue
+        if isinstance(result, OutgoingResponse):
+            return result
         if action.result_template:
             return {"result": result, "next": local_path(visit.form.get("next"))}
     if len(failed) == len(ids):

@@ -153,4 +153,5 @@ async def fetch_page(url: str) -> str:
     except aiohttp.ClientError as error:
         raise ValueError(f"the page does not answer ({type(error).__name__})") from error
     text = _TAG.sub(" ", body.decode(response.charset or "utf-8", "replace"))
-    return re.sub(r"\s*\n\s*", "\n", re.sub(r"[ \t]+", " ", text)).strip()
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)

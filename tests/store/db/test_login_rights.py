@@ -29,6 +29,8 @@ UNREAD = {
     *("api_key", "audit", "webhook", "idempotency", "llm_usage_daily", "quota_usage", "outbox"),
     *("reindex_progress", "tenant", "maintenance_pass", "vault", "vault_epoch"),
     *("console_session", "retired_key", "vault_retired"),
+    *("engine_agent", "engine_chain", "engine_effect", "engine_group", "engine_image"),
+    *("engine_message", "engine_spend", "engine_turn"),
 }
 """What no read needs: keys, secrets, counts, work. Of keys and tenants some columns are read."""
 AROUND = SubgraphRequest(1, 5, 5, ["active"])
