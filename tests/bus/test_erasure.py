@@ -17,10 +17,14 @@ from reverie.bus.interface import Message, MessageBus
 from reverie.contracts.events import (
     DEAD_LETTER_STREAM,
     DREAM_STREAM,
+    ENGINE_STREAM,
     GIT_STREAM,
     MEMORY_STREAM,
+    TURN_STREAM,
     dream_subject,
+    engine_subject,
     git_subject,
+    turn_subject,
 )
 from tests.bus.bus_cases import event, stored
 
@@ -30,6 +34,7 @@ async def test_the_messages_of_one_tenant_are_erased_from_every_stream_and_other
 ) -> None:
     for tenant in ("one", "one-two"):
         subjects = [f"memory.{tenant}.remembered", git_subject(tenant, "shop")]
+        subjects += [turn_subject(tenant, uuid4()), engine_subject(tenant, uuid4())]
         for subject in [*subjects, dream_subject(tenant, "global")]:
             await bus.publish(event(subject))
         dead = Message(f"memory.{tenant}.remembered", b"{}", {}, 1)
@@ -41,14 +46,20 @@ async def test_the_messages_of_one_tenant_are_erased_from_every_stream_and_other
         MEMORY_STREAM: 1,
         DREAM_STREAM: 1,
         GIT_STREAM: 1,
+        TURN_STREAM: 1,
+        ENGINE_STREAM: 1,
     }
     assert await erase_tenant_messages(bus, "one") == {
         DEAD_LETTER_STREAM: 0,
         MEMORY_STREAM: 0,
         DREAM_STREAM: 0,
         GIT_STREAM: 0,
+        TURN_STREAM: 0,
+        ENGINE_STREAM: 0,
     }
-    for stream in (MEMORY_STREAM, DREAM_STREAM, GIT_STREAM, DEAD_LETTER_STREAM):
+    for stream in (
+        *(MEMORY_STREAM, DREAM_STREAM, GIT_STREAM, TURN_STREAM, ENGINE_STREAM, DEAD_LETTER_STREAM),
+    ):
         [left] = await stored(bus, stream)
         assert "one-two" in left.subject
 

@@ -60,6 +60,8 @@ async def test_the_context_of_a_session_cuts_a_long_record_after_a_sentence(
     _, _, text = line.partition("] ")
     problem, decided, *_ = record["content"].splitlines()
     assert text.startswith(f"{problem} {decided[:120]}")
+    text, _, age = text.rpartition(" (")
+    assert age in {"just now)", "a minute ago)"}
     assert text.endswith(". …")
     assert text.removesuffix(" …") in " ".join(record["content"].split())
 

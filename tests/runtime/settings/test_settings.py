@@ -234,6 +234,7 @@ def test_every_setting_is_documented() -> None:
         "rerank_key",
         "oidc_client_secret",
         "llm_key",
+        "engine_models",
     }
 
 
@@ -253,6 +254,7 @@ def _sample(name: str) -> object:
         "recall_index_mb": 3,
         "relevance_threshold": 0.3,
         "decay_floor": 0.2,
+        "engine_tools": ["shell"],
         "decay_boost": 0.3,
         "embedding_profiles": {"large": EmbeddingProfile(url="https://host/v1", dims=8)},
     }
@@ -285,7 +287,7 @@ def _written(value: object) -> str:
     """The value as text, for a flag or a variable."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, dict):
+    if isinstance(value, dict | list):
         return json.dumps(value, default=lambda model: model.model_dump(exclude_none=True))
     return str(value)
 
@@ -295,7 +297,7 @@ def _as_toml(value: object) -> str:
         return _as_toml(value.model_dump(exclude_none=True))
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {_as_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | list):
         return json.dumps(value)
     return json.dumps(_written(value))
 
