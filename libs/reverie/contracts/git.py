@@ -328,11 +328,25 @@ class StaleMemoryBody(ResponseBody):
     evidence: list[StaleEvidence]
 
 
+class ChangeBacklogBody(ResponseBody):
+    """How many git changes wait to be applied, 1,000 at most, and since when the oldest does.
+
+    Those that failed each time are among them.
+    """
+
+    waiting: int
+    since: AwareDatetime | None = None
+
+
 class StalePage(PageResponse):
-    """`GET /v1/stale`. `messages` summarizes the page in one sentence for each file."""
+    """`GET /v1/stale`. `messages` summarizes the page in one sentence for each file.
+
+    `changes` says what is announced and not applied yet; memories that it concerns are missing.
+    """
 
     items: list[StaleMemoryBody]
     messages: list[str] = Field(default_factory=list)
+    changes: ChangeBacklogBody
 
 
 ReviewState = Literal["open", "accepted", "rejected"]

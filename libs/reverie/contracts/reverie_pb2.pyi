@@ -936,14 +936,24 @@ class StaleRequest(_message.Message):
     def __init__(self, project: _Optional[str] = ..., scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class StaleResponse(_message.Message):
-    __slots__ = ("items", "messages", "next")
+    __slots__ = ("items", "messages", "next", "changes")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[StaleMemory]
     messages: _containers.RepeatedScalarFieldContainer[str]
     next: str
-    def __init__(self, items: _Optional[_Iterable[_Union[StaleMemory, _Mapping]]] = ..., messages: _Optional[_Iterable[str]] = ..., next: _Optional[str] = ...) -> None: ...
+    changes: ChangeBacklogBody
+    def __init__(self, items: _Optional[_Iterable[_Union[StaleMemory, _Mapping]]] = ..., messages: _Optional[_Iterable[str]] = ..., next: _Optional[str] = ..., changes: _Optional[_Union[ChangeBacklogBody, _Mapping]] = ...) -> None: ...
+
+class ChangeBacklogBody(_message.Message):
+    __slots__ = ("waiting", "since")
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    waiting: int
+    since: _timestamp_pb2.Timestamp
+    def __init__(self, waiting: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class StaleMemory(_message.Message):
     __slots__ = ("memory", "grade", "score", "evidence")

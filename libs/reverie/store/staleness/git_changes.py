@@ -52,6 +52,14 @@ class StoredCommitMemory:
 
 
 @dataclass(frozen=True)
+class ChangeBacklog:
+    """How many changes wait to be applied, 1,000 at most, and since when the oldest does."""
+
+    waiting: int
+    since: datetime | None
+
+
+@dataclass(frozen=True)
 class StaleMemory:
     """A memory with open marks, and the evidence, newest first."""
 
@@ -127,6 +135,13 @@ class GitChangeStore:
     async def note_failure(self, tenant: int, change: UUID, error: Exception) -> None:
         """Counts a failed attempt to apply a change."""
         await self._db.call("note_work_failure", tenant, change, 1, type(error).__name__)
+
+    async def find_backlog(self, principal: Principal, scopes: Sequence[str]) -> ChangeBacklog:
+        """What is announced and not applied yet, of the projects that the scopes cover."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            row = await connection.fetch_row("changes_waiting", list(scopes))
+        assert row is not None, "an aggregate has one row"
+        return ChangeBacklog(**row)
 
     async def list_stale(
         self, principal: Principal, scopes: Sequence[str], below: UUID | None, limit: int

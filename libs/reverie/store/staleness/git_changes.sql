@@ -11,6 +11,13 @@ select m.key, m.git, m.hash, m.status = 'active' and not exists (
 from memory m
 where m.tenant = $1 and m.scope = $2 and m.key = any($3::text[]) order by m.id;
 
+-- name: changes_waiting
+-- Changes of projects that the scopes $2 cover which are not applied yet, 1,000 at most.
+select count(*)::int as waiting, min(e.received) as since from (
+  select c.received from git_event c
+  where c.tenant = $1 and c.processed is null and scope_matches($2, 'project/' || c.project)
+  limit 1000) e;
+
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.
 select m.*, mark_evidence($1, m.id, $5) as evidence from memory_view($1) m

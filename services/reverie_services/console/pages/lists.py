@@ -176,6 +176,7 @@ LISTS = (
             Column("Writes", "writes", "list"),
             Column("Agent", "agent"),
             Column("User", "user"),
+            Column("Limits", "limits", "pairs"),
             _CREATED,
             Column("Expires", "expires_at", "time"),
             Column("Revoked", "revoked_at", "time"),

@@ -45,6 +45,7 @@ async def load_overview(visit: Visit) -> PageValues:
         **lists,
         "recent": recent,
         "enrichment": (loaded["models"] or {}).get("enrichment"),
+        "changes": (loaded["stale"] or {}).get("changes"),
         "silent": sum(1 for recall in recent if not count_given(recall)),
         "chart": [[recall["second"], recall["milliseconds"]] for recall in reversed(recent)],
         "attention": list(_iterate_attention(lists, recent, checks)),

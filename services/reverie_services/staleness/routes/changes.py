@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from reverie.contracts.base import Name, NonBlankStr
 from reverie.contracts.git import (
+    ChangeBacklogBody,
     GitChange,
     GitChangeResponse,
     StaleEvidence,
@@ -83,7 +84,13 @@ class StalenessHandlers:
         )
         items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
         bodies = [_build_stale_item(item, self._deps.decay) for item in items]
-        return StalePage(items=bodies, next=next_cursor, messages=_build_warnings(bodies))
+        backlog = await self._deps.changes.find_backlog(principal, scopes)
+        return StalePage(
+            items=bodies,
+            next=next_cursor,
+            messages=_build_warnings(bodies),
+            changes=ChangeBacklogBody.model_validate(backlog, from_attributes=True),
+        )
 
 
 def _resolve_scopes(principal: Principal, query: StaleQuery) -> list[str]:
