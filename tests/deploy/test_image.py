@@ -156,7 +156,7 @@ def containers(system: System, folder: Path) -> Iterator[dict[str, subprocess.Po
         yield running
         for one in running.values():
             one.send_signal(signal.SIGTERM)
-        codes = {name: one.wait(20) for name, one in running.items()}
+        codes = {name: one.wait(60) for name, one in running.items()}
         assert codes == dict.fromkeys(SERVICES, 0), codes
     finally:
         for one in running.values():
