@@ -98,6 +98,28 @@ async def test_a_path_outside_the_folder_is_refused(tmp_path: Path, path: str) -
     assert "secret" not in await workspace.find("**/*")
 
 
+async def test_a_write_follows_no_link_and_keeps_the_mode(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.write_text("mine")
+    (root / ".run.sh.partial").symlink_to(outside)
+    script = root / "run.sh"
+    script.write_text("old")
+    script.chmod(0o750)
+    await Workspace(root).write("run.sh", "new")
+    assert outside.read_text() == "mine"
+    assert not script.is_symlink()
+    assert (script.read_text(), script.stat().st_mode & 0o777) == ("new", 0o750)
+    assert sorted(place.name for place in root.iterdir()) == [".run.sh.partial", "run.sh"]
+
+
+async def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    with pytest.raises(OSError, match="place"):
+        await Workspace(tmp_path).write("place", "x")
+    assert [place.name for place in tmp_path.iterdir()] == ["place"]
+
+
 async def test_a_refused_path_is_told_to_the_model(engine: Engine) -> None:
     call = ToolUse("read_file", {"path": "../../etc/passwd"})
     engine.play([ChatAnswer(calls=(call,)), ChatAnswer("I cannot.")])

@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import socket
+import stat
+import tempfile
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -88,10 +90,21 @@ def _read_text(place: Path) -> str:
 
 
 def _write_text(place: Path, content: str) -> None:
+    """Writes beside the file and renames: the new file is not opened by a name one can foresee.
+
+    So it follows no link, and two writers share nothing. The file keeps its mode.
+    """
     place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f".{place.name}.partial")
-    partial.write_text(content, encoding="utf-8")
-    partial.replace(place)
+    mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o644
+    handle, partial = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".partial")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, mode)
+            file.write(content)
+        os.replace(partial, place)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
 
 
 async def run_shell(folder: Path, command: str) -> str:
