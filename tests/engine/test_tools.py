@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
-from reverie_services.engine.workspace import Workspace, fetch_page
+from reverie_services.engine.workspace import (
+    MAX_FILE_BYTES,
+    Workspace,
+    extract_page_text,
+    fetch_page,
+    read_at_most,
+)
 from tests.engine.conftest import Engine
 
 CHANGING = {"write_file", "shell", "remember", "update_task", "route_forward"}
@@ -117,7 +125,7 @@ async def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "place").mkdir()
     with pytest.raises(OSError, match="place"):
         await Workspace(tmp_path).write("place", "x")
-    assert [place.name for place in tmp_path.iterdir()] == ["place"]
+    assert os.listdir(tmp_path) == ["place"]
 
 
 async def test_a_refused_path_is_told_to_the_model(engine: Engine) -> None:
@@ -134,3 +142,40 @@ async def test_a_refused_path_is_told_to_the_model(engine: Engine) -> None:
 async def test_no_page_of_this_network_is_fetched(url: str) -> None:
     with pytest.raises((OSError, ValueError), match=r"public|does not answer|begin with"):
         await fetch_page(url)
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>One <b>two</b>\n\n<i>three</i>", "One two\nthree"),
+        ("a<script>if (x < y) z</SCRIPT >b<style media=x>p{}</style>c", "a b c"),
+        ("a<!-- <p> not > this -->b, 1 < 2", "a b, 1 < 2"),
+        ("a<script>never closed", "a"),
+        ("a<p never closed", "a"),
+    ],
+)
+def test_a_page_becomes_its_text(page: str, text: str) -> None:
+    assert extract_page_text(page.encode(), "utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "part", ["<", "<script ", "<script></script", "<!--", "<a ", "</", "<script/", "&", "<!-"]
+)
+def test_a_hostile_page_is_read_in_linear_time(part: str) -> None:
+    """A page of quadratic cost would not end within the time limit of a test."""
+    page = (part * (MAX_FILE_BYTES // len(part))).encode()
+    assert len(extract_page_text(b"seen " + page, "utf-8")) <= len(page) + 5
+
+
+@pytest.mark.parametrize("charset", ["nonsense", "zlib", "punycode", "undefined"])
+def test_a_charset_that_is_unknown_is_read_as_utf_8(charset: str) -> None:
+    assert extract_page_text("größer".encode(), charset) == "größer"
+
+
+@pytest.mark.parametrize(("limit", "read"), [(3, b"abc"), (6, b"abcdef"), (9, b"abcdef")])
+async def test_all_pieces_of_a_page_are_read_up_to_the_limit(limit: int, read: bytes) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in (b"ab", b"cd", b"ef"):
+            yield piece
+
+    assert await read_at_most(pieces(), limit) == (read, limit >= 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import ipaddress
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import stat
 import tempfile
+from collections.abc import AsyncIterable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -22,7 +24,12 @@ MAX_MATCHES = 100
 MAX_ENTRIES = 500
 COMMAND_SECONDS = 120.0
 PAGE_SECONDS = 20.0
-_TAG = re.compile(r"(?is)<(script|style)\b.*?</\1>|<[^>]+>")
+_TAG = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1[^>]*>|</\1[^>]*\Z|\Z)|<[a-z/!?][^>]*(?:>|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What is no text of a page. What is not closed goes to the end, so each part is read once."""
+_SLOW_CHARSETS = {"idna", "punycode"}
 
 
 class Workspace:
@@ -162,9 +169,30 @@ async def fetch_page(url: str) -> str:
         ):
             if "Location" in response.headers:
                 return f"It moved to {response.headers['Location']}"
-            body = await response.content.read(MAX_FILE_BYTES)
+            body, is_whole = await read_at_most(response.content.iter_any(), MAX_FILE_BYTES)
+            charset = response.charset or "utf-8"
     except aiohttp.ClientError as error:
         raise ValueError(f"the page does not answer ({type(error).__name__})") from error
-    text = _TAG.sub(" ", body.decode(response.charset or "utf-8", "replace"))
-    lines = (" ".join(line.split()) for line in text.splitlines())
+    text = await asyncio.to_thread(extract_page_text, body, charset)
+    return text if is_whole else f"(only the first {MAX_FILE_BYTES} bytes of it)\n{text}"
+
+
+async def read_at_most(chunks: AsyncIterable[bytes], limit: int) -> tuple[bytes, bool]:
+    """The first bytes of a stream, and whether they are all of it."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > limit:
+            break
+    return bytes(body[:limit]), len(body) <= limit
+
+
+def extract_page_text(body: bytes, charset: str) -> str:
+    """The text of a page, without tags. A charset that is unknown is read as UTF-8."""
+    try:
+        known = charset if codecs.lookup(charset).name not in _SLOW_CHARSETS else "utf-8"
+        page = body.decode(known, "replace")
+    except (LookupError, UnicodeError):
+        page = body.decode("utf-8", "replace")
+    lines = (" ".join(line.split()) for line in _TAG.sub(" ", page).splitlines())
     return "\n".join(line for line in lines if line)
