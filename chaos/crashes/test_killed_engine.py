@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,23 +18,20 @@ from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse, chat_s
 from reverie_services.engine.capabilities import UNKNOWN_EFFECT
 
 VAULT_KEY = base64.b64encode(b"k" * 32).decode()
-POINTS = ("first answer", "tool", "second answer")
+POINTS = ("first answer", "second answer")
 
 
 @dataclass
 class _Script:
-    """Two answers and a command between them; it waits at one point until it is let go."""
+    """Two answers and a written file between them; it waits at one until it is let go."""
 
     point: str
-    folder: Path
     is_free: bool = False
 
     def answer(self, asked: ChatRequest) -> ChatAnswer:
-        """Looks like a model that counts in a file by a command."""
-        command = f"echo x >> count; while [ {self.point == 'tool':d} = 1 ] && "
-        command += "[ ! -e free ]; do sleep 0.05; done"
+        """Looks like a model that writes a file."""
         if not asked.results:
-            call = ToolUse("shell", {"command": command})
+            call = ToolUse("write_file", {"path": "count", "content": "x\n"})
             return ChatAnswer("I count. ", (call,), hold=self._hold("first answer"))
         return ChatAnswer("Counted, once and for all.", hold=self._hold("second answer"))
 
@@ -45,7 +41,6 @@ class _Script:
     def free(self) -> None:
         """Lets the turn go on."""
         self.is_free = True
-        (self.folder / "free").touch()
 
 
 @dataclass
@@ -86,7 +81,7 @@ async def test_a_killed_engine_loses_doubles_and_repeats_nothing(world: World) -
 async def _kill_at(world: World, gateway: str, point: str) -> None:
     folder = world.folder / point.replace(" ", "-")
     folder.mkdir()
-    script, watcher = _Script(point, folder), _Watcher()
+    script, watcher = _Script(point), _Watcher()
     async with chat_server(script.answer) as models, AsyncExitStack() as workers:
 
         async def start() -> Served:
@@ -95,7 +90,6 @@ async def _kill_at(world: World, gateway: str, point: str) -> None:
                 "gateway_url": gateway,
                 "engine_models": json.dumps({"default": endpoint}),
                 "engine_folder": folder,
-                "engine_tools": '["shell"]',
                 "engine_lease": 2,
                 "vault_key": VAULT_KEY,
             }
@@ -107,15 +101,15 @@ async def _kill_at(world: World, gateway: str, point: str) -> None:
             group = await reverie.create_group(["doer"], project="killed")
             posted = await reverie.post_message(group.id, "Count.")
             position = posted.after
-            awaited = {"first answer": 1, "tool": 1, "second answer": 2}[point]
+            awaited = {"first answer": 1, "second answer": 2}[point]
             async for at, event in reverie.watch_group(group.id, after=posted.after):
                 position = at
                 watcher.events.append(event)
-                kind = "tool_call" if point == "tool" else "text_delta"
-                if event.type == kind and event.step == awaited:
+                if event.type == "text_delta" and event.step == awaited:
                     break
         second = await start()
         await first.kill()
+        written = {place: place.stat().st_ino for place in folder.rglob("count")}
         script.free()
         async with AsyncReverie(second.url, world.key) as reverie:
             async for _, event in reverie.watch_group(group.id, after=position):
@@ -123,9 +117,12 @@ async def _kill_at(world: World, gateway: str, point: str) -> None:
                 if event.type == "result":
                     break
             page = await reverie.load_conversation(group.id)
-    told = any(UNKNOWN_EFFECT in request.body_text for request in models.requests)
-    assert told == (point == "tool")
-    assert (folder / "count").read_text() == "x\n"
+    assert not any(UNKNOWN_EFFECT in request.body_text for request in models.requests)
+    assert len(written) == (point == "second answer")
+    [place] = folder.rglob("count")
+    assert place.read_text() == "x\n"
+    # Each write makes a new file: what was written before the kill is not written again.
+    assert written.get(place) in {None, place.stat().st_ino}
     answers = [item.content for item in page.items if item.turn]
     assert answers == ["Counted, once and for all."] == [watcher.text()]
     assert [event.type for event in watcher.events].count("result") == 1

@@ -141,7 +141,6 @@ async def open_engine(stack: Stack, folder: Path, **overrides: Any) -> AsyncIter
                 "gateway_url": stack.url,
                 "engine_models": SecretStr(json.dumps(endpoints)),
                 "engine_folder": folder,
-                "engine_tools": ["shell"],
                 "engine_lease": 2.0,
                 **overrides,
             }

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
+
+import pytest
 
 from reverie.bus.interface import Message
 from reverie.bus.nats_bus import connect
@@ -33,6 +36,7 @@ from reverie_services.engine.capabilities import UNKNOWN_EFFECT
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.metrics import EngineMetrics
 from reverie_services.engine.worker import handle_ticket
+from reverie_services.engine.workspace import Workspace
 from tests.engine.conftest import Engine
 
 STEPS = ("claim", "save", "begin_effect", "finish_effect", "hand_on", "reserve", "count", "end")
@@ -118,7 +122,7 @@ def _script(asked: ChatRequest) -> ChatAnswer:
     name = re.findall(r"count in ([a-z0-9.-]+)", " ".join(asked.texts))[0]
     calls = [
         ToolUse("list_files", {"pattern": "*.none"}),
-        ToolUse("shell", {"command": f"echo x >> {name}"}),
+        ToolUse("write_file", {"path": name, "content": "x"}),
         ToolUse("remember", {"content": f"Counting goes to {name}.", "kind": "lesson"}),
         ToolUse("route_forward", {"agent": "rams", "task": "Yours."}),
     ]
@@ -155,7 +159,17 @@ async def _run_mortal(
     return group, name, {"id": str(message)}, death
 
 
-async def test_a_worker_may_die_at_any_step(engine: Engine) -> None:
+async def test_a_worker_may_die_at_any_step(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Counter[str]()
+    write = Workspace.write
+
+    async def write_counted(self: Workspace, path: str, content: str) -> str:
+        written[path] += 1
+        return await write(self, path, content)
+
+    monkeypatch.setattr(Workspace, "write", write_counted)
     await engine.agent("doer", ask=[])
     engine.play(_script)
     async with _open_deps(engine) as deps:
@@ -173,9 +187,7 @@ async def test_a_worker_may_die_at_any_step(engine: Engine) -> None:
             assert turns.keys() == {"doer", "rams"}, where
             assert sorted(await engine.answers(group)) == ["All is done.", "Rams is done."], where
             told = any(UNKNOWN_EFFECT in r.last and name in r.body_text for r in engine.requests)
-            place = engine.service.folder / name
-            lines = place.read_text().count("x") if place.exists() else 0
-            assert lines == 1 or (told and lines == 0), where
+            assert written[name] == 1 or (told and written[name] == 0), where
             seen = await engine.watch(group, 0, until="result")
             assert seen[-1]["type"] == "result"
     await engine.stack.settled()

@@ -39,7 +39,7 @@ class AgentBody(RequestBody):
     language: Literal["en", "zh"] = "en"
     mode: Mode = "unified"
     tools: list[Name] | None = Field(default=None, max_length=100)
-    ask: list[Name] = Field(default=["write_file", "shell"], max_length=100)
+    ask: list[Name] = Field(default=["write_file"], max_length=100)
     budget: AgentBudget = AgentBudget()
 
 

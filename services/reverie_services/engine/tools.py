@@ -19,7 +19,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from reverie.client.async_client import AsyncReverie
 from reverie.contracts.memories import RememberResponse
 from reverie_services.engine.capabilities import TurnState
-from reverie_services.engine.workspace import Workspace, fetch_page, run_shell
+from reverie_services.engine.workspace import Workspace, fetch_page
 
 Ctx = RunContext[TurnState]
 READ: dict[str, Any] = {}
@@ -50,8 +50,6 @@ def build_toolset(
     _add_group_tools(toolset, sources)
     if sources.folder is not None:
         _add_file_tools(toolset, Workspace(sources.folder))
-        if "shell" in sources.extra:
-            _add_shell(toolset, sources.folder)
     if "web_fetch" in sources.extra:
         toolset.add_function(_fetch, name="web_fetch", metadata=READ)
 
@@ -70,8 +68,7 @@ def list_tool_names(folder: Path | None, extra: Collection[str]) -> list[str]:
     """The tools that the settings allow."""
     names = ["recall", "remember", "list_tasks", "update_task", "route_forward"]
     files = ["read_file", "list_files", "search_files", "write_file"] if folder else []
-    shell = ["shell"] if folder and "shell" in extra else []
-    return [*names, *files, *shell, *(["web_fetch"] if "web_fetch" in extra else [])]
+    return [*names, *files, *(["web_fetch"] if "web_fetch" in extra else [])]
 
 
 def effect_key(turn: UUID, call: str | None) -> str:
@@ -189,17 +186,6 @@ def _add_file_tools(toolset: FunctionToolset[TurnState], workspace: Workspace) -
             content: The whole new content.
         """
         return await workspace.write(path, content)
-
-
-def _add_shell(toolset: FunctionToolset[TurnState], folder: Path) -> None:
-    @toolset.tool(metadata=CHANGE, sequential=True)
-    async def shell(ctx: Ctx, command: str) -> str:
-        """Run a command in the folder, for at most two minutes.
-
-        Args:
-            command: The command line.
-        """
-        return await run_shell(folder, command)
 
 
 async def _fetch(ctx: Ctx, url: str) -> str:

@@ -1,4 +1,4 @@
-"""Files of one folder, commands in it, and public web pages."""
+"""Files of one folder, and public web pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import codecs
 import ipaddress
 import os
 import re
-import signal
 import socket
 import stat
 import tempfile
@@ -22,7 +21,6 @@ import aiohttp
 MAX_FILE_BYTES = 1024 * 1024
 MAX_MATCHES = 100
 MAX_ENTRIES = 500
-COMMAND_SECONDS = 120.0
 PAGE_SECONDS = 20.0
 _TAG = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1[^>]*>|</\1[^>]*\Z|\Z)|<[a-z/!?][^>]*(?:>|\Z)",
@@ -112,30 +110,6 @@ def _write_text(place: Path, content: str) -> None:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
-
-
-async def run_shell(folder: Path, command: str) -> str:
-    """Runs a command that sees nothing of the engine's environment but the search path."""
-    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(folder)}
-    process = await asyncio.create_subprocess_exec(
-        *("/bin/sh", "-c", command),
-        cwd=folder,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(COMMAND_SECONDS):
-            output, _ = await process.communicate()
-    except BaseException as error:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        if isinstance(error, TimeoutError):
-            return f"failed: it took longer than {COMMAND_SECONDS:.0f} seconds"
-        raise
-    return f"exit code {process.returncode}\n{output.decode('utf-8', 'replace')}"
 
 
 class _PublicResolver(aiohttp.ThreadedResolver):

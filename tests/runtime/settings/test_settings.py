@@ -254,7 +254,7 @@ def _sample(name: str) -> object:
         "recall_index_mb": 3,
         "relevance_threshold": 0.3,
         "decay_floor": 0.2,
-        "engine_tools": ["shell"],
+        "engine_tools": ["web_fetch"],
         "decay_boost": 0.3,
         "embedding_profiles": {"large": EmbeddingProfile(url="https://host/v1", dims=8)},
     }

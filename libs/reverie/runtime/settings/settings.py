@@ -223,8 +223,8 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
     engine_folder: Path | None = Field(
         None, description="folder whose files agents of the engine may read and write; unset: none"
     )
-    engine_tools: list[Literal["shell", "web_fetch"]] = Field(
-        [], description="tools of the engine that are off by default: shell, web_fetch"
+    engine_tools: list[Literal["web_fetch"]] = Field(
+        [], description="tools of the engine that are off by default: web_fetch"
     )
     maintenance_interval: Annotated[float, Field(gt=0)] = Field(
         360.0,
