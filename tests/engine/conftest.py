@@ -54,6 +54,11 @@ class Engine:
         models.script = lambda _: next(answers, ChatAnswer("nothing more"))
 
     @property
+    def folder(self) -> Path:
+        """Where the file tools of the tenant work."""
+        return self.service.folder / str(self.stack.number())
+
+    @property
     def requests(self) -> list[ChatRequest]:
         """What the model was asked."""
         return self.service.models.requests

@@ -40,7 +40,7 @@ async def test_a_person_chats_and_decides_a_call_in_the_console(engine: Engine) 
             async for event in read_server_sent_events(stream.content):
                 if event.event == "result":
                     break
-    assert (engine.service.folder / "from-console.txt").exists()
+    assert (engine.folder / "from-console.txt").exists()
 
 
 async def test_a_chat_is_shown_to_nobody_else(engine: Engine) -> None:

@@ -75,7 +75,7 @@ async def test_a_conversation_takes_commands_files_and_approvals(
     assert "* beck" in out
     assert "the colour is green" in engine.requests[0].last
     assert "beck: Written." in out
-    assert (engine.service.folder / "from-chat.txt").exists()
+    assert (engine.folder / "from-chat.txt").exists()
 
 
 async def test_a_failed_turn_is_the_exit_code_of_chat(engine: Engine, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def test_each_mode_offers_its_tools(engine: Engine) -> None:
 
 
 async def test_plan_mode_changes_nothing_even_if_the_model_tries(engine: Engine) -> None:
-    place = engine.service.folder / "planned.txt"
+    place = engine.folder / "planned.txt"
     call = ToolUse("write_file", {"path": place.name, "content": "x"})
     plan = "1. Write planned.txt. 2. Read it. Risk: none."
     engine.play([ChatAnswer(calls=(call,)), ChatAnswer(plan)])
@@ -48,7 +48,7 @@ async def test_plan_mode_changes_nothing_even_if_the_model_tries(engine: Engine)
 
 @pytest.mark.parametrize("approved", [True, False])
 async def test_a_change_waits_for_a_person(engine: Engine, approved: bool) -> None:
-    place = engine.service.folder / f"approved-{approved}.txt"
+    place = engine.folder / f"approved-{approved}.txt"
     call = ToolUse("write_file", {"path": place.name, "content": "x"})
 
     def script(asked: ChatRequest) -> ChatAnswer:
@@ -80,6 +80,17 @@ async def test_a_waiting_turn_can_be_stopped(engine: Engine) -> None:
     await engine.turn(group, "beck", "waiting")
     await engine.call("POST", f"/v1/groups/{group}/stop", {})
     assert (await engine.ended(group, posted))["beck"]["status"] == "stopped"
+
+
+async def test_no_tenant_sees_the_files_of_another(tmp_path: Path) -> None:
+    first, second = (Workspace.of_tenant(tmp_path, tenant) for tenant in (1, 2))
+    await first.write("notes.txt", "of the first")
+    await Workspace.of_tenant(tmp_path, 1).write("more.txt", "x")
+    assert (tmp_path / "1").stat().st_mode & 0o777 == 0o700
+    assert await first.find("**/*") == "more.txt\nnotes.txt"
+    assert await second.find("**/*") == "(none)"
+    with pytest.raises(ValueError, match="outside the folder"):
+        await second.read("../1/notes.txt", 1, 10)
 
 
 async def test_files_are_read_searched_and_written_in_the_folder(tmp_path: Path) -> None:

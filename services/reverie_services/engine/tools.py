@@ -33,11 +33,11 @@ HandOn = Callable[[Ctx, str, str], Awaitable[str]]
 
 @dataclass
 class ToolSources:
-    """What tools work on: memory by the author's key, a folder, and how work is handed on."""
+    """What tools work on: memory by the author's key, files, and how work is handed on."""
 
     reverie: AsyncReverie
     hand_on: HandOn
-    folder: Path | None = None
+    files: Workspace | None = None
     extra: Collection[str] = field(default_factory=frozenset)
 
 
@@ -48,8 +48,8 @@ def build_toolset(
     toolset = FunctionToolset[TurnState](max_retries=2)
     _add_memory_tools(toolset, sources.reverie)
     _add_group_tools(toolset, sources)
-    if sources.folder is not None:
-        _add_file_tools(toolset, Workspace(sources.folder))
+    if sources.files is not None:
+        _add_file_tools(toolset, sources.files)
     if "web_fetch" in sources.extra:
         toolset.add_function(_fetch, name="web_fetch", metadata=READ)
 

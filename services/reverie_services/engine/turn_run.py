@@ -67,6 +67,7 @@ from reverie_services.engine.model_errors import describe_model_error, falls_bac
 from reverie_services.engine.prompts import build_static_prompt
 from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, list_tool_names
 from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
+from reverie_services.engine.workspace import Workspace
 
 MAX_IMAGES = 20
 """The newest images of a conversation that are loaded; more would not fit into the window."""
@@ -209,7 +210,8 @@ class TurnRun:
         first, *fallbacks = await self._models()
         mode = turn.mode
         tools = list_tool_names(settings.folder, settings.extra_tools)
-        sources = ToolSources(self.reverie, self.hand_on, settings.folder, settings.extra_tools)
+        files = settings.folder and Workspace.of_tenant(settings.folder, turn.tenant)
+        sources = ToolSources(self.reverie, self.hand_on, files, settings.extra_tools)
         capabilities: list[AbstractCapability[TurnState]] = [
             _INSTRUMENTATION,
             Caching(),

@@ -36,6 +36,13 @@ class Workspace:
     def __init__(self, folder: Path) -> None:
         self._root = folder.resolve()
 
+    @classmethod
+    def of_tenant(cls, folder: Path, tenant: int) -> Workspace:
+        """The files of one tenant: a folder of its own, by its number, made on first use."""
+        own = folder / str(tenant)
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(own)
+
     def resolve(self, path: str) -> Path:
         """The place of a path. Raises `ValueError` outside the folder."""
         place = (self._root / path).resolve()

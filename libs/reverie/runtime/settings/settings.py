@@ -221,7 +221,9 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
         "llm_model, as default",
     )
     engine_folder: Path | None = Field(
-        None, description="folder whose files agents of the engine may read and write; unset: none"
+        None,
+        description="folder with a subfolder for each tenant, by its number, whose files agents of "
+        "the engine may read and write; unset: none",
     )
     engine_tools: list[Literal["web_fetch"]] = Field(
         [], description="tools of the engine that are off by default: web_fetch"
