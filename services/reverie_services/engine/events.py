@@ -35,10 +35,19 @@ SSE_HEADERS = {
 }
 DELTAS = ("text_delta", "thinking_delta")
 _SENDING_ATTEMPTS = 5
-_MAX_HELD = 400
+_MAX_HELD = 16_384
 """Characters of one word after which it is sent unfinished."""
 _MAX_LINE = 4_000
+_CONTEXT = 500
+"""Characters before a word by which it may be told as a credential."""
 _WORD_END = re.compile(r"[\s\u2e80-\uffef]")
+_BLOCK_ENDS = {
+    "-----BEGIN": re.compile(r"-----END[^-\n]*-----"),
+    "PuTTY-User-Key-File-": re.compile(r"Private-MAC:\s*\S+\s"),
+    "": re.compile(r"\}"),
+}
+"""How credentials of several lines end, by how they begin; the last is a key in JSON."""
+_BLOCK = re.compile(r"(-----BEGIN|PuTTY-User-Key-File-)|\"(?:kty|d|p|q|dp|dq|qi|k)\\?\"\s*:")
 
 log = structlog.get_logger("reverie.engine")
 
@@ -47,35 +56,51 @@ log = structlog.get_logger("reverie.engine")
 class DeltaRedactor:
     """Passes a text on word by word, without the credentials in it.
 
-    The line so far is redacted anew with every word, because a credential is told by what stands
-    before it.
+    A word is redacted together with what stands before it, because a credential is told by that.
+    What may be a credential of several lines is held back until it is whole.
     """
 
     redactor: Redactor
     _pending: str = ""
-    _line: str = ""
+    _context: str = ""
     _sent: str = ""
 
     def add(self, delta: str, is_last: bool = False) -> str:
         """The redacted text that can be passed on now."""
         self._pending += delta
-        ends = [match.end() for match in _WORD_END.finditer(self._pending)]
-        end = ends[-1] if ends else 0
-        if is_last or len(self._pending) - end > _MAX_HELD:
-            end = len(self._pending)
+        end = len(self._pending) if is_last else self._find_end()
         complete, self._pending = self._pending[:end], self._pending[end:]
-        return "".join(self._add_line(line) for line in complete.splitlines(keepends=True))
-
-    def _add_line(self, text: str) -> str:
-        self._line += text
-        clean = self.redactor.redact(self._line).text
-        new = (
-            clean.removeprefix(self._sent) if clean.startswith(self._sent) else clean[-len(text) :]
-        )
-        self._sent = clean
-        if text.endswith("\n") or len(self._line) > _MAX_LINE:
-            self._line = self._sent = ""
+        if not complete:
+            return ""
+        text = self._context + complete
+        clean, sent = self.redactor.redact(text).text, self._sent
+        new = clean.removeprefix(sent) if clean.startswith(sent) else clean[-len(complete) :]
+        self._keep_context(text, clean)
         return new
+
+    def _find_end(self) -> int:
+        """The end of the words that are whole and outside of an open block."""
+        pending = self._pending
+        end = max((match.end() for match in _WORD_END.finditer(pending)), default=0)
+        if len(pending) - end > _MAX_HELD:
+            end = len(pending)
+        start = 0
+        while (begin := _BLOCK.search(pending, start)) and begin.start() < end:
+            closed = _BLOCK_ENDS[begin[1] or ""].search(pending, begin.end())
+            if closed is None or closed.end() > end:
+                return begin.start()
+            start = closed.end()
+        return end
+
+    def _keep_context(self, text: str, clean: str) -> None:
+        """Keeps the line so far, and a little of the lines before it."""
+        line = text.rfind("\n") + 1
+        if len(text) <= 2 * _CONTEXT or (line == 0 and len(text) <= _MAX_LINE):
+            self._context, self._sent = text, clean
+            return
+        kept = line if len(text) - line > _CONTEXT else text.rfind("\n", 0, -_CONTEXT) + 1
+        self._context = text[kept:] if len(text) - kept <= _MAX_LINE else ""
+        self._sent = self.redactor.redact(self._context).text
 
 
 @dataclass
