@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from dataclasses import replace
+from importlib.resources import files
+
+import pytest
 
 from reverie.contracts.events import read_server_sent_events
 from reverie.testing.chat_server import ChatAnswer, ToolUse
@@ -49,3 +55,41 @@ async def test_a_chat_is_shown_to_nobody_else(engine: Engine) -> None:
     async with visiting(gateway, engine.stack.apart().key) as visitor:
         assert (await visitor.get(f"/chat/{group}")).status == 404
         assert (await visitor.get("/live/chat", group=group)).status == 404
+
+
+NODE = shutil.which("node")
+SCRIPT = files("reverie_services.console") / "static/chat.js"
+STUBS = """
+const heard = {}, left = [], calls = JSON.parse(process.argv[1]);
+globalThis.addEventListener = () => {};
+globalThis.location = {
+  href: "http://x/console/chat/g?from=7#end",
+  reload: () => left.push("reload"), replace: (address) => left.push(address),
+};
+globalThis.document = {
+  addEventListener: (_, begin) => { globalThis.begin = begin; },
+  getElementById: () => ({dataset: {labels: "{}", source: "s"}}),
+  querySelectorAll: () => calls.map((value) => ({value})),
+};
+globalThis.EventSource = class { addEventListener(type, tell) { heard[type] = tell; } };
+"""
+HEARD = """
+begin();
+const event = {type: "approval", turn: "t", data: {call: "c1"}};
+heard.approval({data: JSON.stringify(event), lastEventId: "12"});
+console.log(JSON.stringify(left));
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="no node is installed")
+@pytest.mark.parametrize(
+    ("calls", "left"), [([], ["http://x/console/chat/g?from=12#end"]), (["c1"], [])]
+)
+def test_a_page_without_the_form_of_a_call_is_loaded_once_for_it(
+    calls: list[str], left: list[str]
+) -> None:
+    assert NODE
+    script = STUBS + SCRIPT.read_text() + HEARD
+    command = [NODE, "-e", script, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout) == left

@@ -42,7 +42,16 @@ document.addEventListener("DOMContentLoaded", () => {
     return element;
   };
 
-  const show = (event) => {
+  // The page has the form to decide a call; one that is loaded goes on after the event that it is for.
+  const showForm = (call, position) => {
+    const calls = [...document.querySelectorAll("input[name=call]")].map((input) => input.value);
+    if (calls.includes(call)) return;
+    const address = new URL(location.href);
+    address.searchParams.set("from", position);
+    location.replace(address.href);
+  };
+
+  const show = (event, position) => {
     const data = event.data;
     if (event.type.endsWith("_delta")) {
       const element = textOf(event, event.type);
@@ -57,7 +66,7 @@ document.addEventListener("DOMContentLoaded", () => {
       boxOf(event).calls.set(data.call, folded);
     } else if (event.type === "tool_result") {
       add(boxOf(event).calls.get(data.call) || boxOf(event).box, "pre", "", data.content);
-    } else if (event.type === "approval") location.reload();
+    } else if (event.type === "approval") showForm(data.call, position);
     else if (event.type === "notice") add(boxOf(event).box, "p", "quiet", `${data.what} ${data.limit || ""}`);
     else if (event.type === "stop" && data.error) add(boxOf(event).box, "p", "problem", data.error);
   };
@@ -65,6 +74,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const stream = new EventSource(place.dataset.source);
   const types = ["memory", "text_delta", "thinking_delta", "tool_call", "tool_result", "approval",
                  "handed_on", "notice", "stop"];
-  for (const type of types) stream.addEventListener(type, (message) => show(JSON.parse(message.data)));
+  for (const type of types) {
+    stream.addEventListener(type, (message) => show(JSON.parse(message.data), message.lastEventId));
+  }
   addEventListener("pagehide", () => stream.close());
 });
