@@ -189,7 +189,9 @@ async def test_a_worker_may_die_at_any_step(
             told = any(UNKNOWN_EFFECT in r.last and name in r.body_text for r in engine.requests)
             assert written[name] == 1 or (told and written[name] == 0), where
             seen = await engine.watch(group, 0, until="result")
-            assert seen[-1]["type"] == "result"
+            seen += await engine.watch(group, seen[-1]["at"], until="result")
+            told_of = {event["agent"] for event in seen if event["type"] == "result"}
+            assert told_of == {"doer", "rams"}, where
     await engine.stack.settled()
     lessons = await engine.stack.walked("/v1/memories", 50)
     counted = [item["content"] for item in lessons if "Counting goes to" in item["content"]]

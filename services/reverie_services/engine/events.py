@@ -22,7 +22,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.streaming import iterate_with_ticks
-from reverie.store.engine.turns import ClaimedTurn
+from reverie.store.engine.turns import ClaimedTurn, EndedTurn
 from reverie.store.platform.event_visibility import EventVisibility, has_token_expired
 
 HEARTBEAT_SECONDS = 5.0
@@ -112,11 +112,13 @@ class TurnEmitter:
     """
 
     bus: MessageBus
-    turn: ClaimedTurn
+    turn: ClaimedTurn | EndedTurn
     redactor: Redactor
     step: int = 0
     text: str = ""
     """What the model said in this step, redacted."""
+    has_lost_end: bool = False
+    """An event with an id of its own could not be sent: another worker must."""
     _queue: asyncio.Queue[tuple[str, dict[str, Any], str]] = field(default_factory=asyncio.Queue)
     _count: int = 0
     _streams: dict[str, DeltaRedactor] = field(default_factory=dict)
@@ -171,6 +173,7 @@ class TurnEmitter:
             except ReverieError as error:
                 if attempt == _SENDING_ATTEMPTS:
                     # The turn goes on: what is said is stored, only nobody sees it at once.
+                    self.has_lost_end |= bool(id)
                     log.warning("event_lost", type=kind, error=type(error).__name__)
                     return
                 await asyncio.sleep(0.2 * attempt)

@@ -39,6 +39,7 @@ async def handle_ticket(deps: TurnDependencies, message: Message) -> None:
     if isinstance(claimed, float):
         raise Retry(claimed + 0.2, "another worker has this turn")
     if claimed is None:
+        await _tell_end_again(deps, tenant, name, turn_id)
         return
     with suppress(LostTurn):
         await _run_claimed(deps, claimed)
@@ -56,9 +57,9 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
         error = redactor.redact(result.error).text if result.error else None
         await deps.turns.end(turn, result.status, result.outcome, error, content)
         if result.status != "waiting":
-            _emit_end(emitter, turn, result, content, error)
+            _emit_end(emitter, result.status, result.outcome, content, error)
         deps.metrics.observe_turn(result.outcome, monotonic() - started)
-        await emitter.drain()
+        await _drain(emitter)
     except asyncio.CancelledError:
         await asyncio.shield(_give_back(deps, turn))
         raise
@@ -67,13 +68,35 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
         await close_quietly(sender)
 
 
-def _emit_end(
-    emitter: TurnEmitter, turn: ClaimedTurn, result: TurnResult, content: str, error: str | None
+async def _tell_end_again(
+    deps: TurnDependencies, tenant: int, tenant_name: str, turn_id: UUID
 ) -> None:
-    """Events that a later worker would send again have an id that does not depend on the epoch."""
-    emitter.emit("stop", {"reason": result.outcome, "error": error}, f"{turn.id}.stop")
-    data = {"status": result.status, "content": content}
-    emitter.emit("result", data, f"{turn.id}.result")
+    """Tells how a turn ended: its worker may have died after it had stored that."""
+    turn = await deps.turns.load_ended(tenant, tenant_name, turn_id)
+    if turn is None:
+        return
+    emitter = TurnEmitter(deps.bus, turn, await deps.load_redactor(tenant), turn.requests)
+    sender = asyncio.create_task(emitter.run())
+    try:
+        _emit_end(emitter, turn.status, turn.outcome, turn.content, turn.error)
+        await _drain(emitter)
+    finally:
+        await close_quietly(sender)
+
+
+async def _drain(emitter: TurnEmitter) -> None:
+    await emitter.drain()
+    if emitter.has_lost_end:
+        raise Retry(1.0, "nobody was told how the turn ended")
+
+
+def _emit_end(
+    emitter: TurnEmitter, status: str, outcome: str, content: str, error: str | None
+) -> None:
+    """Their ids do not depend on the epoch: another worker may send them again."""
+    turn = emitter.turn.id
+    emitter.emit("stop", {"reason": outcome, "error": error}, f"{turn}.stop")
+    emitter.emit("result", {"status": status, "content": content}, f"{turn}.result")
 
 
 async def _run_under_lease(

@@ -78,6 +78,13 @@ with recursive up as (
 )
 select u.calls from up u where u.id <> $2 order by u.depth;
 
+-- name: engine_ended
+-- How a turn ended, and with which answer; no row for one that is open.
+select t.id, t.epoch, t.group_id as "group", t.scope, t.agent, t.requests, t.status, t.outcome, t.error,
+       coalesce(m.content, '') as content
+from engine_turn t left join engine_message m on m.tenant = $1 and m.turn = t.id
+where t.tenant = $1 and t.id = $2 and t.status in ('done', 'failed', 'stopped');
+
 -- name: engine_effect_begin
 -- Enters a call that changes something, unless it is there. Returns what is there.
 with added as (

@@ -74,6 +74,23 @@ class ClaimedTurn:
     api_key: str | None = field(repr=False)
 
 
+@dataclass(frozen=True)
+class EndedTurn:
+    """A turn that is over, and its answer."""
+
+    tenant_name: str
+    id: UUID
+    epoch: int
+    group: UUID
+    scope: str
+    agent: str
+    requests: int
+    status: str
+    outcome: str
+    error: str | None
+    content: str
+
+
 class LostTurn(Exception):
     """Another worker has taken the turn over."""
 
@@ -201,6 +218,12 @@ class TurnTable:
         )
         if not found:
             raise LostTurn
+
+    async def load_ended(self, tenant: int, tenant_name: str, turn: UUID) -> EndedTurn | None:
+        """A turn that is over; None if it is open, or unknown."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            row = await connection.fetch_row("engine_ended", turn)
+        return EndedTurn(tenant_name, **row) if row else None
 
     async def reserve(
         self, turn: ClaimedTurn, tokens: int, limits: Mapping[str, int | None]
