@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from reverie.bus.interface import Message
+from reverie.bus.interface import Message, MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.client.async_client import AsyncReverie
@@ -131,7 +131,7 @@ def _script(asked: ChatRequest) -> ChatAnswer:
 
 
 async def _run_mortal(
-    engine: Engine, deps: TurnDependencies, at: float
+    engine: Engine, deps: TurnDependencies, at: float, log: list[str] | None = None
 ) -> tuple[str, str, dict[str, Any], _Death]:
     """Runs a turn by a worker that dies at a step. The shared engine learns of the turn later."""
     name = f"count-{at}.txt"
@@ -150,13 +150,39 @@ async def _run_mortal(
         {},
         message,
     )
-    death = _Death(at)
+    death = _Death(at, log=[] if log is None else log)
     mortal: Any = _MortalTable(deps.turns, death)
     body = json.dumps({"tenant": tenant, "turn": str(turn)}).encode()
     ticket = Message(turn_subject(engine.stack.tenant, turn), body, {}, 1)
     with suppress(asyncio.CancelledError):
         await handle_ticket(replace(deps, turns=mortal), ticket)
     return group, name, {"id": str(message)}, death
+
+
+@dataclass
+class _NotedBus:
+    """The bus; approvals that go out are entered in a log."""
+
+    bus: MessageBus
+    log: list[str]
+
+    async def send(self, subject: str, data: bytes, headers: dict[str, str]) -> None:
+        kind = json.loads(data).get("type")
+        self.log += ["approval"] if kind == "approval" else []
+        await self.bus.send(subject, data, headers)
+
+
+async def test_a_call_is_announced_once_it_can_be_decided(engine: Engine) -> None:
+    await engine.agent("doer", ask=["write_file"])
+    engine.play(_script)
+    async with _open_deps(engine) as deps:
+        log: list[str] = []
+        bus: Any = _NotedBus(deps.bus, log)
+        group, _, posted, _ = await _run_mortal(engine, replace(deps, bus=bus), 1000, log)
+    assert log.index("end") < log.index("approval")
+    reply = await engine.call("POST", f"/v1/groups/{group}/stop", {})
+    assert reply.status == 200
+    await engine.ended(group, posted)
 
 
 async def test_a_worker_may_die_at_any_step(

@@ -6,8 +6,8 @@ tools, decisions of people.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid5
 
@@ -94,12 +94,16 @@ log = structlog.get_logger("reverie.engine")
 
 @dataclass(frozen=True)
 class TurnResult:
-    """How a turn ended. `status`: as it is stored; `outcome`: why, in one word."""
+    """How a turn ended. `status`: as it is stored; `outcome`: why, in one word.
+
+    `waits`: the calls that a person must decide.
+    """
 
     status: str
     outcome: str
     content: str = ""
     error: str | None = None
+    waits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -280,9 +284,7 @@ class TurnRun:
             for call in requests.approvals
         }
         await self.deps.turns.ask(self.turn, calls)
-        for call, entry in calls.items():
-            self.state.emitter.emit("approval", {"call": call, **entry})
-        return TurnResult("waiting", "approval")
+        return TurnResult("waiting", "approval", waits=calls)
 
     async def hand_on(self, ctx: Ctx, agent: str, task: str) -> str:
         """Gives a task to another agent of the group; the limits of the chain may forbid it."""

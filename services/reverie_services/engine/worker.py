@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid5
 
 import structlog
 
@@ -56,7 +58,9 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
         content = redactor.redact(result.content).text
         error = redactor.redact(result.error).text if result.error else None
         await deps.turns.end(turn, result.status, result.outcome, error, content)
-        if result.status != "waiting":
+        if result.status == "waiting":
+            _emit_approvals(emitter, result.waits)
+        else:
             _emit_end(emitter, result.status, result.outcome, content, error)
         deps.metrics.observe_turn(result.outcome, monotonic() - started)
         await _drain(emitter)
@@ -71,14 +75,17 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
 async def _tell_end_again(
     deps: TurnDependencies, tenant: int, tenant_name: str, turn_id: UUID
 ) -> None:
-    """Tells how a turn ended: its worker may have died after it had stored that."""
+    """Tells how a turn ended, or what it waits for: the worker that stored it may have died."""
     turn = await deps.turns.load_ended(tenant, tenant_name, turn_id)
     if turn is None:
         return
     emitter = TurnEmitter(deps.bus, turn, await deps.load_redactor(tenant), turn.requests)
     sender = asyncio.create_task(emitter.run())
     try:
-        _emit_end(emitter, turn.status, turn.outcome, turn.content, turn.error)
+        if turn.status == "waiting":
+            _emit_approvals(emitter, turn.waits)
+        else:
+            _emit_end(emitter, turn.status, turn.outcome, turn.content, turn.error)
         await _drain(emitter)
     finally:
         await close_quietly(sender)
@@ -88,6 +95,14 @@ async def _drain(emitter: TurnEmitter) -> None:
     await emitter.drain()
     if emitter.has_lost_end:
         raise Retry(1.0, "nobody was told how the turn ended")
+
+
+def _emit_approvals(emitter: TurnEmitter, waits: Mapping[str, Any]) -> None:
+    """Only after the turn waits: a client may decide at once."""
+    for call, entry in waits.items():
+        if entry.get("approved") is None:
+            data = {"call": call, "tool": entry["tool"], "arguments": entry["arguments"]}
+            emitter.emit("approval", data, str(uuid5(emitter.turn.id, call)))
 
 
 def _emit_end(

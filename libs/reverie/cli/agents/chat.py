@@ -130,8 +130,10 @@ class Conversation:
         asked = f"{event['agent']} wants to call {data['tool']} {data['arguments'][:300]}"
         approved = not self.as_json and confirm(f"{asked}\nAllow it?", abort=False)
         body = {"turn": event["turn"], "call": data["call"], "approved": approved}
-        with suppress(ReverieError):
+        try:
             self.client.request("POST", f"{self.path}/approvals", body=body)
+        except ReverieError as error:
+            self._note(f"not decided: {error}")
 
     def _name_speaker(self, agent: str) -> None:
         if agent != self._speaker and len(self.group["agents"]) > 1:

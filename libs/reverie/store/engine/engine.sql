@@ -79,11 +79,11 @@ with recursive up as (
 select u.calls from up u where u.id <> $2 order by u.depth;
 
 -- name: engine_ended
--- How a turn ended, and with which answer; no row for one that is open.
+-- How a turn ended, and with which answer, or which calls wait; no row for one that goes on.
 select t.id, t.epoch, t.group_id as "group", t.scope, t.agent, t.requests, t.status, t.outcome, t.error,
-       coalesce(m.content, '') as content
+       coalesce(m.content, '') as content, t.approvals as waits
 from engine_turn t left join engine_message m on m.tenant = $1 and m.turn = t.id
-where t.tenant = $1 and t.id = $2 and t.status in ('done', 'failed', 'stopped');
+where t.tenant = $1 and t.id = $2 and t.status not in ('queued', 'running');
 
 -- name: engine_effect_begin
 -- Enters a call that changes something, unless it is there. Returns what is there.

@@ -76,7 +76,7 @@ class ClaimedTurn:
 
 @dataclass(frozen=True)
 class EndedTurn:
-    """A turn that is over, and its answer."""
+    """A turn that is over, and its answer; or one that waits for a person, and its calls."""
 
     tenant_name: str
     id: UUID
@@ -89,6 +89,7 @@ class EndedTurn:
     outcome: str
     error: str | None
     content: str
+    waits: Mapping[str, Any]
 
 
 class LostTurn(Exception):
@@ -220,7 +221,7 @@ class TurnTable:
             raise LostTurn
 
     async def load_ended(self, tenant: int, tenant_name: str, turn: UUID) -> EndedTurn | None:
-        """A turn that is over; None if it is open, or unknown."""
+        """A turn that is over, or waits; None if it goes on, or is unknown."""
         async with self._db.tenant_transaction(tenant) as connection:
             row = await connection.fetch_row("engine_ended", turn)
         return EndedTurn(tenant_name, **row) if row else None
