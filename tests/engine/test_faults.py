@@ -104,6 +104,26 @@ async def test_a_limit_of_tokens_holds_before_a_call_is_made(engine: Engine) -> 
     assert engine.requests == []
 
 
+async def test_a_request_that_fails_or_is_stopped_keeps_nothing_reserved(engine: Engine) -> None:
+    engine.play(lambda _: ChatAnswer(fault="401"))
+    group = await engine.group("beck")
+    turns = await engine.say(group, "Hello.")
+    assert turns["beck"]["tokens"] == 0
+    released: list[bool] = []
+    engine.play([ChatAnswer("well, well ...", hold=lambda: bool(released))])
+    posted = await engine.post(group, "Hello again.")
+    await engine.watch(group, posted["after"], until="text_delta")
+    await engine.call("POST", f"/v1/groups/{group}/stop", {})
+    turns = await engine.ended(group, posted)
+    released.append(True)
+    assert turns["beck"]["status"] == "stopped"
+    # What it was asked and had said is counted, and no longer the whole answer.
+    used = turns["beck"]["tokens"]
+    assert 0 < used < 4096
+    spent = await engine.call("GET", "/v1/agents/spend")
+    assert spent.body["agents"] == {"beck": {"tokens": used, "micro_usd": 0}}
+
+
 async def test_what_was_used_is_counted_for_agent_and_chain(engine: Engine) -> None:
     engine.play([ChatAnswer("Hi.")])
     group = await engine.group("beck")

@@ -177,13 +177,30 @@ class TurnBudget(AbstractCapability[TurnState]):
         state.reserved = reserved
         return request_context
 
+    async def wrap_model_request(
+        self, ctx: RunContext[TurnState], *, request_context: Any, handler: Any
+    ) -> ModelResponse:
+        """Gives back what a request that fails or is stopped did not use."""
+        state = ctx.deps
+        state.reserved = 0
+        try:
+            response: ModelResponse = await handler(request_context)
+        finally:
+            unused, state.reserved = state.reserved, 0
+            if unused and state.has_streamed:
+                unused = max(0, self.max_output_tokens - len(state.emitter.text) // 4)
+            if unused:
+                await asyncio.shield(state.turns.count(state.turn, -unused, 0))
+        return response
+
     async def after_model_request(
         self, ctx: RunContext[TurnState], *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
         state, usage = ctx.deps, response.usage
         used = usage.input_tokens + usage.output_tokens
         micro_usd = _price(response)
-        await state.turns.count(state.turn, used - state.reserved, micro_usd)
+        reserved, state.reserved = state.reserved, 0
+        await state.turns.count(state.turn, used - reserved, micro_usd)
         data: dict[str, Any] = {"input_tokens": usage.input_tokens}
         data |= {"output_tokens": usage.output_tokens}
         data |= {"micro_usd": micro_usd, "model": response.model_name}
