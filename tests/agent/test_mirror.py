@@ -73,6 +73,20 @@ def test_what_one_side_writes_the_other_gets(tmp_path: Path) -> None:
     assert memories.active == {}
 
 
+@pytest.mark.parametrize("text", ["", "Prices are kept in cents.\n", "\n---\nid: x\n---\n\nx\n"])
+def test_a_file_that_is_empty_or_headless_archives_nothing(text: str, tmp_path: Path) -> None:
+    memories = MemoriesInMemory()
+    id = memories.put("Prices are kept in cents.")
+    [(_, path)] = _pass(memories, tmp_path)
+    whole = (tmp_path / path).read_text()
+    (tmp_path / path).write_text(text)
+    assert _pass(memories, tmp_path) == [("rejected", path)]
+    assert (tmp_path / path).read_text() == text
+    (tmp_path / path).write_text(whole.replace("cents", "whole cents"))
+    assert _pass(memories, tmp_path) == [("edited", path)]
+    assert memories.active[id]["content"] == "Prices are kept in whole cents."
+
+
 def test_a_new_file_is_remembered_in_the_scope_of_its_folder(tmp_path: Path) -> None:
     memories = MemoriesInMemory()
     file = tmp_path / "project" / "shop" / "deploys.md"

@@ -107,6 +107,8 @@ class MirrorSync:
             try:
                 text = self.folder.read(path)
                 record = parse_record(text or "")
+                if record is None and text is not None and path in owners:
+                    raise ValueError("it is empty or has no front matter")
             except ValueError as error:
                 self._note("rejected", path, f"cannot be read: {error}")
                 if path in owners:
