@@ -18,6 +18,7 @@ EXTENSIONS = {
 HASH_DIGITS = 12
 """The digits of a picture's hash in the memory's content."""
 MAX_TEXT = 8_000
+MAX_TAGS = 500_000
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -42,19 +43,28 @@ def detect_media_type(data: bytes) -> str:
 
 def extract_svg_text(data: bytes) -> str:
     """The texts, titles and descriptions of an SVG, in their order."""
+    texts: list[str] = []
     root = _parse_svg(data)
-    texts = (
-        " ".join("".join(element.itertext()).split())
-        for element in (root.iter() if root is not None else ())
-        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in _TEXT_TAGS
-    )
+    waiting = [] if root is None else [root]
+    while waiting:
+        element = waiting.pop()
+        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in _TEXT_TAGS:
+            # With what is inside it, which is not looked at again: the time stays linear.
+            texts.append(" ".join("".join(element.itertext()).split()))
+        else:
+            waiting.extend(reversed(element))
     return " ".join(dict.fromkeys(filter(None, texts)))[:MAX_TEXT]
 
 
 def _parse_svg(data: bytes) -> ElementTree.Element | None:
-    """The root of an SVG; None if it is none, or defines entities, which could grow without end."""
+    """The root of an SVG; None if it is none, or defines entities, which could grow without end.
+
+    Raises `InvalidInput` for one with too many tags, each of which takes memory.
+    """
     if b"<!ENTITY" in data:
         return None
+    if data.count(b"<") > MAX_TAGS:
+        raise InvalidInput("data", f"is an SVG with more than {MAX_TAGS} tags")
     try:
         root = ElementTree.fromstring(data)  # noqa: S314 (without entities nothing expands)
     except (ElementTree.ParseError, ValueError, LookupError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -68,10 +69,12 @@ async def attach_picture(
     memory = await deps.edits.memories.get(principal, memory_id)
     principal.check_write(memory.scope)
     redactor = call.redactor.within(memory.scope)
-    data, media_type, redactions = decode_picture(body.data, deps.limit, redactor)
+    data, media_type, redactions = await asyncio.to_thread(
+        decode_picture, body.data, deps.limit, redactor
+    )
     text = body.text
     if text is None and media_type == SVG:
-        text = extract_svg_text(data)
+        text = await asyncio.to_thread(extract_svg_text, data)
     if text is None and deps.language_model is not None:
         text = await read_picture_text(deps.language_model, principal, data, media_type)
     redacted = redactor.redact_value(
