@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.agent.mirror.folder import MirrorFolder
+from reverie.agent.mirror.folder import STATE_FILE, MirrorFolder
 from reverie.agent.mirror.record import MirrorRecord, parse_record, render_record
 from reverie.agent.mirror.sync import MirrorStep, MirrorSync
 from reverie.agent.rules.files import parse_sections
@@ -155,6 +156,32 @@ def test_a_folder_that_lost_its_files_or_another_gateway_is_refused(tmp_path: Pa
         _pass(memories, tmp_path)
     assert len(memories.active) == 30
     assert len(_pass(memories, tmp_path, removals=True)) == 30
+
+
+@pytest.mark.parametrize("name", ["path", "copy"])
+@pytest.mark.parametrize("place", ["../out.md", "project/../../out.md", "{parent}/out.md"])
+def test_a_state_file_that_leads_out_of_the_folder_is_refused(
+    name: str, place: str, tmp_path: Path
+) -> None:
+    memories, root = MemoriesInMemory(), tmp_path / "mirror"
+    id = memories.put("Prices are kept in cents.")
+    root.mkdir()
+    entry = {"path": "a.md", name: place.format(parent=tmp_path)}
+    (root / STATE_FILE).write_text(json.dumps({id: entry}))
+    with pytest.raises(InvalidInput, match="leads out"):
+        _pass(memories, root)
+    assert not (tmp_path / "out.md").exists()
+
+
+def test_a_folder_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+    memories, root, outside = MemoriesInMemory(), tmp_path / "mirror", tmp_path / "outside"
+    memories.put("Prices are kept in cents.")
+    root.mkdir()
+    outside.mkdir()
+    (root / "project").symlink_to(outside)
+    with pytest.raises(InvalidInput, match="through a link"):
+        _pass(memories, root)
+    assert list(outside.iterdir()) == []
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:

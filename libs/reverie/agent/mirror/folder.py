@@ -69,11 +69,25 @@ class MirrorFolder:
         try:
             stored = json.loads((self.root / STATE_FILE).read_text("utf-8"))
             self.entries = {id: MirrorEntry(**fields) for id, fields in stored.items()}
+            for entry in self.entries.values():
+                self._place(entry.path)
+                self._place(entry.copy or entry.path)
         except FileNotFoundError:
             self.entries = {}
         except (ValueError, TypeError, AttributeError):
             reason = f"{self.root / STATE_FILE} is damaged: remove it, and files that differ from "
             raise InvalidInput("FOLDER", f"{reason}memory become conflicts") from None
+
+    def _place(self, path: str) -> Path:
+        """Where a file is to be. Raises `InvalidInput` for a path that leads out of the folder.
+
+        The state and the links of a folder may be somebody else's, who shares it.
+        """
+        root = self.root.resolve()
+        place = root / path
+        if not place.is_relative_to(root) or place.parent.resolve() != place.parent:
+            raise InvalidInput("FOLDER", f"{path} leads out of {self.root}, or through a link")
+        return self.root / path
 
     def list_files(self) -> Iterator[str]:
         """The paths of the files that may be memories."""
@@ -93,7 +107,7 @@ class MirrorFolder:
 
     def write(self, path: str, expected: str | None, text: str) -> bool:
         """Writes a file if it still is as expected (None: not there); returns whether it did."""
-        full = self.root / path
+        full = self._place(path)
         full.parent.mkdir(parents=True, exist_ok=True)
         return _link_new(full, text) if expected is None else self._replace(full, expected, text)
 
@@ -111,7 +125,7 @@ class MirrorFolder:
 
     def keep_copy(self, path: str, text: str) -> str:
         """Keeps a text beside a file, in a copy of its own; returns the path of the copy."""
-        full, number = self.root / path, 1
+        full, number = self._place(path), 1
         while True:
             suffix = "" if number == 1 else f"-{number}"
             copy = full.with_name(f"{full.stem}{COPY_MARK}{suffix}.md")
