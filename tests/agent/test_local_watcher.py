@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.gateway.http_client import GatewayConnection, GatewayUnavailable
+from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.watch.known_clones import (
     ALL_CLONES,
     forget_agent,
@@ -28,17 +28,20 @@ from tests.support.stack import Stack
 
 
 class RecordingGateway(GatewayConnection):
-    """Answers every call, and records them; it fails while `down`."""
+    """Answers every call, and records them; it fails while `down`, and refuses some sessions."""
 
     def __init__(self) -> None:
         super().__init__("http://127.0.0.1:9", "key", 1.0)
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.down = False
+        self.refused: set[str] = set()
 
     def request(self, method: str, path: str, body: Any = None, headers: Any = None) -> Any:
         if self.down:
             raise GatewayUnavailable("down")
         self.calls.append((path, body))
+        if body and body.get("external_id") in self.refused:
+            raise CallRefused(403, "forbidden")
         answers: dict[str, Any] = {
             "/v1/sessions/start": {"session": "s", "scope": "project/shop"},
             "/v1/turns": {"accepted": 1},
@@ -155,6 +158,80 @@ def test_an_agent_without_hooks_is_followed_since_its_setup(tmp_path: Path) -> N
     assert [turn["role"] for turn in turns] == ["user", "tool", "assistant"]
     (session, *_) = gateway.bodies("/v1/sessions/start")
     assert (session["agent"], session["external_id"], session["project"]) == ("roo", "7a1f", "shop")
+
+
+def a_followed_task(folder: Path) -> Path:
+    """A task of an agent that is followed already."""
+    path = write_roo(folder)
+    remember_clone(folder / "home", ALL_CLONES, "", "roo")
+    later = int(datetime.now(UTC).timestamp() * 1000) + 60_000
+    path.write_text(json.dumps([{**message, "ts": later} for message in ROO_TASK]))
+    return path
+
+
+def sessions(gateway: RecordingGateway) -> list[str]:
+    return [body["external_id"] for body in gateway.bodies("/v1/sessions/start")]
+
+
+def test_a_refused_transcript_stops_no_other_and_is_sent_once_it_may_be(tmp_path: Path) -> None:
+    gateway, path = RecordingGateway(), a_followed_task(tmp_path)
+    other = path.parent.with_name("8b2f") / path.name
+    other.parent.mkdir()
+    shutil.copy(path, other)
+    gateway.refused = {"7a1f"}
+    watcher = a_watcher(tmp_path, gateway)
+    watcher.look()
+    a_watcher(tmp_path, gateway).look()
+    assert sessions(gateway) == ["7a1f", "8b2f", "7a1f"]
+    assert len(gateway.bodies("/v1/turns")) == 1
+    gateway.refused = set()
+    a_watcher(tmp_path, gateway).look()
+    a_watcher(tmp_path, gateway).look()
+    assert sessions(gateway) == ["7a1f", "8b2f", "7a1f", "7a1f"]
+    first, second = gateway.bodies("/v1/turns")
+    assert len(first["turns"]) == len(second["turns"]) == 3
+
+
+def test_a_place_that_fails_stops_no_other(tmp_path: Path) -> None:
+    gateway, clone = RecordingGateway(), a_clone(tmp_path / "shop")
+    a_followed_task(tmp_path)
+    remember_clone(tmp_path / "home", str(clone.root), "shop")
+
+    def connect(agent: str, _project: str) -> GatewayConnection:
+        if not agent:
+            raise RuntimeError("its settings are damaged")
+        return gateway
+
+    LocalWatcher(tmp_path / "home", str(tmp_path), connect).look()
+    assert sessions(gateway) == ["7a1f"]
+
+
+async def test_the_watcher_goes_on_after_a_look_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie.agent.watch.local_watcher.CLONE_INTERVAL_SECONDS", 0.01)
+    loop, again = asyncio.get_running_loop(), asyncio.Event()
+
+    class FailingWatcher(LocalWatcher):
+        looks = 0
+
+        def look(self) -> None:
+            self.looks += 1
+            if self.looks == 2:
+                loop.call_soon_threadsafe(again.set)
+            raise RuntimeError("what nobody thought of")
+
+    gateway = RecordingGateway()
+    watcher = FailingWatcher(tmp_path / "home", str(tmp_path), lambda _agent, _project: gateway)
+    watching, looked_again = asyncio.create_task(watcher.run()), asyncio.create_task(again.wait())
+    await asyncio.wait({watching, looked_again}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        assert not watching.done()
+        assert looked_again.done()
+    finally:
+        watching.cancel()
+        looked_again.cancel()
+        await asyncio.gather(watching, looked_again, return_exceptions=True)
 
 
 def test_an_agent_of_one_project_is_not_followed_in_another(tmp_path: Path) -> None:

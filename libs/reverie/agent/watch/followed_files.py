@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from reverie.agent.adapters import adapter_of, transcript_paths
 from reverie.agent.clone_paths import replace_atomically
-from reverie.agent.transcripts.appended import TurnCounts, read_appended
+from reverie.agent.transcripts.appended import TurnCounts, read_appended, session_key
 from reverie.agent.transcripts.files import TranscriptSession, find_transcripts
 from reverie.agent.transcripts.turns import ParsedTurn
 from reverie.agent.watch.known_clones import ALL_CLONES, KnownClone
@@ -21,6 +21,8 @@ from reverie.domain.access.scopes import slugify
 
 PAUSE_FACTOR: Final = 20.0
 """A file rests for this many times as long as it took to read."""
+FAILED_REST_SECONDS: Final = 300.0
+"""A file that cannot be read, or whose turns are refused, rests for so long."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class FollowedAgent:
 
 @dataclass(frozen=True)
 class AddedTurns:
-    """What was added to a session. `done` goes to `FollowedFiles.record` once it was sent."""
+    """What was added to a session."""
 
     session: TranscriptSession
     turns: Sequence[ParsedTurn]
@@ -85,6 +87,7 @@ class FollowedFiles:
     def read(self, path: Path, followed: FollowedAgent) -> tuple[list[AddedTurns], TurnCounts]:
         """What was added to a file since `since`, by sessions of the followed projects."""
         started = time.monotonic()
+        self._rests_until[str(path)] = started + FAILED_REST_SECONDS
         sessions, counts = read_appended(path, self._read.get(str(path), {}).get("counts", {}))
         now = time.monotonic()
         self._rests_until[str(path)] = now + PAUSE_FACTOR * (now - started)
@@ -97,10 +100,24 @@ class FollowedFiles:
                 added.append(AddedTurns(session, recent))
         return added, counts
 
-    def record(self, path: Path, state: str, counts: TurnCounts) -> None:
-        """Saves that a file was read and sent in this state; forgets files that are gone."""
+    def record(
+        self,
+        path: Path,
+        state: str,
+        counts: TurnCounts,
+        refused: Sequence[TranscriptSession] = (),
+    ) -> None:
+        """Saves that a file was read and sent in this state; forgets files that are gone.
+
+        What was added to the `refused` sessions counts as unread, and is read again after a rest.
+        """
         self._read = {name: read for name, read in self._read.items() if os.path.exists(name)}
-        self._read[str(path)] = {"state": state, "counts": counts}
+        before = self._read.get(str(path), {}).get("counts", {})
+        unsent = {key: before.get(key, 0) for key in map(session_key, refused)}
+        if refused:
+            state = ""
+            self._rests_until[str(path)] = time.monotonic() + FAILED_REST_SECONDS
+        self._read[str(path)] = {"state": state, "counts": {**counts, **unsent}}
         replace_atomically(self._path, json.dumps(self._read).encode(), 0o600)
 
 

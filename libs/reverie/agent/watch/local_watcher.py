@@ -7,6 +7,7 @@ is deleted, moved or unreadable costs nothing and stops nothing.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +38,8 @@ FOLLOW_INTERVAL_SECONDS: Final = 15.0
 LOCK_INTERVAL_SECONDS: Final = 30.0
 """How often a process looks whether the one that watches has ended."""
 
+log = logging.getLogger("reverie.watch")
+
 Connect = Callable[[str, str], GatewayConnection | None]
 """The gateway for an agent and a project, with their key; None if none answers."""
 
@@ -56,7 +59,7 @@ class LocalWatcher:
         while True:
             with suppress(Timeout), self._locked():
                 while True:
-                    with suppress(OSError):
+                    with _surviving(str(self._home)):
                         await asyncio.to_thread(self.look)
                     await asyncio.sleep(CLONE_INTERVAL_SECONDS)
             await asyncio.sleep(LOCK_INTERVAL_SECONDS)
@@ -75,12 +78,12 @@ class LocalWatcher:
         clones = list_clones(self._home)
         for clone in clones:
             if clone.root != ALL_CLONES:
-                with suppress(OSError, ReverieError, GatewayUnavailable):
+                with _surviving(clone.root):
                     self._announce(clone)
         if time.monotonic() >= self._followed_at:
             self._followed_at = time.monotonic() + FOLLOW_INTERVAL_SECONDS
             for followed in followed_agents(clones):
-                with suppress(OSError, GatewayUnavailable, CallRefused):
+                with _surviving(followed.agent):
                     self._follow(followed, clones)
 
     def _announce(self, clone: KnownClone) -> None:
@@ -113,11 +116,23 @@ class LocalWatcher:
             self._announced[clone.root] = stamp
 
     def _follow(self, followed: FollowedAgent, clones: list[KnownClone]) -> None:
+        """Sends what was added to each transcript. Raises `GatewayUnavailable` if none answers."""
         for path, state in self._files.changed_files(followed, clones):
-            added, counts = self._files.read(path, followed)
-            for item in added:
+            with _surviving(str(path), GatewayUnavailable):
+                self._follow_file(path, state, followed, clones)
+
+    def _follow_file(
+        self, path: Path, state: str, followed: FollowedAgent, clones: list[KnownClone]
+    ) -> None:
+        added, counts = self._files.read(path, followed)
+        refused = []
+        for item in added:
+            try:
                 self._deliver(item, followed.agent, clones)
-            self._files.record(path, state, counts)
+            except CallRefused as error:
+                log.warning("the turns of %s were refused: %s", path, error)
+                refused.append(item.session)
+        self._files.record(path, state, counts, refused)
 
     def _deliver(self, added: AddedTurns, agent: str, clones: list[KnownClone]) -> None:
         """Sends what was added to a session. Raises `GatewayUnavailable` if none answers."""
@@ -130,3 +145,16 @@ class LocalWatcher:
         state = HookSessionState(folder, session.agent, session.external_id[:200])
         state.save(project=session.project, branch=session.branch, root=root)
         deliver_turns(state, gateway, added.turns)
+
+
+@contextmanager
+def _surviving(place: str, *stops: type[Exception]) -> Iterator[None]:
+    """Goes on after each failure, so that one place does not stop the others."""
+    try:
+        yield
+    except stops:
+        raise
+    except (OSError, ReverieError, GatewayUnavailable, CallRefused):
+        return
+    except Exception:
+        log.warning("cannot watch %s", place, exc_info=True)
