@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.formats.pictures import MAX_TAGS, detect_media_type, extract_svg_text
+from reverie.domain.formats.pictures import (
+    MAX_TAGS,
+    add_picture_line,
+    detect_media_type,
+    extract_svg_text,
+    remove_picture_line,
+)
 
 DEPTH = 5_000
+HASH = "a" * 64
 
 
 def test_nested_texts_of_an_svg_are_each_taken_once() -> None:
@@ -22,3 +29,14 @@ def test_an_svg_of_very_many_tags_is_refused() -> None:
     assert detect_media_type(large) == "image/svg+xml"
     with pytest.raises(InvalidInput, match="more than"):
         detect_media_type(large.replace(b"</svg>", b"<g/></svg>"))
+
+
+def test_a_picture_is_removed_without_the_words_that_mention_it() -> None:
+    said = f"See [picture {HASH[:12]}] for the ports: 80 and 443."
+    once = add_picture_line(said, HASH, "ports.svg", "80 443")
+    assert once == f"{said}\n\n[picture {HASH[:12]}] ports.svg 80 443"
+    assert add_picture_line(once, HASH, "ports.svg", "80 443") == once
+    both = add_picture_line(once, "f" * 64, None, "A cat")
+    assert remove_picture_line(both, HASH) == f"{said}\n\n[picture {'f' * 12}] A cat"
+    assert remove_picture_line(once, HASH) == said
+    assert remove_picture_line(said, HASH) == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 from reverie.domain.core.errors import InvalidInput
@@ -82,11 +83,12 @@ def add_picture_line(content: str, picture_hash: str, name: str | None, text: st
 
 def remove_picture_line(content: str, picture_hash: str) -> str:
     """The content without the line of a picture."""
-    before, mark, after = content.partition(_mark(picture_hash))
-    if not mark:
+    # The last line that begins so: a person may mention the picture before it.
+    lines = list(re.finditer(rf"(?m)^{re.escape(_mark(picture_hash))}.*$", content))
+    if not lines:
         return content
-    rest = after.partition("\n")[2].lstrip("\n")
-    return "\n\n".join(filter(None, (before.rstrip("\n"), rest)))
+    before, rest = content[: lines[-1].start()], content[lines[-1].end() :]
+    return "\n\n".join(filter(None, (before.rstrip("\n"), rest.lstrip("\n"))))
 
 
 def _mark(picture_hash: str) -> str:
