@@ -32,10 +32,15 @@ class PictureStore:
     async def put(
         self, principal: Principal, memory: UUID, digest: bytes, media_type: str, data: bytes
     ) -> bool:
-        """Stores a picture of a memory that the caller may write; False if it is there already."""
+        """Stores a picture of a memory that the caller may write; False if it is there already.
+
+        Raises `NotFound` if the memory was deleted meanwhile.
+        """
         async with self._db.tenant_transaction(principal.tenant) as connection:
             created = await connection.fetch_value("picture_put", memory, digest, media_type, data)
-        return created is not None
+        if created is None:
+            raise NotFound("memory", str(memory))
+        return bool(created)
 
     async def list_pictures(
         self, principal: Principal, memory: UUID, after: bytes, limit: int

@@ -1,7 +1,14 @@
 -- name: picture_put
--- Stores a picture beside its memory; no row where the memory has it already.
-insert into picture (tenant, memory, hash, media_type, data) values ($1, $2, $3, $4, $5)
-on conflict do nothing returning created;
+-- Stores a picture beside its memory; returns false where the memory has it already, and no row
+-- where the memory is gone. The lock keeps an erasure from passing between the two.
+with owner as (
+  select m.id from memory m where m.tenant = $1 and m.id = $2 and m.status <> 'deleted' for share
+), made as (
+  insert into picture (tenant, memory, hash, media_type, data)
+  select $1, o.id, $3, $4, $5 from owner o
+  on conflict do nothing returning memory
+)
+select exists (select from made) from owner;
 
 -- name: picture_list
 -- The pictures of the memory $2 after the hash $4, if the grants $3 cover it; $5 at most.
