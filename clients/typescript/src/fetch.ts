@@ -25,17 +25,21 @@ export function retryingFetch(options: ReverieOptions): typeof fetch {
       request.headers.set("Idempotency-Key", crypto.randomUUID());
     }
     for (let attempt = 1; ; attempt++) {
-      const limit = isStream ? [] : [AbortSignal.timeout(timeout)];
-      const signal = AbortSignal.any([request.signal, ...limit]);
+      const limit = new AbortController();
+      // Until the answer begins: a large download may take longer.
+      const timer = isStream ? undefined : setTimeout(() => limit.abort(timedOut()), timeout);
+      const signal = AbortSignal.any([request.signal, limit.signal]);
       const isLast = attempt >= maxAttempts;
       try {
         const response = await send(new Request(request.clone(), { signal }));
+        clearTimeout(timer);
         position = later(position, response.headers.get(POSITION_HEADER));
         const delay = retryDelay(response, attempt);
         if (isLast || delay === undefined) return response;
         await response.body?.cancel();
         await sleep(delay);
       } catch (error) {
+        clearTimeout(timer);
         if (isLast || request.signal.aborted) throw error;
         await sleep(jitter(attempt));
       }
@@ -46,11 +50,16 @@ export function retryingFetch(options: ReverieOptions): typeof fetch {
 /** Milliseconds to wait before the call is repeated; undefined if it is not. */
 function retryDelay(response: Response, attempt: number): number | undefined {
   const header = response.headers.get("Retry-After");
-  const seconds = Number(header ?? 0);
+  // A date is no number of seconds: the pause is then that of any other answer.
+  const seconds = Number(header) || 0;
   const isInFlight = response.status === 409 && header !== null;
   const isSoon = response.status === 429 && seconds <= MAX_RETRY_AFTER_SECONDS;
   if (!isInFlight && !isSoon && !UNAVAILABLE.has(response.status)) return undefined;
   return 1000 * Math.min(seconds, MAX_RETRY_AFTER_SECONDS) + jitter(attempt);
+}
+
+function timedOut(): DOMException {
+  return new DOMException("the gateway did not answer in time", "TimeoutError");
 }
 
 function jitter(attempt: number): number {

@@ -13,7 +13,7 @@ export interface ReverieOptions {
   key: string;
   /** Who uses this machine. It names the user's own memory, and grants nothing. */
   user?: string;
-  /** Milliseconds for one attempt; 30,000 by default. Streams are not limited. */
+  /** Milliseconds until an attempt is answered; 30,000 by default. Streams are not limited. */
   timeout?: number;
   /** The most attempts of a call; 4 by default. */
   maxAttempts?: number;

@@ -51,6 +51,46 @@ test("a call that is not answered is repeated with the same idempotency key", as
   assert.equal(new Set(asked.map((one) => one.body)).size, 1);
 });
 
+test("a moment to try again is no number of seconds, and the call is repeated", async () => {
+  const headers = { "Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT" };
+  const answers = [{ status: 429, headers, json: {} }, { status: 503, headers, json: {} }, { json: {} }];
+  const asked = await withGateway(answers, (url) => new Reverie({ url, key: "k" }).health());
+  assert.equal(asked.length, 3);
+});
+
+test("an answer that has begun may take longer than an attempt", async () => {
+  const slow = (request) => {
+    const body = new ReadableStream({
+      start(stream) {
+        const end = setTimeout(() => {
+          stream.enqueue(new TextEncoder().encode('{"type":"header"}\n'));
+          stream.close();
+        }, 100);
+        request.signal.addEventListener("abort", () => {
+          clearTimeout(end);
+          stream.error(request.signal.reason);
+        });
+      },
+    });
+    return Promise.resolve(new Response(body));
+  };
+  const reverie = new Reverie({ url: "http://gateway", key: "k", timeout: 10, fetch: slow });
+  assert.equal(await reverie.export(), '{"type":"header"}\n');
+});
+
+test("an attempt that is not answered in time is made again", async () => {
+  let attempts = 0;
+  const silent = (request) =>
+    new Promise((resolve, reject) => {
+      attempts += 1;
+      if (attempts === 2) resolve(new Response("text"));
+      request.signal.addEventListener("abort", () => reject(request.signal.reason));
+    });
+  const reverie = new Reverie({ url: "http://gateway", key: "k", timeout: 10, fetch: silent });
+  assert.equal(await reverie.export(), "text");
+  assert.equal(attempts, 2);
+});
+
 test("reads after a write say which write they must see", async () => {
   const written = { json: { id: "m" }, headers: { "Reverie-Position": "0/FF" } };
   const older = { json: { id: "n" }, headers: { "Reverie-Position": "0/1" } };
