@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
+from reverie.agent.hooks.session_state import HookSessionState
 from reverie.agent.watch.known_clones import (
     ALL_CLONES,
     forget_agent,
@@ -190,6 +191,18 @@ def test_a_refused_transcript_stops_no_other_and_is_sent_once_it_may_be(tmp_path
     assert sessions(gateway) == ["7a1f", "8b2f", "7a1f", "7a1f"]
     first, second = gateway.bodies("/v1/turns")
     assert len(first["turns"]) == len(second["turns"]) == 3
+
+
+def test_a_session_is_of_the_clone_whose_project_has_another_name_than_its_slug(
+    tmp_path: Path,
+) -> None:
+    gateway, clone, path = RecordingGateway(), a_clone(tmp_path / "app"), a_followed_task(tmp_path)
+    remember_clone(tmp_path / "home", str(clone.root), "My App")
+    path.write_text(path.read_text().replace("/shop", "/My App"))
+    a_watcher(tmp_path, gateway).look()
+    assert gateway.bodies("/v1/sessions/start")[0]["project"] == "My App"
+    state = HookSessionState(str(tmp_path / "home" / "hooks"), "roo", "7a1f")
+    assert state.facts["root"] == str(clone.root)
 
 
 def test_a_place_that_fails_stops_no_other(tmp_path: Path) -> None:

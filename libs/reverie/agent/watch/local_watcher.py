@@ -32,6 +32,7 @@ from reverie.agent.watch.followed_files import (
 from reverie.agent.watch.known_clones import ALL_CLONES, KnownClone, list_clones
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import Conflict, ReverieError, Unavailable
+from reverie.domain.text.characters import is_blank
 
 CLONE_INTERVAL_SECONDS: Final = 5.0
 FOLLOW_INTERVAL_SECONDS: Final = 15.0
@@ -140,7 +141,8 @@ class LocalWatcher:
         gateway = self._connect(agent, session.project)
         if gateway is None:
             raise GatewayUnavailable("no gateway answers")
-        root = next((clone.root for clone in clones if clone.project == session.project), "")
+        project = "" if is_blank(session.project) else slugify(session.project)
+        root = next((clone.root for clone in clones if clone.project == project), "")
         folder = str(self._home / "hooks")
         state = HookSessionState(folder, session.agent, session.external_id[:200])
         state.save(project=session.project, branch=session.branch, root=root)
