@@ -212,9 +212,9 @@ class TurnRun:
     async def _build_agent(self) -> Agent[TurnState, str | DeferredToolRequests]:
         spec, turn, settings = self.spec, self.turn, self.deps.settings
         first, *fallbacks = await self._models()
-        mode = turn.mode
         tools = list_tool_names(settings.folder, settings.extra_tools)
-        files = settings.folder and Workspace.of_tenant(settings.folder, turn.tenant)
+        root = settings.folder
+        files = Workspace.of_tenant(root, turn.tenant) if root else None
         sources = ToolSources(self.reverie, self.hand_on, files, settings.extra_tools)
         capabilities: list[AbstractCapability[TurnState]] = [
             _INSTRUMENTATION,
@@ -234,11 +234,11 @@ class TurnRun:
                 turn.agent,
                 spec.language,
                 spec.persona,
-                mode,
+                turn.mode,
                 [name for name in turn.agents if name != turn.agent],
                 [name for name in tools if spec.tools is None or name in spec.tools],
             ),
-            toolsets=[build_toolset(sources, mode, spec.tools)],
+            toolsets=[build_toolset(sources, turn.mode, spec.tools)],
             capabilities=capabilities,
             model_settings=ModelSettings(max_tokens=self._max_output_tokens()),
         )
