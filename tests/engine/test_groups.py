@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from reverie.contracts.engine import Mode
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import InvalidInput
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
-from reverie_services.engine.agents import choose_answering
+from reverie_services.engine.agents import choose_answering, narrow_mode
 from tests.engine.conftest import Engine
 
 THREE = ["ada", "bob", "cy"]
@@ -34,6 +35,59 @@ def test_mentions_choose_who_answers(
 def test_a_mention_of_nobody_is_refused() -> None:
     with pytest.raises(InvalidInput):
         choose_answering(THREE, "default", "Hello.", ["dan"])
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "mode"),
+    [
+        ("unified", "unified", "unified"),
+        ("unified", "plan", "plan"),
+        ("unified", "dream", "dream"),
+        ("plan", "unified", "plan"),
+        ("plan", "dream", "plan"),
+        ("dream", "unified", "dream"),
+        ("dream", "plan", "plan"),
+    ],
+)
+def test_what_is_asked_for_never_widens_the_mode_of_an_agent(
+    own: Mode, asked: Mode, mode: Mode
+) -> None:
+    assert narrow_mode(own, asked) == mode
+
+
+@pytest.mark.parametrize("order", [("beck", "planner"), ("planner", "beck")])
+async def test_each_agent_of_a_message_keeps_its_own_mode(
+    engine: Engine, order: tuple[str, str]
+) -> None:
+    await engine.agent("planner", mode="plan")
+    engine.play(lambda _: ChatAnswer("1. Look. 2. Done."))
+    group = await engine.group(*order)
+    await engine.say(group, "@all, what now?")
+    planner, beck = (
+        next(asked.tools for asked in engine.requests if f"name is {name}" in asked.system)
+        for name in ("planner", "beck")
+    )
+    assert "write_file" not in planner
+    assert "remember" not in planner
+    assert "write_file" in beck
+    await engine.say(group, "@planner, again.", mode="unified")
+    assert "write_file" not in engine.requests[-1].tools
+
+
+async def test_work_that_is_handed_on_keeps_the_mode_of_who_takes_it(engine: Engine) -> None:
+    await engine.agent("planner", mode="plan")
+    call = ToolUse("route_forward", {"agent": "planner", "task": "Plan it."})
+
+    def script(asked: ChatRequest) -> ChatAnswer:
+        if "name is planner" in asked.system or asked.is_after_tool:
+            return ChatAnswer("1. Look. 2. Done.")
+        return ChatAnswer(calls=(call,))
+
+    engine.play(script)
+    group = await engine.group("beck", "planner")
+    assert (await engine.say(group, "Do it.")).keys() == {"beck", "planner"}
+    asked = next(request for request in engine.requests if "name is planner" in request.system)
+    assert "write_file" not in asked.tools
 
 
 async def test_sixteen_agents_answer_at_once(engine: Engine) -> None:

@@ -102,7 +102,7 @@ class PostMessageRequest(RequestBody):
     """`POST /v1/groups/{id}/messages`.
 
     `mentions` is added to the `@names` of the text; `@all` is every agent. `files` are texts to
-    read with the message, by name. `mode` replaces that of the agents.
+    read with the message, by name. `mode` narrows that of the agents.
     """
 
     text: NonBlankStr

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reverie.contracts.engine import AgentBody
+from reverie.contracts.engine import AgentBody, Mode
 from reverie.domain.core.errors import InvalidInput
 from reverie_services.engine.prompts import PERSONAS
 
@@ -18,6 +18,15 @@ def resolve_agents(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, AgentBo
     """All agents by name; a stored one replaces a built-in one."""
     built_in = {name: AgentBody(persona=name) for name in PERSONAS}
     return built_in | {name: AgentBody.model_validate(spec) for name, spec in stored.items()}
+
+
+def narrow_mode(own: Mode, asked: str) -> Mode:
+    """The mode of a turn: what is asked for may narrow the mode of an agent, and never widen it.
+
+    A dream changes memory alone, a plan nothing: asked for the other one, a plan it is.
+    """
+    modes: tuple[Mode, ...] = ("plan", "dream")
+    return next((mode for mode in modes if mode in {own, asked}), "unified")
 
 
 def choose_answering(

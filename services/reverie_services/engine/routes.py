@@ -166,8 +166,8 @@ async def post_message(
     answering = choose_answering(group.agents, group.answers, body.text, body.mentions)
     known = resolve_agents(await deps.conversations.list_agents(principal.tenant))
     _check_known("agents", answering, known)
-    mode = body.mode or known[answering[0]].mode
-    turns = NewTurns(answering, [new_id() for _ in answering], mode)
+    # Each agent runs in its own mode, or a narrower one.
+    turns = NewTurns(answering, [new_id() for _ in answering], body.mode or "unified")
     images = [(new_id(), image.media_type, image.data) for image in body.images]
     _, after = await deps.bus.sequence_range(ENGINE_STREAM)
     message = new_id()

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 from uuid import UUID, uuid5
@@ -15,7 +16,7 @@ import structlog
 from reverie.bus.interface import Message, Reject, Retry, verify_tenant
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.store.engine.turns import ClaimedTurn, LostTurn
-from reverie_services.engine.agents import resolve_agents
+from reverie_services.engine.agents import narrow_mode, resolve_agents
 from reverie_services.engine.capabilities import TurnState
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter, close_quietly
@@ -147,9 +148,11 @@ async def _run_turn(
         return TurnResult("stopped", "stopped")
     if turn.attempts > MAX_ATTEMPTS:
         return TurnResult("failed", "given_up", "", f"{MAX_ATTEMPTS} workers died over it")
+    agents = resolve_agents({turn.agent: turn.spec} if turn.spec else {})
+    if turn.agent in agents:
+        turn = replace(turn, mode=narrow_mode(agents[turn.agent].mode, turn.mode))
     data = {"attempt": turn.attempts, "chain": str(turn.chain), "depth": turn.depth}
     emitter.emit("turn_started", data | {"mode": turn.mode})
-    agents = resolve_agents({turn.agent: turn.spec} if turn.spec else {})
     if turn.api_key is None or turn.agent not in agents:
         return TurnResult("failed", "error", "", "the agent or the author's key is gone")
     try:
