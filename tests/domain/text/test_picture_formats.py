@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.domain.formats.pictures import (
     MAX_TAGS,
     add_picture_line,
     detect_media_type,
     extract_svg_text,
+    parse_digest,
     remove_picture_line,
 )
 
@@ -40,3 +41,10 @@ def test_a_picture_is_removed_without_the_words_that_mention_it() -> None:
     assert remove_picture_line(both, HASH) == f"{said}\n\n[picture {'f' * 12}] A cat"
     assert remove_picture_line(once, HASH) == said
     assert remove_picture_line(said, HASH) == said
+
+
+@pytest.mark.parametrize("text", ["", HASH[:12], f"{HASH}aa", f"{HASH[:-2]} a", "g" * 64])
+def test_only_a_whole_hash_names_a_picture(text: str) -> None:
+    assert parse_digest(HASH) == b"\xaa" * 32
+    with pytest.raises(NotFound):
+        parse_digest(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.errors import InvalidInput, NotFound
 
 SVG = "image/svg+xml"
 EXTENSIONS = {
@@ -28,6 +28,7 @@ _SIGNATURES = (
 )
 _TEXT_TAGS = frozenset({"text", "title", "desc"})
 _MAX_HEAD = 4_096
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def detect_media_type(data: bytes) -> str:
@@ -89,6 +90,13 @@ def remove_picture_line(content: str, picture_hash: str) -> str:
         return content
     before, rest = content[: lines[-1].start()], content[lines[-1].end() :]
     return "\n\n".join(filter(None, (before.rstrip("\n"), rest.lstrip("\n"))))
+
+
+def parse_digest(text: str) -> bytes:
+    """The hash of a picture, as a path names it. Raises `NotFound`."""
+    if _DIGEST.fullmatch(text) is None:
+        raise NotFound("picture", text[:64])
+    return bytes.fromhex(text)
 
 
 def _mark(picture_hash: str) -> str:

@@ -13,12 +13,12 @@ from reverie.contracts.pictures import (
     AttachPictureResponse,
     RemovePictureResponse,
 )
-from reverie.domain.core.errors import NotFound
 from reverie.domain.core.memory import Memory
 from reverie.domain.formats.pictures import (
     SVG,
     add_picture_line,
     extract_svg_text,
+    parse_digest,
     remove_picture_line,
 )
 from reverie.domain.text.memory_fence import strip_fenced
@@ -118,14 +118,6 @@ async def remove_picture(
     await change_as_read(deps.edits, call, edit)
     await deps.pictures.delete(principal, memory_id, digest)
     return RemovePictureResponse(memory=memory_id, hash=digest.hex())
-
-
-def parse_digest(text: str) -> bytes:
-    """The hash of a picture in a path. Raises `NotFound`."""
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise NotFound("picture", text[:64]) from None
 
 
 async def _change_content(

@@ -6,8 +6,8 @@ import base64
 from dataclasses import dataclass
 
 from reverie.contracts.pictures import PictureBody, PictureContent, PicturePage
-from reverie.domain.core.errors import InvalidInput, NotFound
-from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS, parse_digest
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable
@@ -67,10 +67,7 @@ async def get_picture(deps: PictureReadDependencies, call: Call[None, None]) -> 
     """Get a picture of a memory; `Accept: image/*` gets the bytes themselves, as a download."""
     principal = call.principal
     memory_id = await deps.memories.resolve(principal, call.path["id"])
-    try:
-        digest = bytes.fromhex(call.path["hash"])
-    except ValueError:
-        raise NotFound("picture", call.path["hash"][:64]) from None
+    digest = parse_digest(call.path["hash"])
     picture, data = await deps.pictures.get(principal, memory_id, digest)
     if not call.headers.get("Accept", "").startswith("image/"):
         encoded = base64.b64encode(data).decode()
