@@ -94,6 +94,38 @@ async def test_the_same_calls_again_and_again_end_the_turn(engine: Engine) -> No
     assert len(engine.requests) == 9
 
 
+async def _allow_next(engine: Engine, group: str) -> None:
+    turn = await engine.turn(group, "beck", "waiting")
+    [call] = [id for id, entry in turn["waits"].items() if entry.get("approved") is None]
+    verdict = {"turn": turn["id"], "call": call, "approved": True}
+    reply = await engine.call("POST", f"/v1/groups/{group}/approvals", verdict)
+    assert reply.status == 200
+
+
+async def test_calls_that_a_person_allowed_are_found_when_they_repeat(engine: Engine) -> None:
+    call = ToolUse("write_file", {"path": "again.txt", "content": "x"})
+    engine.play(lambda _: ChatAnswer(calls=(call,)))
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Write it.")
+    for _ in range(3):
+        await _allow_next(engine, group)
+    turns = await engine.ended(group, posted)
+    assert (turns["beck"]["status"], turns["beck"]["outcome"]) == ("failed", "loop")
+
+
+async def test_requests_before_an_approval_are_counted_for_the_turn(engine: Engine) -> None:
+    await engine.agent("beck", ask=["write_file"], budget={"requests_per_turn": 2})
+    calls = [ToolUse("write_file", {"path": f"n{n}.txt", "content": "x"}) for n in range(4)]
+    engine.play([ChatAnswer(calls=(call,)) for call in calls])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Write them.")
+    for _ in range(2):
+        await _allow_next(engine, group)
+    turns = await engine.ended(group, posted)
+    assert (turns["beck"]["status"], turns["beck"]["outcome"]) == ("failed", "limit")
+    assert len(engine.requests) == 2
+
+
 async def test_a_limit_of_tokens_holds_before_a_call_is_made(engine: Engine) -> None:
     await engine.agent("frugal", budget={"tokens_per_day": 10})
     group = await engine.group("frugal")

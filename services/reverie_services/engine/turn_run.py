@@ -121,7 +121,7 @@ class TurnRun:
         """Runs the turn to its end. Raises `LostTurn`, and what the store raises."""
         turn, state = self.turn, self.state
         state.stored = list(ModelMessagesTypeAdapter.validate_python(turn.messages))
-        state.earlier_calls = await self.deps.turns.load_earlier_calls(turn)
+        state.earlier_calls, state.calls = await self.deps.turns.load_calls(turn)
         history = await self._load_history()
         await self._remember_question(history)
         await self._recall(history)
@@ -188,15 +188,16 @@ class TurnRun:
         state = self.state
         state.base, state.window_tokens = len(base), window_tokens
         agent = await self._build_agent()
-        limits = UsageLimits(request_limit=self.spec.budget.requests_per_turn)
         approvals = self._read_approvals()
         for _ in range(MAX_CONTINUATIONS + 1):
             if not _is_answered(state.stored):
+                # Those before a person decided, or a worker died, are requests of this turn, too.
+                left = max(0, self.spec.budget.requests_per_turn - state.requests)
                 result = await agent.run(
                     message_history=[*base, *state.stored],
                     deps=state,
                     deferred_tool_results=approvals,
-                    usage_limits=limits,
+                    usage_limits=UsageLimits(request_limit=left),
                 )
                 approvals = None
                 await state.save(result.all_messages()[len(base) :])

@@ -70,13 +70,13 @@ update engine_turn set lease_until = null, attempts = attempts - 1
 where tenant = $1 and id = $2 and epoch = $3 and status = 'running';
 
 -- name: engine_calls
--- The tool calls of the turns that led to a turn, oldest first: the chain's own memory of what was tried.
+-- The tool calls of a turn and of those that led to it, oldest first: the chain's own memory of what was tried.
 with recursive up as (
   select t.* from engine_turn t where t.tenant = $1 and t.id = $2
   union all
   select p.* from engine_turn p join up u on p.tenant = $1 and p.id = u.parent
 )
-select u.calls from up u where u.id <> $2 order by u.depth;
+select u.id = $2 as is_own, u.calls from up u order by u.depth;
 
 -- name: engine_ended
 -- How a turn ended, and with which answer, or which calls wait; no row for one that goes on.

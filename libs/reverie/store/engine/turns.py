@@ -241,11 +241,12 @@ class TurnTable:
         """Counts tokens (negative: give back reserved ones) and money."""
         await self._db.call("engine_count", turn.tenant, turn.id, tokens, micro_usd)
 
-    async def load_earlier_calls(self, turn: ClaimedTurn) -> list[str]:
-        """The tool calls of the turns that led to this one, oldest first."""
+    async def load_calls(self, turn: ClaimedTurn) -> tuple[list[str], list[str]]:
+        """The tool calls of the turns that led to this one, and its own so far, oldest first."""
         async with self._db.tenant_transaction(turn.tenant) as connection:
             rows = await connection.fetch_rows("engine_calls", turn.id)
-        return [call for row in rows for call in row["calls"]]
+        earlier = [call for row in rows if not row["is_own"] for call in row["calls"]]
+        return earlier, [call for row in rows if row["is_own"] for call in row["calls"]]
 
     async def begin_effect(self, turn: ClaimedTurn, call: str, tool: str) -> tuple[bool, Any]:
         """Enters a call that changes something. Returns whether it is new, else its result.
