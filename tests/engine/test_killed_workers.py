@@ -20,6 +20,7 @@ from reverie.bus.nats_bus import connect
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.client.async_client import AsyncReverie
 from reverie.contracts.events import turn_subject
+from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
 from reverie.inference.chat_models import open_chat_models, parse_chat_endpoints
@@ -77,7 +78,7 @@ class _MortalTable:
         self._turns, self._death = turns, death
 
     def __getattr__(self, name: str) -> Any:
-        if name == "release":
+        if name == "release" and self._death.steps >= self._death.at:
             return _do_nothing
         found = getattr(self._turns, name)
         return self._death.wrap(name, found) if name in STEPS else found
@@ -154,7 +155,7 @@ async def _run_mortal(
     mortal: Any = _MortalTable(deps.turns, death)
     body = json.dumps({"tenant": tenant, "turn": str(turn)}).encode()
     ticket = Message(turn_subject(engine.stack.tenant, turn), body, {}, 1)
-    with suppress(asyncio.CancelledError):
+    with suppress(asyncio.CancelledError, Unavailable):
         await handle_ticket(replace(deps, turns=mortal), ticket)
     return group, name, {"id": str(message)}, death
 
@@ -183,6 +184,22 @@ async def test_a_call_is_announced_once_it_can_be_decided(engine: Engine) -> Non
     reply = await engine.call("POST", f"/v1/groups/{group}/stop", {})
     assert reply.status == 200
     await engine.ended(group, posted)
+
+
+@asynccontextmanager
+async def _open_no_memory(_: str) -> AsyncIterator[AsyncReverie]:
+    raise Unavailable("the gateway", "connection refused")
+    yield
+
+
+async def test_an_outage_of_memory_is_no_attempt_at_the_turn(engine: Engine) -> None:
+    await engine.agent("doer", ask=[])
+    engine.play(_script)
+    async with _open_deps(engine) as deps:
+        cut_off = replace(deps, open_memory=_open_no_memory)
+        group, _, posted, _ = await _run_mortal(engine, cut_off, 2000)
+    turns = await engine.ended(group, posted)
+    assert (turns["doer"]["status"], turns["doer"]["attempts"]) == ("done", 1)
 
 
 async def test_a_worker_may_die_at_any_step(

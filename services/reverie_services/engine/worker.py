@@ -65,7 +65,8 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
             _emit_end(emitter, result.status, result.outcome, content, error)
         deps.metrics.observe_turn(result.outcome, monotonic() - started)
         await _drain(emitter)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, Unavailable):
+        # An outage of memory is no death of this worker: it counts as no attempt.
         await asyncio.shield(_give_back(deps, turn))
         raise
     finally:
