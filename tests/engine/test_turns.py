@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 
+import pytest
+
 from reverie.testing.chat_server import ChatAnswer, ToolUse
 from tests.engine.conftest import Engine
 
@@ -69,6 +71,15 @@ async def test_a_stream_resumes_at_the_position_where_it_was_left(engine: Engine
     assert [*first, *rest] == again
     said = "".join(event["data"]["text"] for event in again if event["type"] == "text_delta")
     assert said == "one two three four five six seven eight"
+
+
+@pytest.mark.parametrize("position", ["\u00b2", "7" * 5000])
+async def test_a_last_event_that_is_no_position_is_ignored(engine: Engine, position: str) -> None:
+    group = await engine.group("beck")
+    url = f"{engine.service.url}/v1/groups/{group}/events"
+    headers = {"Authorization": f"Bearer {engine.stack.key}", "Last-Event-ID": position}
+    async with engine.stack.http.get(url, headers=headers) as answer:
+        assert answer.status == 200
 
 
 async def test_a_made_up_credential_is_in_no_event_and_no_row(engine: Engine) -> None:

@@ -116,6 +116,11 @@ def turn_subject(tenant: str, turn: UUID) -> str:
     return f"turn.{tenant}.{turn}.requested"
 
 
+def is_position(text: str) -> bool:
+    """Whether a text, such as `Last-Event-ID`, is a position in a stream."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
 def engine_subject(tenant: str, group: UUID) -> str:
     """`engine.<tenant>.<group>.event`: what happens in the turns of a group."""
     return f"engine.{tenant}.{group}.event"

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from multidict import CIMultiDict
 
+from reverie.contracts.events import is_position
 from reverie.contracts.problems import build_problem
 from reverie.mcp.rest_calls import RestCallError
 from reverie.runtime.http.exchange import OutgoingResponse
@@ -28,7 +29,7 @@ async def stream_chat(
     # Who may not read the chat is told so here, and not within a stream.
     await visit.get(f"/v1/groups/{quote(group, safe='')}/messages", limit=1)
     streams.check(stream.key)
-    after = int(last_event) if last_event.isdigit() else visit.number("from", 0, 2**53)
+    after = int(last_event) if is_position(last_event) else visit.number("from", 0, 2**53)
     headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     path = f"/v1/groups/{quote(group, safe='')}/events" + (f"?after={after}" if after else "")
 

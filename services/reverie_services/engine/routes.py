@@ -26,7 +26,7 @@ from reverie.contracts.engine import (
     StopResponse,
     TurnInfo,
 )
-from reverie.contracts.events import ENGINE_STREAM
+from reverie.contracts.events import ENGINE_STREAM, is_position
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import Forbidden, InvalidInput, PayloadTooLarge
 from reverie.domain.core.ids import new_id
@@ -213,7 +213,7 @@ async def stream_group_events(
     """Stream what happens in the turns of a group, from any position of the last day."""
     group = await _readable_group(deps, call)
     header = call.headers.get("Last-Event-ID", "").strip()
-    after = int(header) if header.isdigit() else call.query.after
+    after = int(header) if is_position(header) else call.query.after
     if after is None:
         _, after = await deps.bus.sequence_range(ENGINE_STREAM)
     deps.watchers.check_places(call.principal)
