@@ -60,7 +60,7 @@ CHAT_ACTIONS: tuple[Action, ...] = (
         "Says this to the agents of the chat, which may call tools with your rights.",
         "It was said.",
         _say,
-        (ActionField("text", "Message", "area", required=True),),
+        (ActionField("text", "Message", "textarea", required=True),),
         subject="chat",
     ),
     Action(

@@ -19,12 +19,7 @@ from pydantic_ai import (
     ToolApproved,
     ToolDenied,
 )
-from pydantic_ai.capabilities import (
-    AbstractCapability,
-    Caching,
-    Instrumentation,
-    ModelFallback,
-)
+from pydantic_ai.capabilities import AbstractCapability, Caching, Instrumentation, ModelFallback
 from pydantic_ai.exceptions import (
     IncompleteToolCall,
     ModelContextWindowExceededError,
