@@ -89,10 +89,7 @@ log = structlog.get_logger("reverie.engine")
 
 @dataclass(frozen=True)
 class TurnResult:
-    """How a turn ended. `status`: as it is stored; `outcome`: why, in one word.
-
-    `waits`: the calls that a person must decide.
-    """
+    """How a turn ended. `outcome`: why, in one word; `waits`: calls that a person must decide."""
 
     status: str
     outcome: str
