@@ -84,11 +84,12 @@ def add_picture_line(content: str, picture_hash: str, name: str | None, text: st
 
 def remove_picture_line(content: str, picture_hash: str) -> str:
     """The content without the line of a picture."""
+    lines, mark = content.split("\n"), _mark(picture_hash)
     # The last line that begins so: a person may mention the picture before it.
-    lines = list(re.finditer(rf"(?m)^{re.escape(_mark(picture_hash))}.*$", content))
-    if not lines:
+    found = [number for number, line in enumerate(lines) if line.startswith(mark)]
+    if not found:
         return content
-    before, rest = content[: lines[-1].start()], content[lines[-1].end() :]
+    before, rest = "\n".join(lines[: found[-1]]), "\n".join(lines[found[-1] + 1 :])
     return "\n\n".join(filter(None, (before.rstrip("\n"), rest.lstrip("\n"))))
 
 
