@@ -119,6 +119,13 @@ async def test_a_new_key_is_shown_once_and_works_until_it_is_revoked(stack: Stac
     assert (await stack.call("GET", "/v1/memories", key=key)).status == 401
 
 
+async def test_a_key_whose_scopes_are_none_is_not_made(stack: Stack) -> None:
+    async with visiting(stack, stack.key) as visitor:
+        refused = await visitor.act("create-key", "", label="All", role="writer", reads=" , ")
+    labels = {each["label"] for each in (await stack.get("/v1/admin/keys"))["items"]}
+    assert (refused.status, "All" in labels) == (422, False)
+
+
 async def test_settings_are_changed_and_go_back_to_the_operators(stack: Stack) -> None:
     project, tenant = "/v1/projects/harbour/settings", "/v1/admin/settings"
     before = [await stack.get(project), await stack.get(tenant)]

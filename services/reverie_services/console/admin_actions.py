@@ -31,7 +31,11 @@ async def _create_key(visit: Visit, _: str) -> Any:
     names = ("label", "role", "project", "agent", "user")
     body: dict[str, Any] = {name: visit.form.get(name, "").strip() or None for name in names}
     for name in ("reads", "writes"):
-        body[name] = split_list(visit.form.get(name, "")) or None
+        text = visit.form.get(name, "").strip()
+        body[name] = split_list(text) or None
+        if text and body[name] is None:
+            # None would grant all that the role allows.
+            raise invalid_argument(name, "names no scope")
     body["expires_at"] = read_time(visit.form.get("expires_at", "").strip() or None)
     return await visit.send("POST", "/v1/admin/keys", body)
 
