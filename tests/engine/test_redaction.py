@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reverie.testing.chat_server import ChatAnswer, ToolUse
+from reverie_services.engine.capabilities import MAX_RESULT_CHARS
 from tests.engine.conftest import Engine
 from tests.support.tables import TABLES, rows
 
@@ -33,3 +34,17 @@ async def test_credentials_in_every_text_are_redacted_before_they_are_stored(
     told = await engine.watch(group, 0)
     assert KEY not in str(told)
     assert KEY not in str(await engine.log(group))
+
+
+async def test_a_credential_at_the_end_of_a_long_result_is_redacted_whole(engine: Engine) -> None:
+    await engine.agent("clerk")
+    group = await engine.group("clerk")
+    place = engine.folder / "long.txt"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("-" * (MAX_RESULT_CHARS - 20) + f" {KEY}\n")
+    read = ToolUse("read_file", {"path": place.name})
+    engine.play([ChatAnswer(calls=(read,)), ChatAnswer("Read.")])
+    await engine.say(group, "Read long.txt")
+    [result] = engine.requests[-1].results
+    assert len(result) > MAX_RESULT_CHARS / 2
+    assert KEY[:12] not in result

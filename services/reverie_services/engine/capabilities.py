@@ -261,4 +261,5 @@ async def _call(state: TurnState, handler: Any, args: Any) -> str:
         result = str(await handler(args))
     except (ReverieError, OSError, ValueError) as error:
         result = f"failed: {error}"
-    return state.emitter.redactor.redact(result[:MAX_RESULT_CHARS]).text
+    # Redacted first: a credential that is cut in two is not found.
+    return state.emitter.redactor.redact(result).text[:MAX_RESULT_CHARS]
