@@ -81,7 +81,7 @@ HOOKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         _goose("Stop", last_assistant_message=TOLD),
     ],
     "opencode": [
-        _plugin("UserPromptSubmit", prompt=ASKED, turn_id="prt_1"),
+        _plugin("UserPromptSubmit", prompt=ASKED, message_id="prt_1"),
         _plugin(
             "PostToolUse",
             tool_name="bash",
@@ -89,7 +89,7 @@ HOOKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
             tool_use_id="call_1",
             tool_response={"output": "2 failed\n", "exit_code": 1},
         ),
-        _plugin("Stop", last_assistant_message=TOLD, turn_id="prt_3"),
+        _plugin("Stop", last_assistant_message=TOLD, message_id="prt_3"),
     ],
     "gemini-cli": [
         _gemini("BeforeAgent", prompt=ASKED),

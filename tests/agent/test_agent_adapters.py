@@ -139,6 +139,18 @@ async def test_a_session_of_cursor_gets_its_context_and_is_stored(
     assert await _stored(stack, "cursor") == ["assistant", "tool", "user"]
 
 
+async def test_the_prompt_and_the_answer_of_one_turn_of_codex_are_both_stored(
+    stack: Stack, tmp_path: Path
+) -> None:
+    # Both events have the same `turn_id`.
+    agent = _agent(stack, tmp_path, "codex")
+    start = {"session_id": "t-1", "cwd": str(agent.folder), "source": "startup"}
+    await agent.run("SessionStart", json.dumps(start))
+    for event, payload in HOOKED["codex"]:
+        assert (await agent.run(event, json.dumps({**payload, **start})))[0] == 0
+    assert await _stored(stack, "codex", has_ended=False) == ["assistant", "tool", "user"]
+
+
 async def test_cline_hands_over_the_file_of_its_task(stack: Stack, tmp_path: Path) -> None:
     agent = _agent(stack, tmp_path, "cline")
     write_cline(tmp_path)
@@ -157,14 +169,14 @@ def _agent(stack: Stack, folder: Path, name: str) -> HookedAgent:
     )
 
 
-async def _stored(stack: Stack, agent: str) -> list[str]:
+async def _stored(stack: Stack, agent: str, has_ended: bool = True) -> list[str]:
     """The roles of the turns of the one session of an agent, once it has ended."""
 
-    async def ended() -> dict[str, Any]:
+    async def found() -> dict[str, Any]:
         items = (await stack.get(f"/v1/sessions?agent={agent}"))["items"]
-        return items[0] if len(items) == 1 and items[0]["ended_at"] else {}
+        return items[0] if len(items) == 1 and bool(items[0]["ended_at"]) is has_ended else {}
 
-    session = await eventually(ended)
+    session = await eventually(found)
     assert session["project"] == "bookshop"
 
     async def complete() -> list[str]:

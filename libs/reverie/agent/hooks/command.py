@@ -343,8 +343,11 @@ def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
 
 
 def _turn_id(hook: HookCall) -> str:
-    """The id that the agent gives the message; else one that no other has."""
-    return hook.text_field("turn_id") or f"{hook.event}:{time.time_ns()}"
+    """The message's id, if the agent gives one; else one that no other has.
+
+    The `turn_id` of Codex is no such id: a prompt and its answer have the same.
+    """
+    return hook.text_field("message_id") or f"{hook.event}:{time.time_ns()}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

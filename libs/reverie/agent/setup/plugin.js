@@ -44,7 +44,7 @@ export const ReveriePlugin = async ({ directory }) => {
         blocks.push(await call("SessionStart", session, { source: "startup" }))
       }
       const prompt = texts.map((part) => part.text).join("\n\n")
-      const turn = { prompt, turn_id: texts[0].id }
+      const turn = { prompt, message_id: texts[0].id }
       blocks.push(await call("UserPromptSubmit", session, turn))
       const context = blocks.filter(Boolean).join("\n\n")
       if (context) {
@@ -64,7 +64,7 @@ export const ReveriePlugin = async ({ directory }) => {
       const part = fields.part
       // The text of an answer is complete when it has an end; a prompt has none.
       if (event.type === "message.part.updated" && part.type === "text" && part.time?.end) {
-        const turn = { last_assistant_message: part.text, turn_id: part.id }
+        const turn = { last_assistant_message: part.text, message_id: part.id }
         await call("Stop", part.sessionID, turn)
       } else if (event.type === "session.compacted") {
         await call("PreCompact", fields.sessionID, {})
