@@ -56,6 +56,9 @@ def test_the_events_of_an_agent_become_its_turns(agent: str) -> None:
 def test_an_answer_has_the_form_that_the_agent_reads() -> None:
     assert format_answer("cursor", "sessionStart", "M") == {"additional_context": "M"}
     assert format_answer("cline", "TaskStart", "M") == {"cancel": False, "contextModification": "M"}
+    assert format_answer("claude-code", "PreToolUse", "M")["suppressOutput"] is True
+    # Codex refuses an answer that asks for silence.
+    assert [*format_answer("codex", "PreToolUse", "M")] == ["hookSpecificOutput"]
     answer = format_answer("gemini-cli", "BeforeAgent", "M")["hookSpecificOutput"]
     assert answer == {"hookEventName": "BeforeAgent", "additionalContext": "M"}
 
@@ -151,6 +154,23 @@ async def test_the_prompt_and_the_answer_of_one_turn_of_codex_are_both_stored(
     assert await _stored(stack, "codex", has_ended=False) == ["assistant", "tool", "user"]
 
 
+async def test_codex_is_told_of_a_file_before_its_patch(stack: Stack, tmp_path: Path) -> None:
+    trap = "round_tax in src/tax.py must round half up: the tax office refused all else."
+    fact = {"scope": "project/bookshop", "kind": "bug", "content": trap}
+    await stack.post("/v1/remember", fact)
+    agent = _agent(stack, tmp_path, "codex")
+    start = {"session_id": "t-2", "cwd": str(agent.folder)}
+    await agent.run("SessionStart", json.dumps({**start, "source": "resume"}))
+    patch = (
+        f"*** Begin Patch\n*** Update File: {agent.folder}/src/tax.py\n@@\n-a\n+b\n*** End Patch"
+    )
+    for tool, command in (("apply_patch", patch), ("Bash", f"apply_patch <<'E'\n{patch}\nE")):
+        call = {"session_id": f"of-{tool}", "tool_name": tool, "tool_input": {"command": command}}
+        code, out, err = await agent.run("PreToolUse", json.dumps({**start, **call}))
+        assert (code, err) == (0, "")
+        assert trap in out, tool
+
+
 async def test_cline_hands_over_the_file_of_its_task(stack: Stack, tmp_path: Path) -> None:
     agent = _agent(stack, tmp_path, "cline")
     write_cline(tmp_path)
@@ -193,11 +213,14 @@ const output = { parts: [{ id: "prt_1", type: "text", text: "Why cents?" }] }
 await hooks["chat.message"]({ sessionID: "ses_1" }, output)
 const call = { tool: "bash", sessionID: "ses_1", callID: "call_1", args: { command: "ls" } }
 await hooks["tool.execute.after"](call, { output: "x", metadata: { exit: 1 } })
+const file = { tool: "read", sessionID: "ses_1", callID: "call_2", args: { filePath: "a.py" } }
+const read = { output: "def a(): ..." }
+await hooks["tool.execute.after"](file, read)
 const part = { id: "prt_3", sessionID: "ses_1", type: "text", text: "Floats.", time: { end: 1 } }
 await hooks.event({ event: { type: "message.part.updated", properties: { part } } })
 await hooks.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
 await hooks.dispose()
-console.log(JSON.stringify(output.parts))
+console.log(JSON.stringify([output.parts, read.output]))
 """
 
 
@@ -211,7 +234,7 @@ def test_the_plugin_of_opencode_calls_the_hooks_and_adds_their_answer(tmp_path: 
     fake = tmp_path / "reverie"
     fake.write_text(
         f'#!/bin/sh\nread -r line\necho "$* $line" >> {tmp_path}/calls\n'
-        f"[ $2 = UserPromptSubmit ] && echo '{json.dumps(answer)}'\ntrue\n"
+        f"case $2 in UserPromptSubmit|PreToolUse) echo '{json.dumps(answer)}';; esac\n"
     )
     fake.chmod(0o755)
     (tmp_path / "driver.mjs").write_text(_DRIVER)
@@ -224,14 +247,15 @@ def test_the_plugin_of_opencode_calls_the_hooks_and_adds_their_answer(tmp_path: 
         check=True,
         timeout=60,
     )
-    parts = json.loads(done.stdout)
+    parts, read = json.loads(done.stdout)
+    assert read == "def a(): ...\n\nMEMORY"
     assert [part["text"] for part in parts] == ["Why cents?", "MEMORY"]
     assert parts[1]["synthetic"]
     calls = [line.partition(" {") for line in (tmp_path / "calls").read_text().splitlines()]
     assert {words for words, _, _ in calls} == {
         f"hook {event} --agent opencode --project shop"
         for event in (
-            *("SessionStart", "UserPromptSubmit", "PostToolUse"),
+            *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
             *("Stop", "PreCompact", "SessionEnd"),
         )
     }

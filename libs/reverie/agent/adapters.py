@@ -63,7 +63,7 @@ class AgentAdapter:
     `tools`: the tool that an event stands for, where its payload names none.
     `shows`: our events whose answer the model gets to read; for others nothing is asked.
     `answer`: the field of its answer that takes the text, empty for Claude Code's shape;
-    `answer_with`: what its answer says besides.
+    `answer_with`: what its answer says besides; without it, Claude Code's shape asks for silence.
     `transcripts`: folders and files of its conversations: `{home}` is the person's home,
     `{config}` the folder of settings on this system, `{clone}` the project.
     `reads_transcript`: whether hooks take turns from its transcript, not from their payloads.
@@ -88,7 +88,8 @@ class AgentAdapter:
         self.tools = tools or {}
         self.shows = shows
         self.answer = answer
-        self.answer_with = answer_with or {}
+        quiet = {} if answer else {"suppressOutput": True}
+        self.answer_with = quiet if answer_with is None else answer_with
         self.transcripts = transcripts
         self.reads_transcript = reads_transcript
         self.follows = follows
@@ -105,7 +106,8 @@ def _task_folders(publisher: str) -> list[str]:
 
 ADAPTERS: Mapping[str, AgentAdapter] = {
     "claude-code": AgentAdapter(transcripts=["{home}/.claude/projects"], reads_transcript=True),
-    "codex": AgentAdapter(transcripts=["{home}/.codex/sessions"]),
+    # Codex refuses the whole answer where it does not know a field.
+    "codex": AgentAdapter(answer_with={}, transcripts=["{home}/.codex/sessions"]),
     "gemini-cli": AgentAdapter(events=GEMINI_EVENTS, transcripts=["{home}/.gemini/tmp"]),
     "cursor": AgentAdapter(
         events=CURSOR_EVENTS,
@@ -225,7 +227,7 @@ def format_answer(agent: str, event: str, context: str) -> dict[str, Any]:
     if adapter.answer:
         return {**adapter.answer_with, adapter.answer: context}
     specific = {"hookEventName": event, "additionalContext": context}
-    return {"suppressOutput": True, "hookSpecificOutput": specific}
+    return {**adapter.answer_with, "hookSpecificOutput": specific}
 
 
 def _look_up(payload: object, path: str) -> object:

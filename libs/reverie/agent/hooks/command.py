@@ -56,6 +56,7 @@ MAX_QUERY_CHARS = 8_000
 """The length of the user's message that is used to find memories."""
 MAX_EDITED, MAX_TESTS = 10, 5
 """The files edited and the tests run last, from which the next files are predicted."""
+PATCH_ACTIONS = ("*** Update", "*** Delete", "*** Add")
 PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
 _UNSENT_TOOLS = READ_TOOLS | BOOKKEEPING_TOOLS
@@ -184,7 +185,9 @@ def handle_action(hook: HookCall) -> str:
     if hook.gateway is None or not hook.is_shown or not isinstance(arguments, dict):
         return ""
     path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
-    command = "" if path else " ".join(str(arguments.get("command") or "").split())
+    text = str(arguments.get("command") or "")
+    path = path or find_patched_file(text)
+    command = "" if path else " ".join(text.split())
     if command:
         if tests := [*filter(is_test_file, command.replace("::", " ").split())]:
             hook.state.save(tests=tests[-MAX_TESTS:])
@@ -196,6 +199,16 @@ def handle_action(hook: HookCall) -> str:
     block = _ask_before(hook, hook.gateway, "edit", file)
     hook.state.save(warned=[*facts.get("warned", ())[-MAX_WARNED_FILES:], file])
     return block
+
+
+def find_patched_file(command: str) -> str:
+    """The first file of a patch in the form of Codex; empty if the text is no such patch."""
+    if "*** Begin Patch" in command:
+        for line in command.splitlines():
+            action, mark, path = line.partition(" File: ")
+            if mark and action in PATCH_ACTIONS:
+                return path.strip()
+    return ""
 
 
 def is_test_file(word: str) -> bool:

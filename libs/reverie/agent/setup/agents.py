@@ -181,10 +181,9 @@ def _plan_gemini_cli(target: SetupTarget) -> FileEdits:
 
 
 def _plan_codex(target: SetupTarget) -> FileEdits:
-    tools = {"PostToolUse": "Bash|apply_patch"}
-    hooks = grouped_hooks(
-        target, ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop"], tools, "codex"
-    )
+    tools = {"PreToolUse": "Bash|apply_patch", "PostToolUse": "Bash|apply_patch"}
+    events = ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd"]
+    hooks = grouped_hooks(target, events, tools, "codex")
     return {
         target.root / ".codex/config.toml": [
             set_toml_table(("mcp_servers", "reverie"), target.mcp_server)

@@ -4,6 +4,8 @@ import { spawn } from "node:child_process"
 const COMMAND = __COMMAND__
 const OPTIONS = __OPTIONS__
 const WAIT_MILLISECONDS = 10000
+// What memory knows of a file comes with it: a file is read before it is edited.
+const FILE_TOOLS = new Set(["read", "edit", "write"])
 
 // Runs `reverie hook EVENT`; resolves to the text for the model, empty after any failure.
 function runHook(event, payload) {
@@ -58,6 +60,10 @@ export const ReveriePlugin = async ({ directory }) => {
         tool_use_id: input.callID,
         tool_response: { output: output.output, exit_code: output.metadata?.exit ?? 0 },
       })
+      if (!FILE_TOOLS.has(input.tool)) return
+      const action = { tool_name: input.tool, tool_input: input.args }
+      const context = await call("PreToolUse", input.sessionID, action)
+      if (context) output.output += `\n\n${context}`
     },
     event: async ({ event }) => {
       const fields = event.properties ?? {}

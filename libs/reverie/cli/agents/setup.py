@@ -170,6 +170,7 @@ def _update_key(
 def _next_steps(agent: str, undo: bool) -> list[str]:
     """What to do after the changes were written."""
     from reverie.agent.adapters import adapter_of
+    from reverie.agent.setup.codex_trust import HOW_TO_TRUST
 
     if undo:
         return [f"Undone. Restart {agent}. Memories stay: `reverie memories` lists them."]
@@ -177,6 +178,11 @@ def _next_steps(agent: str, undo: bool) -> list[str]:
         f"Written. Restart {agent}, then ask it: What do you remember about this project?",
         f"`reverie doctor` checks the rest; `reverie setup {agent} --undo` takes this back.",
     ]
+    if agent == "codex":
+        lines.append(
+            f"Codex runs no hook that you have not trusted: {HOW_TO_TRUST}. `codex exec` does "
+            "not ask."
+        )
     if adapter_of(agent).follows:
         lines.append(
             f"{agent} has no hooks: its conversations are followed while `reverie up` or "

@@ -202,6 +202,20 @@ def check_language_model(settings: Settings, _: Home | None) -> Iterable[Finding
         yield ok(f"{message} answers")
 
 
+def check_codex_hooks(_: Settings, __: Home | None) -> Iterable[Finding]:
+    """Whether Codex runs the hooks that `reverie setup codex` wrote, here and for the user."""
+    from reverie.agent.git.project_detection import detect_project
+    from reverie.agent.setup.codex_trust import HOW_TO_TRUST, find_untrusted_hooks
+
+    root = Path(detect_project(str(Path.cwd()), None, os.environ).root)
+    if events := find_untrusted_hooks(Path.home(), root, os.environ):
+        names = ", ".join(dict.fromkeys(events))
+        remedy = f"Until then it gives and hands over nothing: {HOW_TO_TRUST}."
+        yield warning(
+            f"Codex does not run its hooks, because they are not trusted: {names}", remedy
+        )
+
+
 CHECKS = (
     check_python,
     check_variables,
@@ -213,4 +227,5 @@ CHECKS = (
     check_ports,
     check_model,
     check_language_model,
+    check_codex_hooks,
 )
