@@ -1,5 +1,7 @@
 """A scripted model that speaks the wire formats of OpenAI and Anthropic, with streams and faults.
 
+OpenAI's are Chat Completions and Responses.
+
     async with chat_server(script) as server:
         server.url  # OpenAI: f"{url}/v1", Anthropic: url
 
@@ -17,6 +19,8 @@ from typing import Any, Literal
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
+from reverie.testing.responses_format import read_input, response_events
 
 Fault = Literal["", "429", "500", "401", "overflow", "cut", "malformed", "length", "refuse"]
 
@@ -167,6 +171,30 @@ class ChatServer:
         await _send(response, {"type": "message_stop"}, named=True)
         return response
 
+    async def handle_responses(self, request: web.Request) -> web.StreamResponse:
+        """`POST /v1/responses`, streamed."""
+        body = await request.json()
+        texts, results = read_input(body)
+        tools = tuple(tool.get("name", tool["type"]) for tool in body.get("tools") or ())
+        system = body.get("instructions") or ""
+        asked = ChatRequest(body["model"], system, tuple(texts), tuple(results), tools, body)
+        answer = self._ask(asked)
+        if (refusal := _refuse(answer)) is not None:
+            return refusal
+        response = await _begin(request)
+        calls = [(self._call_id(), call.name, call.text) for call in answer.calls]
+        pieces = [piece for piece, is_thought in _pieces(answer) if not is_thought]
+        for event in response_events(asked.model, pieces, calls, self._usage(asked, answer)):
+            if event["type"] == "response.output_text.delta":
+                await _pause(answer)
+            elif event["type"] == "response.completed":
+                await _hold(answer)
+            await _send(response, event, named=True)
+            if answer.fault == "cut" and event["type"] == "response.output_text.delta":
+                _break(request)
+                return response
+        return response
+
     def _ask(self, asked: ChatRequest) -> ChatAnswer:
         self.requests.append(asked)
         return self.script(asked)
@@ -191,6 +219,7 @@ async def chat_server(
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/v1/chat/completions", server.handle_openai)
     app.router.add_post("/v1/messages", server.handle_anthropic)
+    app.router.add_post("/v1/responses", server.handle_responses)
     async with TestServer(app, port=port, shutdown_timeout=0.1) as running:
         server.url = str(running.make_url("/")).rstrip("/")
         yield server
