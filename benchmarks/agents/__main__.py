@@ -2,6 +2,7 @@
 
     python -m benchmarks.agents
     python -m benchmarks.agents --agent codex --report docs/agents/real-agents.md
+    python -m benchmarks.agents --plugins
 
 The agents are installed from the npm registry into `--programs`, and asked for no account: their
 model is scripted, on this machine. Each has a home folder and a Reverie of its own.
@@ -49,10 +50,14 @@ def main() -> int:
         "--programs", type=Path, default=Path(".venv/agents"), help="where agents are installed"
     )
     arguments.add_argument("--report", type=Path, help="a Markdown file to write")
+    arguments.add_argument(
+        "--plugins", action="store_true", help="install Reverie by the agents' own commands"
+    )
     given = arguments.parse_args()
     chosen = [each for each in PROGRAMS if each.name in (given.agent or names)]
+    chosen = [each for each in chosen if each.plugin or not given.plugins]
     programs = given.programs.resolve()
-    results = [_try(program, programs) for program in chosen]
+    results = [_try(program, programs, given.plugins) for program in chosen]
     rows = [_row(result) for result in results]
     show("Three sessions with each agent", COLUMNS, rows)
     for result in results:
@@ -63,12 +68,13 @@ def main() -> int:
     return int(any(result.stopped for result in results))
 
 
-def _try(program: AgentProgram, programs: Path) -> StoryResult:
+def _try(program: AgentProgram, programs: Path, uses_plugin: bool) -> StoryResult:
     print(f"{program.name}: installing and playing ...", file=sys.stderr, flush=True)
     try:
         _install(program, programs)
         with tempfile.TemporaryDirectory(prefix="agents-", ignore_cleanup_errors=True) as folder:
-            return asyncio.run(play_story(program, programs, Path(folder).resolve()))
+            home = Path(folder).resolve()
+            return asyncio.run(play_story(program, programs, home, uses_plugin))
     except StoryStopped as error:
         return StoryResult(program.name, stopped=str(error))
 

@@ -19,6 +19,8 @@ class AgentProgram:
     `package`: its npm package, with the version. `words`: its command line before the prompt.
     `write_config`: points the agent of a home folder at the model's address; the folders are its
     projects. `read`, `edit`: the calls by which its model reads a file, and replaces a line.
+    `plugin`: the commands that install Reverie's plugin from its folder; `{home}` is the person's
+    home, `{root}` the top of Reverie.
     """
 
     name: str
@@ -28,6 +30,7 @@ class AgentProgram:
     read: Callable[[Path], ToolUse]
     edit: Callable[[Path, str, str], ToolUse]
     environ: dict[str, str] = field(default_factory=dict)
+    plugin: tuple[str, ...] = ()
 
 
 def _write_nothing(home: Path, url: str, folders: list[Path]) -> None:
@@ -94,7 +97,7 @@ PROGRAMS = (
     AgentProgram(
         "claude-code",
         "@anthropic-ai/claude-code@2.1.197",
-        ("claude", "--dangerously-skip-permissions", "--mcp-config", ".mcp.json", "-p"),
+        ("claude", "--dangerously-skip-permissions", "-p"),
         _write_nothing,
         _claude_read,
         _claude_edit,
@@ -106,6 +109,10 @@ PROGRAMS = (
             # It refuses to skip permissions for root unless it is told that this is a sandbox.
             "IS_SANDBOX": "1",
         },
+        (
+            "claude plugin marketplace add {root}",
+            "claude plugin install reverie@reverie",
+        ),
     ),
     AgentProgram(
         "codex",
@@ -129,5 +136,9 @@ PROGRAMS = (
         _opencode_read,
         _opencode_edit,
         {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"},
+        (
+            "npm pack {root}/plugins/opencode --pack-destination {home}",
+            "opencode plugin --global file:{home}/opencode-reverie-0.1.0.tgz",
+        ),
     ),
 )

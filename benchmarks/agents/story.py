@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.agents.programs import AgentProgram
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ChatServer, ToolUse, chat_server
 
+ROOT = Path(__file__).parents[2]
 SERVICES = ("RECALL", "INGEST", "DREAM", "STALENESS", "GRPC", "POSTGRES", "NATS")
 LONGEST_SECONDS = 120
 DIGEST_SECONDS = 60
@@ -56,8 +57,13 @@ class StoryResult:
     silent: bool = False
 
 
-async def play_story(program: AgentProgram, programs: Path, home: Path) -> StoryResult:
-    """Plays the three sessions in a home of their own, on a Reverie of its own."""
+async def play_story(
+    program: AgentProgram, programs: Path, home: Path, uses_plugin: bool = False
+) -> StoryResult:
+    """Plays the three sessions in a home of their own, on a Reverie of its own.
+
+    `uses_plugin`: Reverie comes by the agent's own command for plugins, not by `reverie setup`.
+    """
     shop, sky = home / "shop", home / "sky"
     for folder in (shop, sky):
         folder.mkdir(parents=True)
@@ -66,9 +72,14 @@ async def play_story(program: AgentProgram, programs: Path, home: Path) -> Story
         environ = _build_environ(program, programs, home, model.url)
         result = replace(result, version=_run([program.words[0], "--version"], shop, environ))
         with _running_reverie(home, environ):
-            for folder in (shop, sky):
-                _make_project(program, folder, environ)
             program.write_config(home, model.url, [shop, sky])
+            for folder in (shop, sky):
+                _make_project(folder, environ)
+                if not uses_plugin:
+                    _run(["reverie", "setup", program.name, "--yes"], folder, environ)
+            for command in program.plugin if uses_plugin else ():
+                words = command.format(home=home, root=ROOT).split()
+                _run(words, home, environ)
             player = _Player(program, model, environ)
             try:
                 return await _play(player, result, shop, sky)
@@ -180,14 +191,13 @@ def _running_reverie(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
         _run(["reverie", "down"], home, environ)
 
 
-def _make_project(program: AgentProgram, folder: Path, environ: Mapping[str, str]) -> None:
+def _make_project(folder: Path, environ: Mapping[str, str]) -> None:
     (folder / "src").mkdir()
     (folder / "src/prices.py").write_text("def add(first, second):\n    return first + second\n")
     (folder / "src/tax.py").write_text(f"def round_tax(amount):\n{TAX_LINE}\n")
     identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
     for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "Begin"]):
         _run(["git", *words], folder, environ)
-    _run(["reverie", "setup", program.name, "--yes"], folder, environ)
 
 
 def _run(words: list[str], folder: Path, environ: Mapping[str, str]) -> str:

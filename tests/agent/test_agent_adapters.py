@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,11 @@ from reverie.agent.adapters import ADAPTERS, format_answer, transcript_paths, tr
 from reverie.agent.hooks.options import resolve_event_name
 from reverie.agent.hooks.turn_spool import build_turn
 from reverie.agent.setup.agents import AGENTS, SetupTarget, plan_files
-from reverie.agent.setup.changes import apply_setup, plan_setup
 from reverie.agent.transcripts.appended import read_appended
 from reverie.agent.transcripts.files import find_transcripts, read_turns
 from reverie.agent.transcripts.sources import TranscriptLines
 from tests.agent.agent_files import WRITERS, write_cline
-from tests.agent.agent_payloads import ASKED, CLINE_START, FOLDER, HOOKED, TOLD
+from tests.agent.agent_payloads import ASKED, CLINE_START, HOOKED, TOLD
 from tests.agent.transcript_samples import lines as json_lines
 from tests.support.commands import HookedAgent
 from tests.support.stack import Stack, eventually
@@ -204,61 +201,3 @@ async def _stored(stack: Stack, agent: str, has_ended: bool = True) -> list[str]
         return sorted(turn["role"] for turn in items) if len(items) == 3 else []
 
     return await eventually(complete)
-
-
-_DRIVER = """
-import { ReveriePlugin } from "./plugin.mjs"
-const hooks = await ReveriePlugin({ directory: "/nowhere/shop" })
-const output = { parts: [{ id: "prt_1", type: "text", text: "Why cents?" }] }
-await hooks["chat.message"]({ sessionID: "ses_1" }, output)
-const call = { tool: "bash", sessionID: "ses_1", callID: "call_1", args: { command: "ls" } }
-await hooks["tool.execute.after"](call, { output: "x", metadata: { exit: 1 } })
-const file = { tool: "read", sessionID: "ses_1", callID: "call_2", args: { filePath: "a.py" } }
-const read = { output: "def a(): ..." }
-await hooks["tool.execute.after"](file, read)
-const part = { id: "prt_3", sessionID: "ses_1", type: "text", text: "Floats.", time: { end: 1 } }
-await hooks.event({ event: { type: "message.part.updated", properties: { part } } })
-await hooks.event({ event: { type: "session.compacted", properties: { sessionID: "ses_1" } } })
-await hooks.dispose()
-console.log(JSON.stringify([output.parts, read.output]))
-"""
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-def test_the_plugin_of_opencode_calls_the_hooks_and_adds_their_answer(tmp_path: Path) -> None:
-    shop = tmp_path / "shop"
-    place = SetupTarget(tmp_path / "me", shop, "shop", is_user_wide=False)
-    apply_setup("opencode", place, plan_setup("opencode", place), tmp_path / "kept")
-    shutil.copy(shop / ".opencode/plugins/reverie.js", tmp_path / "plugin.mjs")
-    answer = {"hookSpecificOutput": {"additionalContext": "MEMORY"}}
-    fake = tmp_path / "reverie"
-    fake.write_text(
-        f'#!/bin/sh\nread -r line\necho "$* $line" >> {tmp_path}/calls\n'
-        f"case $2 in UserPromptSubmit|PreToolUse) echo '{json.dumps(answer)}';; esac\n"
-    )
-    fake.chmod(0o755)
-    (tmp_path / "driver.mjs").write_text(_DRIVER)
-    done = subprocess.run(
-        ["node", "driver.mjs"],
-        cwd=tmp_path,
-        env={"PATH": f"{tmp_path}:/usr/local/bin:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    parts, read = json.loads(done.stdout)
-    assert read == "def a(): ...\n\nMEMORY"
-    assert [part["text"] for part in parts] == ["Why cents?", "MEMORY"]
-    assert parts[1]["synthetic"]
-    calls = [line.partition(" {") for line in (tmp_path / "calls").read_text().splitlines()]
-    assert {words for words, _, _ in calls} == {
-        f"hook {event} --agent opencode --project shop"
-        for event in (
-            *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
-            *("Stop", "PreCompact", "SessionEnd"),
-        )
-    }
-    payloads = [json.loads("{" + body) for _, _, body in calls]
-    assert {payload["session_id"] for payload in payloads} == {"ses_1"}
-    assert {payload["cwd"] for payload in payloads} == {FOLDER}

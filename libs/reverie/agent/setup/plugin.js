@@ -7,7 +7,12 @@ const WAIT_MILLISECONDS = 10000
 // What memory knows of a file comes with it: a file is read before it is edited.
 const FILE_TOOLS = new Set(["read", "edit", "write"])
 
-// Runs `reverie hook EVENT`; resolves to the text for the model, empty after any failure.
+/**
+ * Runs `reverie hook EVENT`; resolves to the text for the model, empty after any failure.
+ * @param {string} event
+ * @param {object} payload
+ * @returns {Promise<string>}
+ */
 function runHook(event, payload) {
   return new Promise((resolve) => {
     let answer = ""
@@ -30,14 +35,16 @@ function runHook(event, payload) {
   })
 }
 
+/** @type {import("@opencode-ai/plugin").Plugin} */
 export const ReveriePlugin = async ({ directory }) => {
   const sessions = new Set()
+  /** @type {(event: string, session: string, fields: object) => Promise<string>} */
   const call = (event, session, fields) =>
     runHook(event, { session_id: session, cwd: directory, ...fields })
 
   return {
     "chat.message": async (input, output) => {
-      const texts = output.parts.filter((part) => part.type === "text" && !part.synthetic)
+      const texts = output.parts.filter((part) => part.type === "text").filter((text) => !text.synthetic)
       if (texts.length === 0) return
       const session = input.sessionID
       const blocks = []
@@ -66,14 +73,14 @@ export const ReveriePlugin = async ({ directory }) => {
       if (context) output.output += `\n\n${context}`
     },
     event: async ({ event }) => {
-      const fields = event.properties ?? {}
-      const part = fields.part
-      // The text of an answer is complete when it has an end; a prompt has none.
-      if (event.type === "message.part.updated" && part.type === "text" && part.time?.end) {
+      if (event.type === "message.part.updated") {
+        const part = event.properties.part
+        // The text of an answer is complete when it has an end; a prompt has none.
+        if (part.type !== "text" || !part.time?.end) return
         const turn = { last_assistant_message: part.text, message_id: part.id }
         await call("Stop", part.sessionID, turn)
       } else if (event.type === "session.compacted") {
-        await call("PreCompact", fields.sessionID, {})
+        await call("PreCompact", event.properties.sessionID, {})
       }
     },
     dispose: async () => {
