@@ -12,7 +12,7 @@ from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import handle_max_deliveries, list_dead_letters, replay_dead_letters
 from reverie.bus.interface import Message, MessageBus, Reject
 from reverie.bus.streams import DEAD_LETTER_WATCHER
-from reverie.contracts.events import MEMORY_STREAM
+from reverie.contracts.events import DREAM_STREAM, MEMORY_STREAM
 from reverie.domain.core.errors import Conflict, NotFound
 from tests.bus.bus_cases import (
     ENRICH,
@@ -25,6 +25,7 @@ from tests.bus.bus_cases import (
     one_dead,
     running,
     settled,
+    stored,
     take,
     until,
 )
@@ -70,21 +71,29 @@ async def test_a_rejected_ticket_frees_its_subject(bus: MessageBus) -> None:
         assert (await inbox.next()).data == b"wholesome"
 
 
-async def test_a_ticket_whose_workers_all_died_is_dead_lettered_and_its_subject_freed(
+async def test_a_ticket_whose_workers_all_died_blocks_its_subject_until_the_watcher_buries_it(
     bus: MessageBus,
 ) -> None:
+    """By itself the server keeps the ticket, takes no other, and makes no dead letter."""
     inbox = Inbox()
     await bus.publish(event(TICKET, "cursed"))
     for _ in range(WORKERS.max_deliver):
         await take(bus)
-    async with (
-        running(consume(bus, WORKERS, inbox)),
-        running(consume(bus, DEAD_LETTER_WATCHER, partial(handle_max_deliveries, bus))),
-    ):
-        letter = await one_dead(bus, "DREAM")
-        await settled(bus, DEAD_LETTER_WATCHER)
-        await bus.publish(event(TICKET, "the next"))
-        assert (await inbox.next()).data == b"the next"
+
+    async def given_up() -> bool:
+        return await bus.lag(DEAD_LETTER_WATCHER) == 1
+
+    async with running(consume(bus, WORKERS, inbox)):
+        await until(given_up)
+        await bus.publish(event(TICKET, "refused"))
+        assert [message.data for message in await stored(bus, DREAM_STREAM)] == [b"cursed"]
+        assert await list_dead_letters(bus) == []
+        assert inbox.empty
+        async with running(consume(bus, DEAD_LETTER_WATCHER, partial(handle_max_deliveries, bus))):
+            letter = await one_dead(bus, DREAM_STREAM)
+            await settled(bus, DEAD_LETTER_WATCHER)
+            await bus.publish(event(TICKET, "the next"))
+            assert (await inbox.next()).data == b"the next"
     assert letter.data == b"cursed"
     assert letter.deliveries == WORKERS.max_deliver
     assert "no worker answered" in letter.reason
