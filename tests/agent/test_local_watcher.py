@@ -275,22 +275,21 @@ async def test_setup_and_init_make_a_clone_known_and_its_commits_are_stored(
     assert (await command(env, "init", "shop", "-C", place, "--yes"))[0] == 0
     (known,) = list_clones(home)
     assert (known.root, known.project, set(known.agents)) == (place, "shop", {"aider"})
-    gateway = GatewayConnection(stack.url, stack.key, 20.0)
-    watcher = LocalWatcher(home, str(tmp_path), lambda _agent, _project: gateway)
-
-    def look_twice() -> None:
-        watcher.look()
-        clone.commit(
-            "Round half up, because customers complained about lost cents",
-            {"price.py": "CENTS = 2\n"},
-        )
-        watcher.look()
-
-    await asyncio.to_thread(look_twice)
+    assert (await command(env, "follow", "--once"))[:2] == (0, "")
+    reason = "Round half up, because customers complained about lost cents"
+    clone.commit(reason, {"price.py": "CENTS = 2\n"})
+    code, out, err = await command(env, "follow", "--once")
+    assert (code, out) == (0, f"shop: {reason}\n"), err
+    with LocalWatcher(home, str(tmp_path), lambda _agent, _project: None).locked():
+        code, _, err = await command(env, "follow", "--once")
+    assert code == 6
+    assert "another process" in err
     found = (await stack.get("/v1/memories?scope=project/shop"))["items"]
     assert any("Round half up" in memory["content"] for memory in found)
     assert (await command(env, "setup", "aider", "-C", place, "--undo", "--yes"))[0] == 0
     assert [dict(known.agents) for known in list_clones(home)] == [{}]
+    code, _, err = await command({**env, "REVERIE_HOME": str(tmp_path / "none")}, "follow")
+    assert (code, "reverie setup AGENT" in err) == (2, True)
 
 
 async def test_a_setting_turns_the_watcher_off(tmp_path: Path) -> None:

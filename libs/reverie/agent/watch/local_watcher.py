@@ -41,16 +41,23 @@ LOCK_INTERVAL_SECONDS: Final = 30.0
 
 log = logging.getLogger("reverie.watch")
 
+Report = Callable[[str], None]
 Connect = Callable[[str, str], GatewayConnection | None]
 """The gateway for an agent and a project, with their key; None if none answers."""
 
 
 class LocalWatcher:
-    """Watches what is known in a home folder. Only one process does so at a time."""
+    """Watches what is known in a home folder. Only one process does so at a time.
 
-    def __init__(self, home: Path, user_home: str, connect: Connect) -> None:
+    `report` takes a line for all that was sent.
+    """
+
+    def __init__(
+        self, home: Path, user_home: str, connect: Connect, report: Report = lambda _: None
+    ) -> None:
         self._home = home
         self._connect = connect
+        self._report = report
         self._files = FollowedFiles(home / "clones" / "followed", user_home)
         self._announced: dict[str, str] = {}
         self._followed_at = 0.0
@@ -58,7 +65,7 @@ class LocalWatcher:
     async def run(self) -> None:
         """Watches until it is cancelled."""
         while True:
-            with suppress(Timeout), self._locked():
+            with suppress(Timeout), self.locked():
                 while True:
                     with _surviving(str(self._home)):
                         await asyncio.to_thread(self.look)
@@ -66,7 +73,7 @@ class LocalWatcher:
             await asyncio.sleep(LOCK_INTERVAL_SECONDS)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keeps other processes out. Raises `Timeout` if another one watches."""
         folder = self._home / "run"
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,6 +120,9 @@ class LocalWatcher:
         except Conflict:
             # It was refused for good: nothing changes until the head moves again.
             outcomes = []
+        for outcome in outcomes:
+            if outcome.state == "announced" and outcome.change.commits:
+                self._report(f"{project}: {outcome.change.commits[-1].subject}")
         if all(outcome.state != "queued" for outcome in outcomes):
             self._announced[clone.root] = stamp
 
@@ -147,6 +157,8 @@ class LocalWatcher:
         state = HookSessionState(folder, session.agent, session.external_id[:200])
         state.save(project=session.project, branch=session.branch, root=root)
         deliver_turns(state, gateway, added.turns)
+        count = len(added.turns)
+        self._report(f"{project or 'no project'}: {count} turn{'s' * (count != 1)} of {agent}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The watcher inside `reverie up` and `reverie mcp`."""
+"""The watcher inside `reverie up` and `reverie mcp`, and `reverie follow`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from reverie.cli.app.local_gateway import find_gateway
+from reverie.cli.app.options import CommonOptions, common_options
+from reverie.cli.app.output import err, out
+from reverie.domain.core.errors import Conflict, InvalidInput, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reverie.agent.gateway.http_client import GatewayConnection
+    from reverie.agent.watch.local_watcher import LocalWatcher
     from reverie.runtime.settings.settings import Settings
 
 CALL_TIMEOUT_SECONDS: Final = 30.0
@@ -20,8 +28,54 @@ async def watch_known_clones(settings: Settings) -> None:
 
     It returns at once where the setting `watch_enabled` turns it off.
     """
-    if not settings.watch_enabled:
-        return
+    if settings.watch_enabled:
+        await _build_watcher(settings).run()
+
+
+@click.command("follow")
+@click.option("--once", is_flag=True, help="Look once, and stop.")
+@common_options
+def follow(options: CommonOptions, once: bool) -> None:
+    """Hand over what agents without hooks write, and announce commits.
+
+    `reverie up` and `reverie mcp` do the same by themselves. Use this where
+    neither runs, beside a gateway elsewhere. It watches the clones that were
+    set up on this machine, and stops at Ctrl-C.
+
+    Example: reverie follow --once
+
+    Exit codes: 2 no clone was set up, 3 no gateway, 6 another process watches.
+    """
+    import asyncio
+    from contextlib import suppress
+
+    from filelock import Timeout
+
+    from reverie.agent.watch.known_clones import list_clones
+
+    settings = options.settings()
+    clones = list_clones(settings.home)
+    if not clones:
+        raise InvalidInput("home", "knows no clone: run `reverie setup AGENT` in one first")
+    if find_gateway(settings) is None:
+        raise Unavailable("the gateway", "start `reverie up`, or set REVERIE_GATEWAY_URL")
+    if not options.json:
+        for clone in clones:
+            err().print(f"watching {clone.root or 'all projects'}", markup=False)
+    watcher = _build_watcher(settings, lambda line: out().print(line, markup=False))
+    try:
+        with watcher.locked():
+            watcher.look()
+    except Timeout:
+        raise Conflict("another process of this home folder watches already") from None
+    if not once:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(watcher.run())
+
+
+def _build_watcher(
+    settings: Settings, report: Callable[[str], None] = lambda _: None
+) -> LocalWatcher:
     from reverie.agent.gateway.http_client import GatewayConnection
     from reverie.agent.gateway.user_detection import detect_user
     from reverie.agent.watch.local_watcher import LocalWatcher
@@ -41,4 +95,4 @@ async def watch_known_clones(settings: Settings) -> None:
             user=user,
         )
 
-    await LocalWatcher(settings.home, str(Path.home()), connect).run()
+    return LocalWatcher(settings.home, str(Path.home()), connect, report)
