@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer agents fuzz chaos soak generate vendor pictures clean
+.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer agents protos fuzz chaos soak generate vendor pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -69,6 +69,9 @@ bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS
 
 agents: $(READY) ## drive Claude Code, Codex and OpenCode against a scripted model (ARGS="--agent codex")
 	@$(BIN)/python -m benchmarks.agents $(ARGS)
+
+protos: ## compile the gRPC description for Java, Go and Rust, as far as their tools are here
+	@clients/proto/check.sh
 
 newcomer: $(READY) ## follow the README from a clean clone in an empty home, in bash and in zsh
 	@$(BIN)/python -m tests.docs.shell_blocks

@@ -1,0 +1,3 @@
+pub mod v1 {
+    include!(concat!(env!("OUT_DIR"), "/reverie.v1.rs"));
+}
