@@ -182,6 +182,7 @@ async def installed(
         "home": home,
         "embedding_model_dir": model_home() / "models",
         "model_download": False,
+        "recall_sparse": "off",
         "database_url": postgres.replace("postgres:an-administrator", "reverie_service:a-service"),
         "database_readonly_url": postgres.replace("postgres:an-", "reverie_reader:an-"),
         "nats_url": cluster.url,

@@ -38,7 +38,8 @@ def start() -> Iterator[Start]:
     started: list[Up] = []
 
     def run(home: Path, *flags: str, prefix: list[str] | None = None) -> Up:
-        up = Up(home, *ANY_PORT, *flags, prefix=prefix)
+        # A model fewer to load at each start.
+        up = Up(home, *ANY_PORT, "--set", "recall_sparse=off", *flags, prefix=prefix)
         started.append(up)
         return up
 
