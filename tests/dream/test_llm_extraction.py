@@ -22,23 +22,12 @@ from reverie_services.dream.digest.llm_extractor import LlmExtractor
 from reverie_services.dream.metrics import DreamMetrics
 from tests.dream.test_dream_worker import dream_parts
 from tests.dream.test_session_digest import dreamt, told
+from tests.support.extraction import UPLOADS
 from tests.support.store_setup import Store, admin_rows, open_store
 from tests.support.stub_llm import stub_llm
 
 TALK = [
-    ("user", "Uploads of large videos fail at the proxy with a 413. Can you fix upload_limits?"),
-    ("assistant", "I'll raise the limit to 2 GB for every route, so that nothing is refused."),
-    (
-        "user",
-        "No, not for every route: only /videos may take 2 GB, everything else stays at 10 MB.",
-    ),
-    ("assistant", "Understood. Should a refused upload be retried in smaller parts?"),
-    ("user", "No retries. The client must say at once that the file is too large."),
-    (
-        "assistant",
-        "Recap of upload_limits: /videos takes at most 2 GB, every other route at most 10 MB, and "
-        "a refused upload is answered at once with the limit, without a retry.",
-    ),
+    *UPLOADS,
     (
         "user",
         "Right. And always name the limits of /videos and every other route in "

@@ -10,6 +10,22 @@ from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_me
 from reverie.domain.text.turns import TurnText, condense_tool_output
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+UPLOADS = (
+    ("user", "Uploads of large videos fail at the proxy with a 413. Can you fix upload_limits?"),
+    ("assistant", "I'll raise the limit to 2 GB for every route, so that nothing is refused."),
+    (
+        "user",
+        "No, not for every route: only /videos may take 2 GB, everything else stays at 10 MB.",
+    ),
+    ("assistant", "Understood. Should a refused upload be retried in smaller parts?"),
+    ("user", "No retries. The client must say at once that the file is too large."),
+    (
+        "assistant",
+        "Recap of upload_limits: /videos takes at most 2 GB, every other route at most 10 MB, and "
+        "a refused upload is answered at once with the limit, without a retry.",
+    ),
+)
+"""A conversation that ends with one decision."""
 
 
 def build_turns(*said: tuple[str, str]) -> list[TurnText]:

@@ -16,28 +16,16 @@ from reverie.domain.extraction.rule_extractor import (
     extract_memories,
 )
 from reverie.domain.text.turns import TurnText
-from tests.support.extraction import START, build_turns, memories, records
+from tests.support.extraction import START, UPLOADS, build_turns, memories, records
 
-UPLOADS = (
-    ("user", "Uploads of large videos fail at the proxy with a 413. Can you fix upload_limits?"),
-    ("assistant", "I'll raise the limit to 2 GB for every route, so that nothing is refused."),
-    (
-        "user",
-        "No, not for every route: only /videos may take 2 GB, everything else stays at 10 MB.",
-    ),
-    ("assistant", "Understood. Should a refused upload be retried in smaller parts?"),
-    ("user", "No retries. The client must say at once that the file is too large."),
-    (
-        "assistant",
-        "Recap of upload_limits: /videos takes at most 2 GB, every other route at most 10 MB, and "
-        "a refused upload is answered at once with the limit, without a retry.",
-    ),
+WITH_ASIDE = (
+    *UPLOADS,
     ("user", "Right. By the way, the proxy test is flaky, rerun it."),
 )
 
 
 def test_a_conversation_with_one_decision_leaves_one_record_with_problem_rule_and_refusal() -> None:
-    (record,) = records(*UPLOADS)
+    (record,) = records(*WITH_ASIDE)
     problem, decided, *rest = record.content.splitlines()
     assert problem.startswith("Uploads of large videos fail at the proxy with a 413.")
     assert decided.startswith("Decided: Recap of upload_limits: /videos takes at most 2 GB")
@@ -47,7 +35,7 @@ def test_a_conversation_with_one_decision_leaves_one_record_with_problem_rule_an
 
 
 def test_a_record_has_the_parts_of_its_text_and_cites_the_turns_they_come_from() -> None:
-    (record,) = records(*UPLOADS)
+    (record,) = records(*WITH_ASIDE)
     assert record.record is not None
     assert record.record["decided"][0].startswith("Recap of upload_limits")
     assert record.record["refused"][0]["proposal"].startswith("I'll raise the limit")
@@ -55,7 +43,7 @@ def test_a_record_has_the_parts_of_its_text_and_cites_the_turns_they_come_from()
 
 
 def test_an_aside_is_no_part_of_a_record() -> None:
-    (record,) = records(*UPLOADS)
+    (record,) = records(*WITH_ASIDE)
     assert "flaky" not in record.content
 
 
@@ -82,14 +70,14 @@ def test_a_proposal_that_was_refused_does_not_stand_as_decided() -> None:
 def test_an_amendment_is_found_by_its_words_and_replaces_what_it_restates(
     amendment: str, is_whole: bool
 ) -> None:
-    (older,) = records(*UPLOADS)
+    (older,) = records(*WITH_ASIDE)
     found = find_amendment({"problem": amendment, "decided": [amendment]}, older.content)
     assert found is not None
     assert found.is_whole is is_whole
 
 
 def test_a_decision_on_another_subject_is_no_amendment() -> None:
-    (older,) = records(*UPLOADS)
+    (older,) = records(*WITH_ASIDE)
     other = "Amendment to the deploy policy: releases go out on Tuesday, not on Friday."
     assert find_amendment({"problem": other, "decided": [other]}, older.content) is None
 
@@ -280,7 +268,7 @@ def test_the_commands_that_check_the_work_are_one_memory() -> None:
 
 
 def test_a_session_of_one_matter_or_one_that_taught_nothing_has_no_memory() -> None:
-    assert build_session_memory(segment_turns(build_turns(*UPLOADS))) is None
+    assert build_session_memory(segment_turns(build_turns(*WITH_ASIDE))) is None
     capital = build_turns(("user", "What is the capital of France?"), ("assistant", "Paris."))
     assert build_session_memory(segment_turns(capital)) is None
 

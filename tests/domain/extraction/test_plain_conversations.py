@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from reverie.domain.extraction.amendments import find_amendment
-from tests.domain.extraction.test_decision_records import UPLOADS
-from tests.support.extraction import memories, records
+from tests.support.extraction import UPLOADS, memories, records
 
 
 def test_an_aside_is_neither_a_decision_nor_a_topic() -> None:
     aside = "Great, that works. By the way, the coffee machine on floor 2 is broken again."
     reply = "Noted, nothing I can do about the coffee machine."
-    made = memories(*UPLOADS[:-1], ("user", aside), ("assistant", reply))
+    made = memories(*UPLOADS, ("user", aside), ("assistant", reply))
     assert made
     assert not any("coffee" in memory.content for memory in made)
 
