@@ -15,6 +15,7 @@ from reverie.domain.core.ids import new_id
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.recall.routes.export import JSONL_HEADER
+from tests.support.import_files import send_import
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import run, value
 
@@ -28,18 +29,10 @@ async def _export(stack: Stack, key: str | None = None, query: str = "") -> byte
         return await answer.read()
 
 
-async def _import(
-    stack: Stack, data: bytes, query: str = "", key: str | None = None, kind: str = "x-ndjson"
-) -> Any:
-    headers = {
-        "Authorization": f"Bearer {key or stack.key}",
-        "Content-Type": kind if "/" in kind else f"application/{kind}",
-    }
-    url = f"{stack.url}/v1/import{query}"
-    async with stack.http.post(url, data=BytesIO(data), headers=headers) as answer:
-        body = await answer.json()
-        assert answer.status == 200, body
-        return body
+async def _import(stack: Stack, data: bytes, query: str = "", **more: str) -> Any:
+    status, body = await send_import(stack, BytesIO(data), query, **more)
+    assert status == 200, body
+    return body
 
 
 def _lines(data: bytes) -> list[dict[str, Any]]:
@@ -81,18 +74,10 @@ def _edge(source: str, target: str, kind: str = "led_to") -> dict[str, Any]:
     }
 
 
-async def _refused(
-    stack: Stack, data: bytes, query: str = "", key: str | None = None, kind: str = "x-ndjson"
-) -> dict[str, str]:
+async def _refused(stack: Stack, data: bytes, query: str = "", **more: str) -> dict[str, str]:
     """The refusal of a file as reasons by place."""
-    headers = {
-        "Authorization": f"Bearer {key or stack.key}",
-        "Content-Type": kind if "/" in kind else f"application/{kind}",
-    }
-    url = f"{stack.url}/v1/import{query}"
-    async with stack.http.post(url, data=BytesIO(data), headers=headers) as answer:
-        body = await answer.json()
-        assert answer.status == 422, body
+    status, body = await send_import(stack, BytesIO(data), query, **more)
+    assert status == 422, body
     return {one["field"]: one["reason"] for one in body["errors"]}
 
 
