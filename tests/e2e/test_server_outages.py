@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, NatsServer
 from tests.support import stack as parts
-from tests.support.proxies import behind_port, port_of
+from tests.support.proxies import stack_behind_a_proxy
 from tests.support.stack import Reply, Stack, eventually, running_stack
 from tests.support.tables import rows, value
 
@@ -130,17 +128,6 @@ async def test_a_bus_that_is_killed_repeatedly_loses_nothing(
     assert value(stack.admin_url, firsts, ids) == len(ids)
 
 
-@asynccontextmanager
-async def _behind_a_proxy(
-    database: DatabaseUrls, nats_url: str, **overrides: Any
-) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
-    """The system with a misbehaving network before its Postgres."""
-    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
-        behind = behind_port(database, proxy.port)
-        async with running_stack(behind, nats_url, model_home(), **overrides) as stack:
-            yield stack, proxy
-
-
 def _strike(proxy: ChaosProxy, fault: str) -> None:
     if fault == "delay":
         proxy.delay(2)
@@ -187,7 +174,7 @@ async def _works(stack: Stack) -> bool:
 async def test_without_postgres_every_call_fails_in_time_and_works_again_afterwards(
     database: DatabaseUrls, nats_url: str, fault: str
 ) -> None:
-    async with _behind_a_proxy(database, nats_url, request_timeout=3.0) as (stack, proxy):
+    async with stack_behind_a_proxy(database, nats_url, request_timeout=3.0) as (stack, proxy):
         await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
         assert await _works(stack)
         before = value(stack.admin_url, "select count(*) from memory")
@@ -210,7 +197,7 @@ async def test_without_postgres_every_call_fails_in_time_and_works_again_afterwa
 async def test_recall_answers_and_names_what_is_missing_when_postgres_hangs(
     database: DatabaseUrls, nats_url: str, fault: str
 ) -> None:
-    opened = _behind_a_proxy(database, nats_url, key_cache_ttl=60, recall_timeout=4)
+    opened = stack_behind_a_proxy(database, nats_url, key_cache_ttl=60, recall_timeout=4)
     async with opened as (stack, proxy):
         kept = await stack.post("/v1/remember", {"content": "the otter guards the river"})
         await stack.settled()

@@ -6,18 +6,17 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
-from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from tests.support.proxies import behind_port, port_of
+from tests.support.proxies import port_of, stack_behind_a_proxy
 from tests.support.stack import Reply, Stack, eventually, running_stack
 from tests.support.tables import run, value
 
 OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s -- ; drop table"
 
 ENRICHED = "select bool_and(enriched_version >= version) from memory where tenant = %s"
+PATIENT = {"key_cache_ttl": 600, "recall_timeout": 4}
 
 
 async def test_unusual_questions_are_answered_or_refused_by_name(stack: Stack) -> None:
@@ -91,23 +90,12 @@ async def test_a_question_of_names_returns_their_holders_first(stack: Stack) -> 
             assert len(found) == 5, question
 
 
-@asynccontextmanager
-async def _behind_a_proxy(
-    database: DatabaseUrls, nats_url: str, **overrides: Any
-) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
-    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
-        behind = behind_port(database, proxy.port)
-        async with running_stack(
-            behind, nats_url, model_home(), key_cache_ttl=600, **overrides
-        ) as stack:
-            yield stack, proxy
-
-
 async def test_a_recall_answers_within_its_deadline_with_what_it_has(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     asked = {"query": "which queue holds walrus orders", "depth": 5}
-    async with _behind_a_proxy(database, nats_url, recall_timeout=4) as (stack, proxy):
+    async with stack_behind_a_proxy(database, nats_url, **PATIENT) as behind:
+        stack, proxy = behind
         memory = (await stack.post("/v1/remember", {"content": "the walrus queue"}))["id"]
         late = "select count(*) from memory where enriched_version < version"
         await eventually(lambda: _is(value(stack.admin_url, late) == 0))
@@ -127,7 +115,8 @@ async def test_a_recall_answers_within_its_deadline_with_what_it_has(
 async def test_without_the_store_an_agents_context_is_empty_and_names_what_is_missing(
     database: DatabaseUrls, nats_url: str
 ) -> None:
-    async with _behind_a_proxy(database, nats_url, recall_timeout=4) as (stack, proxy):
+    async with stack_behind_a_proxy(database, nats_url, **PATIENT) as behind:
+        stack, proxy = behind
         await stack.post("/v1/remember", {"content": "the walrus queue", "pinned": True})
         start = {"agent": "ann", "project": "zoo"}
         begun = await stack.post("/v1/sessions/start", start)

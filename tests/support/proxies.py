@@ -6,13 +6,17 @@ import asyncio
 import re
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from reverie.store.db.queries import load_queries
 from reverie.testing.chaos_proxy import ChaosProxy
+from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, running_stack
 
 _FUNCTION_CALL = re.compile(rb"select \* from (\w+)\([$\d, ]*\)$")
 
@@ -34,6 +38,17 @@ def behind_port(database: DatabaseUrls, port: int) -> DatabaseUrls:
     """The same database, reached by services at another port."""
     services, reader = (at_port(url, port) for url in (database.service_url, database.reader_url))
     return replace(database, service_url=services, reader_url=reader)
+
+
+@asynccontextmanager
+async def stack_behind_a_proxy(
+    database: DatabaseUrls, nats_url: str, **overrides: Any
+) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
+    """The system with a misbehaving network before its Postgres."""
+    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
+        behind = behind_port(database, proxy.port)
+        async with running_stack(behind, nats_url, model_home(), **overrides) as stack:
+            yield stack, proxy
 
 
 SSL = (80_877_103).to_bytes(4, "big")
