@@ -8,20 +8,11 @@ from unittest.mock import AsyncMock
 import pytest
 
 from reverie.bus.interface import MessageBus
-from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
-from reverie.store.db.idempotency import IdempotencyTable
-from reverie.store.memories.memories import MemoryStore
-from reverie.store.platform.background_work import LeaderLock, OutboxTable
-from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.vault import VaultStore
-from reverie.store.platform.webhooks import WebhookStore
-from reverie.store.staleness.git_changes import GitChangeStore
-from reverie.store.staleness.stale_marks import StaleMarkStore
+from reverie.store.platform.background_work import LeaderLock
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks import change_handlers
-from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
+from tests.staleness.over_a_store import build_parts
 from tests.support.stack import eventually
 from tests.support.store_setup import admin_rows, open_store
 
@@ -41,16 +32,7 @@ async def test_a_change_that_fails_each_time_is_given_up_and_counted(
     monkeypatch.setattr(change_handlers, "CATCH_UP_INTERVAL", 0.0)
     monkeypatch.setattr(change_handlers, "SWEEP_AGE", 0.0)
     async with open_store(database) as store:
-        parts = StalenessDependencies(
-            GitChangeStore(store.db),
-            MemoryStore(store.db),
-            StaleMarkStore(store.db),
-            WebhookStore(store.db, create_cipher(None)),
-            IdempotencyTable(store.db),
-            VaultStore(store.db).load_redactor,
-            EventPublisher(AsyncMock(spec=MessageBus), OutboxTable(store.db)),
-            UnverifiedBodies(1 << 20, 1 << 20),
-        )
+        parts = build_parts(store, AsyncMock(spec=MessageBus))
         change = GitChange.model_validate(
             {
                 "project": "p",

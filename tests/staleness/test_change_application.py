@@ -14,25 +14,16 @@ from uuid import UUID
 import pytest
 
 from reverie.bus.interface import MessageBus
-from reverie.bus.outbox_relay import EventPublisher
 from reverie.contracts.git import GitChange
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.redaction.redactor import RedactedText, Redactor
 from reverie.domain.staleness.grading import StaleGrade, combine_scores
-from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import DerivedData, EnrichmentStore
-from reverie.store.memories.memories import MemoryStore
-from reverie.store.platform.background_work import OutboxTable
-from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.vault import VaultStore
-from reverie.store.platform.webhooks import WebhookStore
-from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.reviews import ReviewStore
-from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.apply_change import apply_change, recompute_marks
-from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
+from tests.staleness.over_a_store import build_parts
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, derived, files_of, new, open_store, write
 from tests.support.tables import blocked, holding
@@ -57,16 +48,7 @@ async def place(database: DatabaseUrls) -> AsyncIterator[Place]:
     async with open_store(database) as store:
         bus = AsyncMock(spec=MessageBus)
         bus.publish.side_effect = Unavailable("NATS", "try again shortly")
-        parts = StalenessDependencies(
-            GitChangeStore(store.db),
-            MemoryStore(store.db),
-            StaleMarkStore(store.db),
-            WebhookStore(store.db, create_cipher(None)),
-            IdempotencyTable(store.db),
-            VaultStore(store.db).load_redactor,
-            EventPublisher(bus, OutboxTable(store.db)),
-            UnverifiedBodies(1 << 20, 1 << 20),
-        )
+        parts = build_parts(store, bus)
         yield Place(store, parts)
 
 
