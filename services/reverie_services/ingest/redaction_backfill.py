@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,7 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
         try:
             run = await deps.redaction_backfill.claim(LEASE_SECONDS)
             if run:
-                await redact_stored_texts(deps, run)
+                await _redact_or_give_back(deps, run)
                 continue
         except ReverieError as error:
             log.warning("redaction_backfill_postponed", reason=str(error))
@@ -46,6 +47,16 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
         except Exception as error:
             log.exception("redaction_backfill_failed", error=type(error).__name__)
         await asyncio.sleep(POLL_INTERVAL)
+
+
+async def _redact_or_give_back(deps: RedactionBackfillDependencies, run: BackfillRun) -> None:
+    """A service that stops ends its lease: the next one continues at once."""
+    try:
+        await redact_stored_texts(deps, run)
+    except asyncio.CancelledError:
+        with suppress(ReverieError):
+            await deps.redaction_backfill.save_progress(run, 0, 0, 0.0)
+        raise
 
 
 async def redact_stored_texts(deps: RedactionBackfillDependencies, run: BackfillRun) -> int:
