@@ -60,6 +60,16 @@ async def _keys(world: World) -> Fields:
     return {"_id": (await world.key())["id"]}
 
 
+async def _documents(world: World) -> Fields:
+    documents = [{"key": "first", "value": "seven"}]
+    collection = f"log-{world.number()}"
+    return {"collection": collection, "documents": documents, "_value": '"seven"'}
+
+
+async def _collections(world: World) -> Fields:
+    return {"prefix": (await world.document())["collection"]}
+
+
 ADMIN_CASES = (
     Case("list_webhooks", _hooks, lambda a, f: a["items"][0]["project"] == f["project"],
          cli="admin webhooks list --project {project}", client="list_webhooks"),
@@ -81,6 +91,14 @@ ADMIN_CASES = (
          cli="vault suggestions", client="list_vault_suggestions"),
     Case("get_redaction_status", World.none, lambda a, f: a["state"] in {"none", "waiting", "done"},
          cli="vault redaction-status", client="get_redaction_status"),
+    Case("put_documents", _documents, lambda a, f: a["written"] == 1,
+         cli="documents put {collection} first", stdin="_value", client="put_documents"),
+    Case("list_documents", World.document, lambda a, f: a["items"][0]["value"] == {"boats": 7},
+         cli="documents list {collection}", client="list_documents"),
+    Case("list_collections", _collections, lambda a, f: a["items"][0]["documents"] == 1,
+         cli="documents collections --prefix {prefix}", client="list_collections"),
+    Case("delete_documents", World.document, lambda a, f: a["deleted"] == 1,
+         cli="documents delete {collection} --yes", client="delete_documents"),
     Case("list_models", World.none, lambda a, f: a["models"][0]["name"],
          cli="models status", client="list_models"),
     Case("list_keys", _keys, lambda a, f: f["_id"][-8:] in ids(a),

@@ -81,6 +81,11 @@ REQUEST_EXAMPLES: dict[str, Any] = {
         "confidence": "high",
         "verified": "2026-01-31",
     },
+    "POST /v1/documents": {
+        "collection": "runs",
+        "documents": [{"key": "2026-01-31", "value": {"step": 3}}],
+    },
+    "POST /v1/documents/delete": {"collection": "runs", "keys": ["2026-01-31"]},
     "PUT /v1/vault/{key}": {"value": "shop-eu-1.internal", "secret": False},
     "PATCH /v1/projects/{name}/settings": {"dream": {}},
     "PATCH /v1/admin/settings": {"dream": {}},

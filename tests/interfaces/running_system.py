@@ -200,6 +200,13 @@ class World:
         await self.stack.call("PUT", f"/v1/vault/{key}", {"value": "seven", "secret": False})
         return {"key": key}
 
+    async def document(self) -> Fields:
+        """A collection with one document."""
+        collection = f"ledger-{self.number()}"
+        documents = [{"key": "first", "value": {"boats": 7}}]
+        await self.post("/v1/documents", {"collection": collection, "documents": documents})
+        return {"collection": collection}
+
     async def webhook(self) -> Fields:
         """A push webhook of a project of its own."""
         project = f"hook{self.number()}"

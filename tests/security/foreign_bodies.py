@@ -139,6 +139,10 @@ BODIES: dict[str, Bodies] = {
     "POST /v1/tasks/{id}/claim": lambda of: [{"agent": "bob"}],
     "POST /v1/tasks/{id}/release": lambda of: [{"agent": "ann"}],
     "PUT /v1/vault/{key}": lambda of: [{"value": 1}],
+    "POST /v1/documents": lambda of: [
+        {"collection": "log", "documents": [{"key": "a", "value": 1}], "scope": of.scope}
+    ],
+    "POST /v1/documents/delete": lambda of: [{"collection": "log", "scope": of.scope}],
     "PATCH /v1/projects/{name}/settings": lambda of: [
         {"context": {"hot": 700}, "dream": {"turns": 7}}
     ],

@@ -20,6 +20,7 @@ from reverie import contracts
 from reverie.contracts.admin import CreateKeyRequest, UpdateKeyRequest
 from reverie.contracts.base import RequestBody
 from reverie.contracts.context import PreflowRequest
+from reverie.contracts.documents import DocumentWrite, PutDocumentsRequest
 from reverie.contracts.edits import (
     EditMemoryRequest,
     EraseMemoryRequest,
@@ -65,6 +66,12 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
         "confidence": "high",
     },
     AttachPictureRequest: {"data": PICTURE},
+    DocumentWrite: {"value": {"text": KEY}},
+    PutDocumentsRequest: {
+        "scope": "global",
+        "collection": "log",
+        "documents": [{"key": "a", "value": {"text": KEY}}],
+    },
     EraseMemoryRequest: {},
     FeedbackRequest: {"verdict": "edit"},
     RollbackRequest: {"version": 1},
@@ -100,7 +107,7 @@ WITHOUT_TEXT = {
     "MoveTaskRequest", "PredictRequest", "RecallProjectsRequest", "RecallRequest",
     "ReleaseTaskRequest",     "RememberBatchRequest", "RotateKeyRequest",
     "SetWebhookRequest", "TenantLimitsUpdate", "UpdateProjectSettingsRequest",
-    "UpdateTenantSettingsRequest", "VaultPutRequest",
+    "UpdateTenantSettingsRequest", "VaultPutRequest", "DeleteDocumentsRequest",
 }  # fmt: skip
 """Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
 
@@ -206,6 +213,12 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
             "/v1/links",
             CreateLinkRequest,
             dirty(CreateLinkRequest, **{"from": one, "to": two}),
+        ),
+        (
+            "POST",
+            "/v1/documents",
+            PutDocumentsRequest,
+            dirty(PutDocumentsRequest),
         ),
         ("POST", "/v1/facts", AddFactRequest, dirty(AddFactRequest)),
         ("POST", "/v1/sessions/start", StartSessionRequest, dirty(StartSessionRequest)),

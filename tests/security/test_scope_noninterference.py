@@ -50,6 +50,9 @@ PARAMETERS = {
     "path": "src/crane.py",
     "files": "src/crane.py",
     "tag": "queue",
+    "collection": "barges",
+    "prefix": "b",
+    "order": "newest",
     "key": "crane-queue",
     "agent": "ann",
     "actor": "ann",
@@ -196,6 +199,9 @@ async def _remember_all(stack: Stack, scope: str) -> dict[str, str]:
     skill = {"content": "Ship {barge}", "kind": "skill", "scope": scope, "steps": ["Load {barge}"]}
     fact = {"topic": "barges", "statement": "Barges carry 40 tons of gravel.", "scope": scope}
     fact |= {"confidence": "high", "verified": "2026-01-01"}
+    documents = [{"key": uuid4().hex, "value": "crane"}]
+    log = {"collection": "barges", "documents": documents, "scope": scope}
+    await stack.post("/v1/documents", log)
     entry = f"entry-{uuid4().hex[:6]}"
     await stack.call("PUT", f"/v1/vault/{entry}?scope={scope}", {"value": {"host": "crane"}})
     return {

@@ -39,6 +39,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     **dict.fromkeys(("scope", "scopes"), lambda of: ["project/shop", of.scope]),
     **dict.fromkeys(("path", "files"), lambda of: ["src/wren.py"]),
     "tag": lambda of: [WORD],
+    **dict.fromkeys(("collection", "prefix"), lambda of: [WORD]),
     "key": lambda of: ["carts"],
     **dict.fromkeys(("agent", "actor"), lambda of: ["ann"]),
     "subject": lambda of: [of.memory],
@@ -51,6 +52,7 @@ PLAIN = {
     *("as_of", "include_descendants", "budget_tokens", "claimable", "depth", "dry_run", "event"),
     *("fan_out", "format", "include", "kind", "limit", "profile", "state", "status"),
     *("strategy", "valid_at", "action", "changes", "restore", "since", "steps", "until"),
+    "order",
 }
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}
@@ -68,6 +70,8 @@ async def _theirs(stack: Stack, tenant: str) -> Theirs:
     turn = {"role": "user", "content": f"we chose {WORD} turn"}
     await stack.post("/v1/turns", {"session": session, "turns": [turn]}, key=key)
     scope = "project/shop/topic/birds"
+    document = {"key": WORD, "value": WORD}
+    await stack.post("/v1/documents", {"collection": WORD, "documents": [document]}, key=key)
     body = {"content": f"{WORD} nests in src/wren.py", "scope": scope, "pinned": True}
     memory = (await stack.post("/v1/remember", {**body, "tags": [WORD]}, key=key))["id"]
     same = {"content": SAME, "scope": "project/shop", "key": "carts"}

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from reverie.client.activity import ActivityCalls
 from reverie.client.administration import AdministrationCalls
+from reverie.client.documents import DocumentCalls
 from reverie.client.engine import EngineCalls
 from reverie.client.graph import GraphCalls
 from reverie.client.memories import MemoryCalls
@@ -124,7 +125,9 @@ class SessionCalls(MemoryCalls, ActivityCalls):
         return AsyncSession(self, agent=agent, **start)
 
 
-class AsyncReverie(SessionCalls, GraphCalls, AdministrationCalls, StreamCalls, EngineCalls):
+class AsyncReverie(
+    SessionCalls, GraphCalls, AdministrationCalls, DocumentCalls, StreamCalls, EngineCalls
+):
     """Reverie for code that awaits.
 
     `url` is the gateway's. `timeout` is in seconds, for one attempt. A call is made at most

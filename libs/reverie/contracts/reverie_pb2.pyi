@@ -2805,6 +2805,136 @@ class TraceHop(_message.Message):
     contribution: float
     def __init__(self, source: _Optional[str] = ..., type: _Optional[str] = ..., contribution: _Optional[float] = ...) -> None: ...
 
+class DocumentWrite(_message.Message):
+    __slots__ = ("key", "value", "data", "expires_in")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: _struct_pb2.Value
+    data: str
+    expires_in: float
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., data: _Optional[str] = ..., expires_in: _Optional[float] = ...) -> None: ...
+
+class PutDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "documents", "scope", "if_absent")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    IF_ABSENT_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    documents: _containers.RepeatedCompositeFieldContainer[DocumentWrite]
+    scope: str
+    if_absent: bool
+    def __init__(self, collection: _Optional[str] = ..., documents: _Optional[_Iterable[_Union[DocumentWrite, _Mapping]]] = ..., scope: _Optional[str] = ..., if_absent: _Optional[bool] = ...) -> None: ...
+
+class PutDocumentsResponse(_message.Message):
+    __slots__ = ("scope", "written", "redactions")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    REDACTIONS_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    written: int
+    redactions: int
+    def __init__(self, scope: _Optional[str] = ..., written: _Optional[int] = ..., redactions: _Optional[int] = ...) -> None: ...
+
+class ListDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "scope", "key", "prefix", "order", "limit", "cursor")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    scope: str
+    key: str
+    prefix: str
+    order: str
+    limit: int
+    cursor: str
+    def __init__(self, collection: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., prefix: _Optional[str] = ..., order: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class DocumentBody(_message.Message):
+    __slots__ = ("key", "position", "value", "data", "created_at", "updated_at", "expires_at")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    position: int
+    value: _struct_pb2.Value
+    data: str
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, key: _Optional[str] = ..., position: _Optional[int] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., data: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListDocumentsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[DocumentBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[DocumentBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ListCollectionsRequest(_message.Message):
+    __slots__ = ("scope", "prefix", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    prefix: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., prefix: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class CollectionBody(_message.Message):
+    __slots__ = ("collection", "documents", "created_at", "updated_at")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    documents: int
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    def __init__(self, collection: _Optional[str] = ..., documents: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListCollectionsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[CollectionBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[CollectionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class DeleteDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "keys", "is_prefix", "scope")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    IS_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    is_prefix: bool
+    scope: str
+    def __init__(self, collection: _Optional[str] = ..., keys: _Optional[_Iterable[str]] = ..., is_prefix: _Optional[bool] = ..., scope: _Optional[str] = ...) -> None: ...
+
+class DeleteDocumentsResponse(_message.Message):
+    __slots__ = ("scope", "deleted")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    deleted: int
+    def __init__(self, scope: _Optional[str] = ..., deleted: _Optional[int] = ...) -> None: ...
+
 class ListVaultRequest(_message.Message):
     __slots__ = ("scope", "limit", "cursor")
     SCOPE_FIELD_NUMBER: _ClassVar[int]

@@ -410,6 +410,26 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetRedactionStatusRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RedactionStatus.FromString,
                 _registered_method=True)
+        self.PutDocuments = channel.unary_unary(
+                '/reverie.v1.Reverie/PutDocuments',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PutDocumentsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PutDocumentsResponse.FromString,
+                _registered_method=True)
+        self.ListDocuments = channel.unary_unary(
+                '/reverie.v1.Reverie/ListDocuments',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListDocumentsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListDocumentsResponse.FromString,
+                _registered_method=True)
+        self.ListCollections = channel.unary_unary(
+                '/reverie.v1.Reverie/ListCollections',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListCollectionsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListCollectionsResponse.FromString,
+                _registered_method=True)
+        self.DeleteDocuments = channel.unary_unary(
+                '/reverie.v1.Reverie/DeleteDocuments',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteDocumentsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteDocumentsResponse.FromString,
+                _registered_method=True)
         self.ListKeys = channel.unary_unary(
                 '/reverie.v1.Reverie/ListKeys',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysRequest.SerializeToString,
@@ -1083,6 +1103,34 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PutDocuments(self, request, context):
+        """Store documents (POST /v1/documents).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDocuments(self, request, context):
+        """List the documents of a collection (GET /v1/documents).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCollections(self, request, context):
+        """List collections of documents (GET /v1/documents/collections).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteDocuments(self, request, context):
+        """Delete documents (POST /v1/documents/delete).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListKeys(self, request, context):
         """List the keys of the tenant, without their texts (GET /v1/admin/keys).
         """
@@ -1636,6 +1684,26 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.GetRedactionStatus,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetRedactionStatusRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.RedactionStatus.SerializeToString,
+            ),
+            'PutDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutDocuments,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PutDocumentsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PutDocumentsResponse.SerializeToString,
+            ),
+            'ListDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDocuments,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListDocumentsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListDocumentsResponse.SerializeToString,
+            ),
+            'ListCollections': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCollections,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListCollectionsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListCollectionsResponse.SerializeToString,
+            ),
+            'DeleteDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteDocuments,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteDocumentsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteDocumentsResponse.SerializeToString,
             ),
             'ListKeys': grpc.unary_unary_rpc_method_handler(
                     servicer.ListKeys,
@@ -3789,6 +3857,114 @@ class Reverie:
             '/reverie.v1.Reverie/GetRedactionStatus',
             reverie_dot_contracts_dot_reverie__pb2.GetRedactionStatusRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.RedactionStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/PutDocuments',
+            reverie_dot_contracts_dot_reverie__pb2.PutDocumentsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.PutDocumentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListDocuments',
+            reverie_dot_contracts_dot_reverie__pb2.ListDocumentsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListDocumentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCollections(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListCollections',
+            reverie_dot_contracts_dot_reverie__pb2.ListCollectionsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListCollectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/DeleteDocuments',
+            reverie_dot_contracts_dot_reverie__pb2.DeleteDocumentsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.DeleteDocumentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

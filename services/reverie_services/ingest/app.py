@@ -20,6 +20,7 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.documents.documents import DocumentStore
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
@@ -60,6 +61,7 @@ from reverie_services.ingest.routes import (
     audit,
     corrections,
     dead_letters,
+    documents,
     edits,
     events,
     facts,
@@ -225,6 +227,7 @@ def _build_routes(
                 resources.settings.request_timeout / 2,
             )
         ),
+        *documents.routes.bind(DocumentStore(database)),
         *audit.routes.bind(AuditTable(database)),
         *project_links.routes.bind(ProjectLinkStore(database)),
         *dead_letters.routes.bind(resources.bus),
@@ -261,6 +264,7 @@ def _build_derivation_jobs(
             MemoryChangeTable(database),
             AuditTable(database),
             resources.vault,
+            DocumentStore(database),
             publisher,
         )
     )

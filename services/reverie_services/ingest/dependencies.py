@@ -12,6 +12,7 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.documents.documents import DocumentStore
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
@@ -230,6 +231,7 @@ class SchedulerDependencies:
     memory_changes: MemoryChangeTable
     audit: AuditTable
     vault: VaultStore
+    documents: DocumentStore
     publisher: EventPublisher
 
 

@@ -131,6 +131,7 @@ class Scheduler:
         await deps.memory_changes.sweep()
         await deps.audit.sweep(settings.audit_retention)
         await deps.vault.sweep_retired()
+        await deps.documents.sweep()
 
     async def _erase(self, forgotten: Sequence[tuple[int, UUID]]) -> None:
         """Erases memories whose time to be restored is over."""

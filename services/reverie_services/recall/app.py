@@ -264,6 +264,7 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     """The paths that are passed on, and to which service."""
     to_ingest = (
         "/v1/admin",
+        "/v1/documents",
         "/v1/facts",
         "/v1/links",
         "/v1/memories/{id}",

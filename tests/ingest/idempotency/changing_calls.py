@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from random import Random
 from typing import Any, LiteralString
 from uuid import UUID
 
-from chaos.clients import WORDS
 from reverie.domain.access.principals import KeyRole
 from tests.ingest.export_import.test_jsonl_files import _memory as record
+from tests.ingest.idempotency.changing_call import Case, Recipe, text
+from tests.ingest.idempotency.document_calls import delete_documents, put_document
 from tests.ingest.idempotency.test_every_post_twice import _file, _review
 from tests.support.stack import Stack
 from tests.support.tables import rows
 
-NOTED = "effect_put, committed"
-MEMORY: LiteralString = "select version, status, pinned, confidence from memory where id = %s"
 EDGE: LiteralString = "select known_to is null from edge where src = %s and kind = 'depends_on'"
 PROJECT = "project/shop"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A call, a statement that tells its effect, with its argument, and the key it is sent with."""
-
-    path: str
-    body: Any = None
-    state: LiteralString = MEMORY
-    subject: object = None
-    key: str | None = None
-    lost: str = NOTED
-    """The statement whose answer is lost: the one that brings the effect."""
-    differs: frozenset[str] = frozenset()
-    """Fields of the answer that tell what is so by now."""
-
-
-Recipe = Callable[[Stack, int], Awaitable[Case]]
-
-
-def text(*about: object) -> str:
-    """A text that is near no other."""
-    return " ".join(Random(repr(about)).sample(WORDS, 14))
 
 
 async def _kept(stack: Stack, content: str, **more: Any) -> str:
@@ -381,6 +354,8 @@ RECIPES: dict[str, Recipe] = {
     "delete_webhook": _unhook,
     "vault_put": put,
     "vault_delete": _delete,
+    "put_documents": put_document,
+    "delete_documents": delete_documents,
     "create_key": create_key,
     "update_key": _of_key("/v1/admin/keys/{}", {"label": "other"}, "admin_key_change, committed"),
     "rotate_key": _of_key("/v1/admin/keys/{}/rotate", {"overlap_seconds": 7200}, HELD),

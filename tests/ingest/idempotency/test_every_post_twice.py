@@ -74,6 +74,10 @@ async def _cases(stack: Stack) -> dict[str, Case]:
         "POST /v1/admin/dead-letters/{seq}/replay": (
             f"/v1/admin/dead-letters/{await bury(stack)}/replay", {}),
         "POST /v1/admin/keys/{id}/rotate": (f"/v1/admin/keys/{key}/rotate", {}),
+        "POST /v1/documents": (
+            "/v1/documents",
+            _json({"collection": "log", "documents": [{"key": "a", "value": 1}]})),
+        "POST /v1/documents/delete": ("/v1/documents/delete", _json({"collection": "log"})),
         "POST /v1/facts": ("/v1/facts", _json(CLAIM)),
         "POST /v1/dream": ("/v1/dream", _json({"scope": "project/shop"})),
         "POST /v1/maintenance/run": ("/v1/maintenance/run?steps=archive", {}),

@@ -13,17 +13,16 @@ from pydantic import SecretStr
 from reverie.contracts.operations import OPERATIONS, SPECIAL_OPERATIONS, Operation
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
+from tests.ingest.idempotency.changing_call import Case, text
 from tests.ingest.idempotency.changing_calls import (
     EDGE,
     HELD,
     RECIPES,
-    Case,
     create_key,
     edit,
     hook,
     link,
     put,
-    text,
 )
 from tests.ingest.idempotency.test_every_post_twice import VAULT_KEY
 from tests.ingest.test_vault import everything

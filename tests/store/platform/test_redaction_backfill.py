@@ -48,6 +48,7 @@ HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after",
 HOLD_NONE = {
     "anchor": {"name", "path"},
     "picture": {"media_type", "data"},
+    "document": {"collection", "key", "data"},
     "file_rename": {"name", "path"},
     "stale_mark": {"via", "lines"},
     ANSWER_TABLE: {"key", "effect"},

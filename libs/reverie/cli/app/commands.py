@@ -50,6 +50,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "git": "agents.git_announce:app",
         "trace": "memory.trace:trace",
         "vault": "memory.vault:app",
+        "documents": "memory.documents:app",
     },
     "Agents": {
         "chat": "agents.chat:chat",

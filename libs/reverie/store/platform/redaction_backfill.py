@@ -32,6 +32,7 @@ TABLES = (
     "engine_message",
     "engine_turn",
     "engine_effect",
+    "document",
     ANSWER_TABLE,
 )
 """The tables that contain texts, in processing order."""

@@ -169,7 +169,7 @@ begin atomic
     ('git_file', 'name'), ('git_file', 'old_name'), ('git_file', 'branch'),
     ('review', 'content'), ('review', 'reason'), ('engine_group', 'name'),
     ('engine_message', 'content'), ('engine_turn', 'task'), ('engine_turn', 'messages'),
-    ('engine_turn', 'approvals'), ('engine_effect', 'result')) v (name, col);
+    ('engine_turn', 'approvals'), ('engine_effect', 'result'), ('document', 'value')) v (name, col);
 end;
 
 -- The scopes that a row `x` of a table belongs to, as an expression; `*` is the whole tenant.
@@ -177,7 +177,7 @@ create function redaction_scopes(p_table text) returns text
 language sql immutable
 return case
   when p_table in ('memory', 'session', 'summary', 'scope_name', 'dream_decision', 'engine_group',
-                   'engine_message', 'engine_turn', 'engine_effect') then 'array[x.scope]'
+                   'engine_message', 'engine_turn', 'engine_effect', 'document') then 'array[x.scope]'
   when p_table in ('memory_version', 'stale_mark', 'review') then
     'array(select m.scope from memory m where m.tenant = x.tenant and m.id = x.memory)'
   when p_table = 'edge' then

@@ -1,0 +1,138 @@
+"""Documents: what programs keep as it is and in order, beside memory."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from tests.support.stack import Stack, eventually
+
+AWS = "AKIA" + "QWERTYUIOPASDFGH"
+
+
+async def _put(stack: Stack, collection: str, *keys: str, **more: Any) -> dict[str, Any]:
+    documents = [{"key": key, "value": key.upper()} for key in keys]
+    body = {"collection": collection, "documents": documents, **more}
+    return dict(await stack.post("/v1/documents", body))
+
+
+async def _keys(stack: Stack, query: str) -> list[str]:
+    page = await stack.get(f"/v1/documents?{query}")
+    return [item["key"] for item in page["items"]]
+
+
+async def test_documents_come_back_as_they_were_in_the_order_of_first_writing(
+    stack: Stack,
+) -> None:
+    values: list[Any] = [
+        {"z": 1, "a": [None, 1.5, -0.0, 2**60, "😀"]}, None, [], "", False,
+    ]  # fmt: skip
+    documents = [{"key": f"k{n}", "value": value} for n, value in enumerate(values)]
+    raw = base64.b64encode(bytes(range(256))).decode()
+    documents.append({"key": "bytes", "data": raw})
+    await stack.post("/v1/documents", {"collection": "c", "documents": documents})
+    await _put(stack, "c", "last")
+    assert (await _put(stack, "c", "k0", if_absent=True))["written"] == 0
+    # A new value keeps its place.
+    await stack.post("/v1/documents", {"collection": "c", "documents": [documents[0]]})
+    items = (await stack.get("/v1/documents?collection=c"))["items"]
+    assert [item["key"] for item in items] == ["k0", "k1", "k2", "k3", "k4", "bytes", "last"]
+    assert [item["value"] for item in items[:5]] == values
+    assert list(items[0]["value"]) == ["z", "a"]
+    assert items[5]["data"] == raw
+    positions = [item["position"] for item in items]
+    assert positions == sorted(positions)
+
+
+async def test_lists_page_in_both_directions_and_by_prefix(stack: Stack) -> None:
+    await _put(stack, "c", "b1", "a1", "a2", "b2", "a3")
+    assert await _keys(stack, "collection=c&prefix=a") == ["a1", "a2", "a3"]
+    assert await _keys(stack, "collection=c&key=a2") == ["a2"]
+    assert await _keys(stack, "collection=c&order=newest&limit=2") == ["a3", "b2"]
+    seen, cursor = [], ""
+    while True:
+        page = await stack.get(f"/v1/documents?collection=c&limit=2{cursor}")
+        seen += [item["key"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert seen == ["b1", "a1", "a2", "b2", "a3"]
+
+
+async def test_collections_are_listed_and_deleted_by_prefix(stack: Stack) -> None:
+    for name in ("run/1", "run/1/sub", "run/2", "other"):
+        await _put(stack, name, "x", "y")
+    listed = (await stack.get("/v1/documents/collections?prefix=run/&limit=2"))["items"]
+    assert [(item["collection"], item["documents"]) for item in listed] == [
+        ("run/1", 2), ("run/1/sub", 2),
+    ]  # fmt: skip
+    one = {"collection": "run/2", "keys": ["x", "none"]}
+    assert (await stack.post("/v1/documents/delete", one))["deleted"] == 1
+    all_of_it = {"collection": "run/1", "is_prefix": True}
+    assert (await stack.post("/v1/documents/delete", all_of_it))["deleted"] == 4
+    left = (await stack.get("/v1/documents/collections"))["items"]
+    assert [(item["collection"], item["documents"]) for item in left] == [
+        ("other", 2),
+        ("run/2", 1),
+    ]
+
+
+async def test_an_expired_document_is_gone_and_its_key_is_free(stack: Stack) -> None:
+    short = {"key": "a", "value": 1, "expires_in": 0.05}
+    await stack.post("/v1/documents", {"collection": "c", "documents": [short]})
+
+    async def gone() -> bool:
+        return not await _keys(stack, "collection=c")
+
+    await eventually(gone)
+    assert (await _put(stack, "c", "a", if_absent=True))["written"] == 1
+    assert await _keys(stack, "collection=c") == ["a"]
+
+
+async def test_secrets_are_replaced_in_values_and_refused_in_names(stack: Stack) -> None:
+    documents = [{"key": "a", "value": {"log": [f"export KEY={AWS}"]}}]
+    body = {"collection": "c", "documents": documents}
+    assert (await stack.post("/v1/documents", body))["redactions"] == 1
+    [item] = (await stack.get("/v1/documents?collection=c"))["items"]
+    assert AWS not in str(item)
+    refused = await stack.call("POST", "/v1/documents", {**body, "collection": AWS})
+    assert refused.status == 422
+    assert "holds a credential" in refused.body["detail"]
+
+
+async def test_a_key_neither_reads_nor_writes_documents_of_other_scopes(stack: Stack) -> None:
+    await _put(stack, "c", "a", scope="project/shop")
+    grants: dict[str, Any] = {
+        "role": "writer",
+        "reads": ["project/inn/*"],
+        "writes": ["project/inn/*"],
+    }
+    key = (await stack.post("/v1/admin/keys", {"label": "inn", **grants}))["key"]
+    asked = "collection=c&scope=project/shop"
+    calls: list[tuple[str, str, Any]] = [
+        ("GET", f"/v1/documents?{asked}", None),
+        ("GET", "/v1/documents/collections?scope=project/shop", None),
+        ("POST", "/v1/documents/delete", {"collection": "c", "scope": "project/shop"}),
+    ]
+    for method, path, body in calls:
+        assert (await stack.call(method, path, body, key)).status == 403, path
+    written = {"collection": "c", "documents": [{"key": "a", "value": 1}], "scope": "project/shop"}
+    assert (await stack.call("POST", "/v1/documents", written, key)).status == 403
+    assert await _keys(stack, asked) == ["a"]
+    # Another scope has collections of its own.
+    inn = {**written, "scope": "project/inn"}
+    assert (await stack.call("POST", "/v1/documents", inn, key)).status == 200
+
+
+async def test_a_document_that_cannot_be_stored_is_refused_with_its_number(stack: Stack) -> None:
+    for document, words in (
+        ({"key": "a"}, "has neither value nor data"),
+        ({"key": "a", "value": 1, "data": "YQ=="}, "has value and data"),
+        ({"key": "a", "data": "?"}, "is not base64"),
+    ):
+        body = {"collection": "c", "documents": [document]}
+        reply = await stack.call("POST", "/v1/documents", body)
+        assert (reply.status, words in str(reply.body)) == (422, True), reply.body
+    twice = [{"key": "a", "value": 1}, {"key": "a", "value": 2}]
+    reply = await stack.call("POST", "/v1/documents", {"collection": "c", "documents": twice})
+    assert reply.status == 422
