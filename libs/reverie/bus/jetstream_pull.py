@@ -22,6 +22,7 @@ from reverie.domain.core.ids import new_id
 DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
 PULL_TIMEOUT: Final = 5.0
 """Seconds that one pull waits for a message; a missing consumer is noticed after it."""
+_PULL_NANOSECONDS: Final = int(PULL_TIMEOUT * 1_000_000_000)
 IDLE_SECONDS: Final = 0.5
 """Seconds between two looks for a tenant whose messages wait, at least."""
 IDLE_FACTOR: Final = 10
@@ -30,6 +31,8 @@ CONSUMERS_PER_PAGE: Final = 256
 """Consumers that the server lists at a time."""
 CONFIGURED: Final = ("ack_wait", "max_deliver", "max_ack_pending", "inactive_threshold")
 """What a later version may configure otherwise."""
+WATCH_BATCH: Final = 256
+"""Messages that one pull of a watcher asks for; the server sends each as soon as it is there."""
 INACTIVE_SECONDS: Final = 60.0
 """Seconds without a pull after which the server drops the consumer of a dead watcher."""
 
@@ -42,12 +45,18 @@ async def watch_messages(
     Ends if one is missing or the connection breaks; the caller resumes after the last one.
     """
     async with _ephemeral_consumer(session, stream, subject, after) as (subscription, _):
-        expected = 1
+        expected, requested = 1, 0
         while True:
-            try:
-                [raw] = await session.run(subscription.fetch(1, timeout=PULL_TIMEOUT))
-            except nats.errors.TimeoutError:
+            if not requested:
+                await _request(session, subscription, WATCH_BATCH, expires=_PULL_NANOSECONDS)
+                requested = WATCH_BATCH
+            raw = await session.run(subscription._sub.next_msg(2 * PULL_TIMEOUT))
+            if JetStreamContext.is_status_msg(raw):
+                if (raw.headers or {}).get(api.Header.STATUS) != api.StatusCode.REQUEST_TIMEOUT:
+                    return
+                requested = 0
                 continue
+            requested -= 1
             metadata = raw.metadata
             # Nothing is acknowledged, so the server does not send again what got lost on the way.
             if metadata.sequence.consumer != expected:
@@ -193,7 +202,7 @@ async def _fetch_available(
     session: NatsSession, subscription: JetStreamContext.PullSubscription, limit: int
 ) -> AsyncGenerator[Msg, None]:
     """Yields up to `limit` messages that can be delivered now."""
-    await _request_available(session, subscription, limit)
+    await _request(session, subscription, limit, no_wait=True)
     for _ in range(limit):
         raw = await session.run(subscription._sub.next_msg(PULL_TIMEOUT))
         if JetStreamContext.is_status_msg(raw):
@@ -201,10 +210,13 @@ async def _fetch_available(
         yield raw
 
 
-async def _request_available(
-    session: NatsSession, subscription: JetStreamContext.PullSubscription, limit: int
+async def _request(
+    session: NatsSession,
+    subscription: JetStreamContext.PullSubscription,
+    limit: int,
+    **more: bool | int,
 ) -> None:
-    payload = json.dumps({"batch": limit, "no_wait": True}).encode()
+    payload = json.dumps({"batch": limit, **more}).encode()
     await session.run(subscription._nc.publish(subscription._nms, payload, subscription._deliver))
 
 
@@ -224,7 +236,7 @@ async def _fetch_next(
         # The driver's own way to fetch several waits until all arrived. The next fetches find
         # these.
         with suppress(Unavailable, *DRIVER_ERRORS):
-            await _request_available(session, subscription, extra)
+            await _request(session, subscription, extra, no_wait=True)
     return raw
 
 
