@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
+
+import structlog
 
 from reverie.bus.interface import MessageBus, StoredMessage
 from reverie.bus.streams import STREAMS
 from reverie.contracts import events
 from reverie.domain.access.scopes import scope_matches
+from reverie.domain.core.errors import Unavailable
 
 PAGE = 500
 MAX_CONCURRENT_DELETES = 50
 _STREAM_STRIDE = 2**56
 _EDGE_FIELDS = ("from", "to")
 _RELATED_FIELDS = ("merged", "by", "into")
+
+log = structlog.get_logger("reverie.bus")
 
 ExistingMemoriesLookup = Callable[[Sequence[UUID]], Awaitable[set[UUID]]]
 
@@ -54,6 +59,19 @@ async def erase_tenant_messages(bus: MessageBus, tenant: str) -> dict[str, int]:
     for stream, subject in tenant_subjects(tenant):
         deleted[stream] = deleted.get(stream, 0) + await bus.purge(stream, subject)
     return deleted
+
+
+async def erase_engine_events(bus: MessageBus, tenant: str, rows: Mapping[str, int]) -> None:
+    """Deletes the events of a tenant's agents, if erasing changed `rows` of what they said.
+
+    An event holds a piece of a text, so that no search finds the right ones. Out of reach of NATS,
+    they are deleted by their age.
+    """
+    if any(name.startswith("engine_") for name in rows):
+        try:
+            await bus.purge(events.ENGINE_STREAM, f"engine.{tenant}.*.event")
+        except Unavailable as error:
+            log.warning("engine_events_kept", tenant=tenant, reason=str(error))
 
 
 async def erase_scope_messages(

@@ -21,6 +21,7 @@ from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.documents.documents import DocumentStore
+from reverie.store.engine.conversations import ConversationTables
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
@@ -263,6 +264,7 @@ def _build_derivation_jobs(
             RecallTraceStore(database),
             MemoryChangeTable(database),
             AuditTable(database),
+            ConversationTables(database),
             resources.vault,
             DocumentStore(database),
             publisher,

@@ -13,6 +13,7 @@ from reverie.inference.model_manager import ModelManager
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.documents.documents import DocumentStore
+from reverie.store.engine.conversations import ConversationTables
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
@@ -230,6 +231,7 @@ class SchedulerDependencies:
     traces: RecallTraceStore
     memory_changes: MemoryChangeTable
     audit: AuditTable
+    conversations: ConversationTables
     vault: VaultStore
     documents: DocumentStore
     publisher: EventPublisher

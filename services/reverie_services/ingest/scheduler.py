@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from reverie.bus.erasure import erase_engine_events
 from reverie.bus.streams import INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.contracts.events import MAINTENANCE_SUBJECT, build_outgoing_event
 from reverie.domain.core.errors import ReverieError, Unavailable
@@ -130,6 +131,7 @@ class Scheduler:
         await deps.traces.sweep(settings.trace_retention)
         await deps.memory_changes.sweep()
         await deps.audit.sweep(settings.audit_retention)
+        await deps.conversations.sweep(settings.engine_retention)
         await deps.vault.sweep_retired()
         await deps.documents.sweep()
 
@@ -137,7 +139,9 @@ class Scheduler:
         """Erases memories whose time to be restored is over."""
         for tenant, memory in forgotten:
             try:
-                await self._deps.forgetting.erase(tenant, memory)
+                rows = await self._deps.forgetting.erase(tenant, memory)
+                if name := await self._deps.conversations.get_tenant_name(tenant):
+                    await erase_engine_events(self._deps.publisher.bus, name, rows)
             except Exception:
                 # One that cannot be erased must not keep all others.
                 log.exception("erasing_failed", tenant=tenant, memory=str(memory))

@@ -27,6 +27,7 @@ class IngestSettings:
     max_event_watchers: int
     trace_retention: float
     audit_retention: float
+    engine_retention: float
     forget_after: float
     scheduler_interval: float
     maintenance_interval: float
@@ -48,6 +49,7 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         max_event_watchers=settings.max_event_watchers,
         trace_retention=settings.trace_retention_hours * 3600,
         audit_retention=settings.audit_retention_days * 86_400,
+        engine_retention=settings.engine_retention_days * 86_400,
         forget_after=settings.forget_days * 86_400,
         scheduler_interval=settings.scheduler_interval,
         maintenance_interval=settings.maintenance_interval * 60,

@@ -52,6 +52,7 @@ ACROSS = {
     "dream_queue()",
     "dreams_overdue(interval,integer)",
     "due_dreams(jsonb,integer)",
+    "engine_sweep(interval)",
     "find_key(bytea)",
     "forgotten_due(interval,integer)",
     "webhook_find(text,text,text)",
@@ -80,7 +81,8 @@ READ = {
 }  # fmt: skip
 CHANGED = {
     "audit", "dream_decision", "dream_job", "idempotency", "memory_change", "outbox",
-    "recall_trace", "tenant", "vault_epoch", "vault_retired",
+    "recall_trace", "tenant", "vault_epoch", "vault_retired", "engine_chain", "engine_effect",
+    "engine_spend", "engine_turn",
 }  # fmt: skip
 
 
@@ -133,10 +135,12 @@ def test_the_system_role_sees_only_the_tables_that_they_need(shared_database: Da
     assert all(rights[table] == {"SELECT"} for table in READ)
     assert rights["retired_key"] == {"SELECT", "INSERT"}
     assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
-    assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
+    updated = {"vault_epoch", "engine_chain", "engine_turn"}
+    assert all(rights[table] == {"SELECT", "UPDATE"} for table in updated)
     swept = {"dream_decision", "audit", "memory_change", "vault_retired"}
+    swept |= {"engine_effect", "engine_spend"}
     assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
-    others = CHANGED - {"tenant", "vault_epoch"} - swept
+    others = CHANGED - {"tenant"} - updated - swept
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
 
 

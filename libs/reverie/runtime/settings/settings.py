@@ -105,6 +105,11 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
     audit_retention_days: Annotated[float, Field(gt=0)] = Field(
         365.0, description="days that the audit log is kept"
     )
+    engine_retention_days: Annotated[float, Field(gt=0)] = Field(
+        30.0,
+        description="days that the engine keeps how a turn came about: tool calls, their results, "
+        "spending; what was said stays with its group",
+    )
     forget_days: Annotated[float, Field(ge=0, le=3650)] = Field(
         30.0,
         description="days in which a forgotten memory can be restored, until its text is erased; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -140,11 +140,18 @@ class ConversationTables:
         return AgentGroup(**row)
 
     async def list_messages(
-        self, tenant: int, group: UUID, after: int, limit: int
+        self, tenant: int, group: UUID, after: int, before: int | None, limit: int
     ) -> list[GroupMessage]:
-        """What was said after the message `after`, oldest first."""
+        """What was said after the message `after`, oldest first.
+
+        With `before` it is what was said last before that message; 0 is the end.
+        """
         async with self._db.tenant_transaction(tenant) as connection:
-            rows = await connection.fetch_rows("engine_message_list", group, after, limit)
+            if before is None:
+                rows = await connection.fetch_rows("engine_message_list", group, after, limit)
+            else:
+                args = (group, before or None, limit)
+                rows = await connection.fetch_rows("engine_message_list_back", *args)
         return [GroupMessage(**row) for row in rows]
 
     async def load_history(
@@ -166,6 +173,10 @@ class ConversationTables:
         async with self._db.tenant_transaction(tenant) as connection:
             rows = await connection.fetch_rows("engine_turn_list", group, limit)
         return [GroupTurn(**row) for row in rows]
+
+    async def sweep(self, seconds: float) -> int:
+        """Forgets how older turns of all tenants came about; returns their number."""
+        return int(await self._db.call("engine_sweep", timedelta(seconds=seconds)))
 
     async def load_spend(self, tenant: int) -> dict[str, tuple[int, int]]:
         """What was spent today (UTC), by agent: tokens, and millionths of a dollar."""

@@ -33,6 +33,13 @@ where tenant = $1 and id = $2 and scope_matches($3, scope) and ($4::text is null
 select no, id, author, content, images, turn, at from engine_message
 where tenant = $1 and group_id = $2 and no > $3 order by no limit $4;
 
+-- name: engine_message_list_back
+-- The last that was said in a group before $3 (null: at all), oldest first.
+select * from (
+  select no, id, author, content, images, turn, at from engine_message
+  where tenant = $1 and group_id = $2 and ($3::bigint is null or no < $3) order by no desc limit $4) m
+order by no;
+
 -- name: engine_history
 -- The last $4 messages of a group up to $3, oldest first, with the model's messages of turns of $5.
 select * from (

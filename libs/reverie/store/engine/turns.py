@@ -46,7 +46,10 @@ class NewTurns:
 
 @dataclass(frozen=True)
 class ClaimedTurn:
-    """A turn that this worker holds until its lease ends. Every write names its epoch."""
+    """A turn that this worker holds until its lease ends. Every write names its epoch.
+
+    `is_first`: of the turns that answer the user's message.
+    """
 
     tenant: int
     tenant_name: str
@@ -71,6 +74,7 @@ class ClaimedTurn:
     messages: list[Any]
     approvals: Mapping[str, Any]
     requests: int
+    is_first: bool
     api_key: str | None = field(repr=False)
 
 

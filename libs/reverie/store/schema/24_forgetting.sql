@@ -182,10 +182,23 @@ language sql stable
 begin atomic
   select c.name, c.col, t.type = 'jsonb' from redaction_columns() c
   join table_columns() t on t.name = c.name and t.col = c.col
-  where c.col in ('content', 'reason', 'summary', 'subject', 'meta', 'body', 'payload', 'facts',
-                  'output')
+  where (c.col in ('content', 'reason', 'summary', 'subject', 'meta', 'body', 'payload', 'facts',
+                   'output') or c.name in ('engine_group', 'engine_turn', 'engine_effect'))
     and (c.name, c.col) <> ('memory_version', 'content');
 end;
+
+-- Whether a row `x` belongs to one of the sessions $5, as an expression: the session itself, or the
+-- engine's group of it with all that was said there.
+create function in_sessions(p_table text) returns text
+language sql immutable
+return case p_table
+  when 'session' then 'x.id = any($5)'
+  when 'engine_group' then 'x.session = any($5)'
+  when 'engine_effect' then 'exists (select from engine_turn t join engine_group g on g.tenant = $1'
+    ' and g.id = t.group_id where t.tenant = $1 and t.id = x.turn and g.session = any($5))'
+  else case when p_table in ('engine_message', 'engine_turn') then
+    'exists (select from engine_group g where g.tenant = $1 and g.id = x.group_id'
+    ' and g.session = any($5))' else 'false' end end;
 
 -- Takes statements out of the texts that quote them, in rows that the grants p_scopes cover and in the
 -- sessions of the turns p_sources; out of these turns whatever their case and spaces. Returns the
@@ -205,14 +218,14 @@ begin
     execute format(
       case when c.is_json
         then 'update %1$I x set %2$I = mask_json(x.%2$I, $2)'
-             ' where x.tenant = $1 and exists (select from unnest($3) s'
-             ' where position(s in x.%2$I::text) > 0) and (%3$s)'
+             ' where x.tenant = $1 and (%4$s and mask_json(x.%2$I, $2) <> x.%2$I'
+             ' or exists (select from unnest($3) s where position(s in x.%2$I::text) > 0) and (%3$s))'
         else 'update %1$I x set %2$I = mask_statements(x.%2$I, $2)'
-             ' where x.tenant = $1 and exists (select from unnest($2) s'
-             ' where position(s in x.%2$I) > 0) and (%3$s)' end, c.name, c.col,
+             ' where x.tenant = $1 and (%4$s and mask_statements(x.%2$I, $2) <> x.%2$I'
+             ' or exists (select from unnest($2) s where position(s in x.%2$I) > 0) and (%3$s))' end,
+      c.name, c.col,
       format('not exists (select from unnest(%s) r where not scope_matches($4, r))',
-             redaction_scopes(c.name))
-      || case when c.name = 'session' then ' or x.id = any($5)' else '' end)
+             redaction_scopes(c.name)), in_sessions(c.name))
     using p_tenant, p_statements, v_quoted, p_scopes, v_sessions;
     get diagnostics gone = row_count;
     name := c.name;

@@ -109,6 +109,7 @@ create table engine_turn (
   primary key (tenant, id)
 );
 create index engine_turn_group on engine_turn (tenant, group_id, created);
+create index engine_turn_kept on engine_turn (created) where messages <> '[]' or status = 'waiting';
 create index engine_turn_chain on engine_turn (tenant, chain, created);
 call protect_tenant_table('engine_turn', p_readable => false);
 
@@ -237,7 +238,11 @@ begin
     select jsonb_build_object(
       'group_name', g.name, 'session', g.session, 'agents', g.agents, 'project', g.project,
       'spec', (select a.spec from engine_agent a where a.tenant = p_tenant and a.name = v_turn.agent),
-      'sealed_key', encode(c.sealed_key, 'base64'), 'sealing_key_id', c.sealing_key_id)
+      'sealed_key', encode(c.sealed_key, 'base64'), 'sealing_key_id', c.sealing_key_id,
+      'is_first', v_turn.depth = 0 and not exists (
+        select from engine_turn o
+        where o.tenant = p_tenant and o.chain = v_turn.chain and o.depth = 0
+          and (o.created, o.id) < (v_turn.created, v_turn.id)))
     from engine_group g join engine_chain c on c.tenant = p_tenant and c.id = v_turn.chain
     where g.tenant = p_tenant and g.id = v_turn.group_id);
 end $$;
@@ -324,3 +329,38 @@ begin
   on conflict (tenant, day, agent) do update
     set tokens = s.tokens + excluded.tokens, micro_usd = s.micro_usd + excluded.micro_usd;
 end $$;
+
+call open_to_system('engine_chain', 'select, update');
+call open_to_system('engine_turn', 'select, update');
+call open_to_system('engine_effect', 'select, delete');
+call open_to_system('engine_spend', 'select, delete');
+
+-- Forgets how turns older than p_age came about: the model's messages, tool calls and their results,
+-- and what was spent by day. What was said stays. A turn that waited so long for a person ends. Of all
+-- tenants; returns the number of turns.
+create function engine_sweep(p_age interval) returns bigint
+language plpgsql volatile security definer as $$
+declare
+  v_before timestamptz := clock_timestamp() - p_age;
+  n bigint;
+begin
+  with expired as (
+    update engine_turn t set status = 'stopped', outcome = 'expired', ended = clock_timestamp()
+    where t.status = 'waiting' and t.created < v_before
+    returning t.tenant, t.chain
+  ), left_open as (
+    select e.tenant, e.chain, count(*) as n from expired e group by 1, 2
+  )
+  update engine_chain c
+  set open = c.open - l.n, sealed_key = case when c.open > l.n then c.sealed_key end
+  from left_open l where c.tenant = l.tenant and c.id = l.chain;
+  update engine_turn t set messages = '[]', approvals = '{}', calls = '{}', task = null
+  where t.created < v_before and t.messages <> '[]' and t.status in ('done', 'failed', 'stopped');
+  get diagnostics n = row_count;
+  delete from engine_effect e where e.at < v_before and not exists (
+    select from engine_turn t
+    where t.tenant = e.tenant and t.id = e.turn and t.status in ('queued', 'running', 'waiting'));
+  delete from engine_spend s where s.day < (v_before at time zone 'utc')::date;
+  return n;
+end $$;
+call run_across_tenants('engine_sweep(interval)');

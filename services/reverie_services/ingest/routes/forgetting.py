@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
+from reverie.bus.erasure import erase_engine_events
 from reverie.contracts.edits import (
     EraseMemoryRequest,
     EraseMemoryResponse,
@@ -62,7 +65,7 @@ async def forget(
     if deps.forget_seconds:
         restorable_until = datetime.now(UTC) + timedelta(seconds=deps.forget_seconds)
     else:
-        await deps.forgetting.erase(call.principal.tenant, changed.id)
+        await _erase(deps, call, changed.id, None)
     return ForgetMemoryResponse(**changed.model_dump(), restorable_until=restorable_until)
 
 
@@ -92,10 +95,19 @@ async def erase_memory(
         changed = await deps.edits.change(principal, memory_id, change, trace_headers())
         deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
     grants = principal.writable_patterns
-    rows = await deps.forgetting.erase(principal.tenant, memory_id, grants)
+    rows = await _erase(deps, call, memory_id, grants)
     return EraseMemoryResponse(
         id=memory_id,
         rows=rows,
         still_quoted_in=await deps.forgetting.list_quoting(principal, memory.content),
         in_backups_before=datetime.now(UTC),
     )
+
+
+async def _erase(
+    deps: EditDependencies, call: Call[Any, None], memory: UUID, grants: Sequence[str] | None
+) -> dict[str, int]:
+    """Erases a memory, also from what agents said; the number of rows by table."""
+    rows = await deps.forgetting.erase(call.principal.tenant, memory, grants)
+    await erase_engine_events(deps.publisher.bus, call.principal.tenant_name, rows)
+    return rows
