@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -119,7 +119,9 @@ class TurnEmitter:
     """What the model said in this step, redacted."""
     has_lost_end: bool = False
     """An event with an id of its own could not be sent: another worker must."""
-    _queue: asyncio.Queue[tuple[str, dict[str, Any], str]] = field(default_factory=asyncio.Queue)
+    _waiting: deque[tuple[str, dict[str, Any], str]] = field(default_factory=deque)
+    _is_filled: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_sent: asyncio.Event = field(default_factory=asyncio.Event)
     _count: int = 0
     _streams: dict[str, DeltaRedactor] = field(default_factory=dict)
 
@@ -136,26 +138,26 @@ class TurnEmitter:
 
     def emit(self, kind: str, data: dict[str, Any], id: str = "") -> None:
         """Sends an event. One with an `id` of its own is sent once, whatever the epoch."""
-        self._queue.put_nowait((kind, data, id))
+        self._waiting.append((kind, data, id))
+        self._is_filled.set()
+        self._is_sent.clear()
 
     async def run(self) -> None:
         """Sends events until it is cancelled."""
         while True:
-            kind, data, id = await self._queue.get()
-            taken = 1
-            while kind in DELTAS and not self._queue.empty():
-                following = self._queue._queue[0]  # type: ignore[attr-defined]
-                if following[0] != kind:
-                    break
-                data = {"text": data["text"] + self._queue.get_nowait()[1]["text"]}
-                taken += 1
-            await self._send(kind, data, id)
-            for _ in range(taken):
-                self._queue.task_done()
+            await self._is_filled.wait()
+            while self._waiting:
+                kind, data, id = self._waiting.popleft()
+                while kind in DELTAS and self._waiting and self._waiting[0][0] == kind:
+                    data = {"text": data["text"] + self._waiting.popleft()[1]["text"]}
+                await self._send(kind, data, id)
+            self._is_filled.clear()
+            self._is_sent.set()
 
     async def drain(self) -> None:
         """Waits until all events are sent."""
-        await self._queue.join()
+        if self._waiting or self._is_filled.is_set():
+            await self._is_sent.wait()
 
     async def _send(self, kind: str, data: dict[str, Any], id: str) -> None:
         turn = self.turn

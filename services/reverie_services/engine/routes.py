@@ -39,6 +39,7 @@ from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.engine.conversations import AgentGroup, GroupTurn
 from reverie.store.engine.turns import NewTurns
 from reverie_services.engine.agents import choose_answering, resolve_agents
+from reverie_services.engine.attachments import render_message
 from reverie_services.engine.dependencies import ConversationDependencies
 from reverie_services.engine.events import SSE_HEADERS
 from reverie_services.engine.prompts import PERSONAS
@@ -52,9 +53,13 @@ message_routes = RouteTable[ConversationDependencies]()
 
 
 class MessageQuery(QueryParams):
-    """What was said after the message `after`; at most `limit`."""
+    """What was said after the message `after`, or the last before `before`; at most `limit`.
+
+    A `before` of 0 is the end of the conversation.
+    """
 
     after: Annotated[int, Field(ge=0)] = 0
+    before: Annotated[int, Field(ge=0)] | None = None
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
@@ -159,7 +164,7 @@ async def post_message(
     """Say something in a group; agents answer in turns of their own."""
     principal, body = call.principal, call.body
     group = await _writable_group(deps, call)
-    text = call.redactor.redact(_render_files(body)).text
+    text = call.redactor.redact(render_message(body)).text
     size, limit = len(text.encode()), deps.settings.message_bytes
     if size > limit:
         raise PayloadTooLarge("text", size, limit, "turn_limit")
@@ -195,11 +200,20 @@ async def list_messages(
     """List what was said in a group, and its newest turns."""
     group, query = await _readable_group(deps, call), call.query
     tenant = call.principal.tenant
-    rows = await deps.conversations.list_messages(tenant, group.id, query.after, query.limit)
+    if query.before is not None and query.after:
+        raise InvalidInput("before", "goes without `after`")
+    span, size = (query.after, query.before), query.limit + 1
+    rows = await deps.conversations.list_messages(tenant, group.id, *span, size)
     turns = await deps.conversations.list_turns(tenant, group.id, 100)
-    items = [MessageBody(**vars(row)) for row in rows]
-    following = items[-1].no if len(items) == query.limit else None
-    return MessagePage(items=items, turns=[_build_turn(turn) for turn in turns], next=following)
+    # One more than asked for tells that there are others.
+    is_cut, is_backward = len(rows) == size, query.before is not None
+    kept = rows[is_cut:] if is_backward else rows[: query.limit]
+    return MessagePage(
+        items=[MessageBody(**vars(row)) for row in kept],
+        turns=[_build_turn(turn) for turn in turns],
+        next=kept[-1].no if is_cut and not is_backward else None,
+        previous=kept[0].no if is_cut and is_backward else None,
+    )
 
 
 @routes.add(
@@ -279,13 +293,6 @@ def _check_known(field: str, names: Iterable[str], known: Container[str]) -> Non
     for name in names:
         if name not in known:
             raise InvalidInput(field, f"{name[:80]!r} is unknown here")
-
-
-def _render_files(body: PostMessageRequest) -> str:
-    """The text, followed by the files that were given with it, and a line for each image."""
-    files = [f"\n\n[file {name}]\n{content}" for name, content in body.files.items()]
-    images = [f"\n\n[image: {image.media_type}]" for image in body.images]
-    return "".join([body.text, *files, *images])
 
 
 def _build_group(group: AgentGroup) -> GroupBody:

@@ -46,6 +46,7 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.redaction.redactor import Redactor
 from reverie.store.engine.conversations import HistoryMessage
 from reverie.store.engine.turns import ClaimedTurn, NewTurns
+from reverie_services.engine.attachments import leave_attachments
 from reverie_services.engine.capabilities import (
     RepeatedCalls,
     SpendExceeded,
@@ -151,12 +152,12 @@ class TurnRun:
         for tokens in WINDOW_STEPS:
             window = build_window(history, self.turn.agent, self.turn.task, images, tokens)
             try:
-                return await self._answer(window.messages, tokens)
+                return await self._answer(window, tokens)
             except ModelContextWindowExceededError:
                 self.state.emitter.emit("notice", {"what": "context_reduced", "tokens": tokens})
         full = build_window(history, self.turn.agent, self.turn.task, images)
-        summary = await self._summarize(full.messages[:-1])
-        last = full.messages[-1]
+        summary = await self._summarize(full[:-1])
+        last = full[-1]
         parts = [UserPromptPart(summary), *last.parts[-1:]]
         return await self._answer([ModelRequest(parts=parts)], WINDOW_STEPS[-1])
 
@@ -317,8 +318,8 @@ class TurnRun:
         try:
             if turn.mode == "plan":
                 await self._remember_plan(result.content)
-            if turn.depth == 0 and history and turn.agents[0] == turn.agent:
-                said = [{"role": "user", "content": history[-1].content}]
+            if turn.is_first and history:
+                said = [{"role": "user", "content": leave_attachments(history[-1].content)}]
                 await self.reverie.correct_memories(turn.session, messages=said)
         except ReverieError as error:
             log.info("remembering_incomplete", error=type(error).__name__)

@@ -6,7 +6,7 @@ Nothing is summarised: what falls out of the window is what recall can bring bac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -34,14 +34,6 @@ IMAGE_TOKENS = 1_600
 _COUNTER = EstimatingTokenCounter()
 
 
-@dataclass(frozen=True)
-class Window:
-    """The messages that a request begins with; the last one holds what is asked now."""
-
-    messages: list[ModelMessage]
-    omitted: int
-
-
 def count_tokens(messages: Sequence[ModelMessage]) -> int:
     """Estimated tokens of messages."""
     return sum(_count_part(part) for message in messages for part in message.parts)
@@ -63,11 +55,12 @@ def build_window(
     task: str | None,
     images: Mapping[UUID, StoredImage],
     tokens: int = WINDOW_TOKENS,
-) -> Window:
-    """Builds the window of an agent from a group's history, which ends with what it answers to.
+) -> list[ModelMessage]:
+    """The messages that a request of an agent begins with; the last one holds what is asked now.
 
-    Each entry is kept whole or not at all: an agent's own turn is one, with all its tool calls.
-    `task`: what another agent handed on, asked last.
+    `history` is that of the group, and ends with what the agent answers to. Each entry is kept
+    whole or not at all: an agent's own turn is one, with all its tool calls. `task`: what another
+    agent handed on, asked last.
     """
     blocks = [_build_block(entry, agent, images) for entry in history]
     own_turns = 0
@@ -86,8 +79,7 @@ def build_window(
             break
         room -= size
         kept.append(block)
-    messages = _merge([message for block in reversed(kept) for message in block])
-    return Window(messages, len(blocks) - len(kept))
+    return _merge([message for block in reversed(kept) for message in block])
 
 
 def _build_block(
