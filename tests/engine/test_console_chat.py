@@ -12,6 +12,7 @@ import pytest
 
 from reverie.contracts.events import read_server_sent_events
 from reverie.testing.chat_server import ChatAnswer, ToolUse
+from reverie_services.console.pages import chat
 from tests.console.pages_over_http import visiting
 from tests.engine.conftest import Engine
 
@@ -55,6 +56,26 @@ async def test_a_chat_is_shown_to_nobody_else(engine: Engine) -> None:
     async with visiting(gateway, engine.stack.apart().key) as visitor:
         assert (await visitor.get(f"/chat/{group}")).status == 404
         assert (await visitor.get("/live/chat", group=group)).status == 404
+
+
+async def test_a_long_chat_shows_its_end_and_leads_back(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "MESSAGES", 4)
+    engine.play([ChatAnswer(f"answer {number}") for number in range(3)])
+    group = await engine.group("beck")
+    for number in range(3):
+        await engine.say(group, f"question {number}")
+    gateway = replace(engine.stack, url=engine.service.gateway)
+    async with visiting(gateway, engine.stack.key) as visitor:
+        page = await visitor.get(f"/chat/{group}")
+        assert "answer 2" in page.page.text
+        assert "question 0" not in page.page.text
+        [link] = [a["href"] for a in page.page.find("a") if "before=" in a.get("href", "")]
+        page = await visitor.get(link.removeprefix("/console"))
+        assert "question 0" in page.page.text
+        assert "answer 2" not in page.page.text
+        assert not [a for a in page.page.find("a") if "before=" in a.get("href", "")]
 
 
 NODE = shutil.which("node")

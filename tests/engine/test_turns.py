@@ -137,3 +137,37 @@ async def test_both_wire_formats_stream_text_and_tools(engine: Engine) -> None:
     assert {"text_delta", "tool_call", "tool_result", "usage", "result"} <= kinds
     assert "Be brief." in engine.requests[0].system
     assert await engine.answers(group) == ["Done, all seen."]
+
+
+async def test_the_last_messages_are_listed_and_those_before_them(engine: Engine) -> None:
+    engine.play([ChatAnswer(f"answer {number}") for number in range(3)])
+    group = await engine.group("beck")
+    for number in range(3):
+        await engine.say(group, f"question {number}")
+    path = f"/v1/groups/{group}/messages"
+    last = (await engine.call("GET", f"{path}?before=0&limit=4")).body
+    said = [item["content"] for item in last["items"]]
+    assert said == ["question 1", "answer 1", "question 2", "answer 2"]
+    assert (last["previous"], last["next"]) == (last["items"][0]["no"], None)
+    first = (await engine.call("GET", f"{path}?before={last['previous']}&limit=4")).body
+    assert [item["content"] for item in first["items"]] == ["question 0", "answer 0"]
+    assert (first["previous"], first["next"]) == (None, None)
+    begun = (await engine.call("GET", f"{path}?limit=4")).body
+    assert begun["items"][:2] == first["items"]
+    rest = (await engine.call("GET", f"{path}?after={begun['next']}&limit=4")).body
+    assert (rest["items"], rest["next"]) == (last["items"][2:], None)
+    assert (await engine.call("GET", f"{path}?after=1&before=9")).status == 422
+
+
+async def test_a_correction_reaches_memory_by_whoever_answers(engine: Engine) -> None:
+    project, old = "shop-corrected", "Packages are installed by npm."
+    body = {"content": old, "kind": "preference", "scope": f"project/{project}"}
+    memory = (await engine.stack.post("/v1/remember", body))["id"]
+    engine.play(lambda _: ChatAnswer("Noted."))
+    group = await engine.group("beck", "torvalds", project=project)
+    note = {"notes.txt": "No longer tabs, use spaces."}
+    await engine.say(group, "@torvalds Good. No longer npm, use pnpm.", files=note)
+    assert (await engine.stack.get(f"/v1/memories/{memory}"))["status"] == "superseded"
+    held = (await engine.stack.get("/v1/memories", params={"status": "active"}))["items"]
+    said = [item["content"] for item in held]
+    assert said == ["Packages are installed by pnpm (no longer npm)"]

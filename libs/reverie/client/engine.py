@@ -61,11 +61,11 @@ class EngineCalls(ClientBase):
         return await self.request(of_engine.PostedMessage, "POST", path, body=body)
 
     async def load_conversation(
-        self, group: Id, *, after: int = 0, limit: int = 100
+        self, group: Id, *, after: int = 0, before: int | None = None, limit: int = 100
     ) -> of_engine.MessagePage:
-        """What was said after a message, and the newest turns."""
+        """What was said after a message, or last before one (0: the end), and the newest turns."""
         path = f"/v1/groups/{quote_segment(group)}/messages"
-        query = {"after": after, "limit": limit}
+        query = drop_none(after=after or None, before=before, limit=limit)
         return await self.request(of_engine.MessagePage, "GET", path, query=query)
 
     async def watch_group(

@@ -158,11 +158,16 @@ class TurnInfo(ResponseBody):
 
 
 class MessagePage(ResponseBody):
-    """`GET /v1/groups/{id}/messages`, oldest first; `next` is the `after` of the next page."""
+    """`GET /v1/groups/{id}/messages`, oldest first.
+
+    `next` is the `after` of the next page. Asked with `before`, `previous` is the `before` of the
+    page with earlier messages.
+    """
 
     items: list[MessageBody]
     turns: list[TurnInfo]
     next: int | None = None
+    previous: int | None = None
 
 
 class ApproveRequest(RequestBody):

@@ -245,7 +245,10 @@ def _run_command(conversation: Conversation, name: str, argument: str) -> None:
         case "attach":
             conversation.attach(argument.strip())
         case "history":
-            for item in client.request("GET", f"{conversation.path}/messages")["items"]:
+            newest = {"before": 0, "limit": 200}
+            for item in client.request("GET", f"{conversation.path}/messages", query=newest)[
+                "items"
+            ]:
                 print_plain(f"{item['author']}: {item['content']}")
         case "stop":
             conversation.stop()

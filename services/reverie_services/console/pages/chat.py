@@ -32,12 +32,12 @@ async def show_chat(visit: Visit) -> PageValues:
     """What was said, the turns that are open, and the form to say something."""
     group_id = visit.values["id"]
     path = f"/v1/groups/{quote(group_id, safe='')}/messages"
-    page = await visit.get(path, limit=MESSAGES, after=visit.number("after", 0, 2**53))
+    page = await visit.get(path, limit=MESSAGES, before=visit.number("before", 0, 2**53))
     turns = {turn["id"]: turn for turn in page["turns"]}
     return {
         "group": group_id,
         "messages": [{**item, "of": turns.get(item["turn"])} for item in page["items"]],
-        "next_after": page["next"],
+        "earlier": page["previous"],
         "open_turns": [turn for turn in page["turns"] if turn["status"] in OPEN],
         "ended_badly": _list_failures(page["turns"]),
         "start": visit.number("from", 0, 2**53),
