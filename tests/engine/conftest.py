@@ -23,6 +23,9 @@ from reverie_services.recall import app as recall
 from tests.support.background_loop import BackgroundResource, open_in_background
 from tests.support.stack import Stack, eventually
 
+PRICED = "claude-haiku-4-5"
+"""A model whose price is known: 1 dollar for a million tokens in, 5 out."""
+
 
 @dataclass
 class EngineService:
@@ -140,6 +143,7 @@ async def open_engine(stack: Stack, folder: Path, **overrides: Any) -> AsyncIter
         endpoints = {
             "default": {"provider": "openai", "model": "stub", "url": f"{models.url}/v1"},
             "second": {"provider": "anthropic", "model": "stub-2", "url": models.url, "key": "k"},
+            "priced": {"provider": "anthropic", "model": PRICED, "url": models.url, "key": "k"},
         }
         settings = stack.settings.model_copy(
             update={

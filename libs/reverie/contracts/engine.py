@@ -95,7 +95,7 @@ class ImageAttachment(RequestBody):
     """An image, in base64."""
 
     media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
-    data: Annotated[Base64Bytes, Field(strict=False)]
+    data: Annotated[Base64Bytes, Field(strict=False, min_length=1)]
 
 
 class PostMessageRequest(RequestBody):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -29,12 +29,14 @@ from pydantic_ai.messages import (
     ThinkingPartDelta,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
+from pydantic_ai.usage import RequestUsage
 
 from reverie.domain.core.errors import ReverieError
 from reverie.store.engine.turns import ClaimedTurn, TurnTable
 from reverie_services.engine.events import TurnEmitter
 from reverie_services.engine.guards import find_repetition, sign_call
-from reverie_services.engine.redaction import redact_messages
+from reverie_services.engine.redaction import clean_text, redact_messages
 from reverie_services.engine.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4
@@ -61,6 +63,13 @@ class SpendExceeded(Exception):
         super().__init__(limit)
 
 
+class Cost(NamedTuple):
+    """Tokens, and millionths of a dollar."""
+
+    tokens: int
+    micro_usd: int
+
+
 @dataclass
 class TurnState:
     """What a turn knows while it runs.
@@ -78,7 +87,7 @@ class TurnState:
     calls: list[str] = field(default_factory=list)
     earlier_calls: list[str] = field(default_factory=list)
     requests: int = 0
-    reserved: int = 0
+    reserved: Cost = field(default_factory=lambda: Cost(0, 0))
     stop_requested: bool = False
     has_streamed: bool = False
     stored: list[ModelMessage] = field(default_factory=list)
@@ -149,11 +158,11 @@ class TurnSteps(AbstractCapability[TurnState]):
             case PartEndEvent(part=TextPart() | ThinkingPart() as part):
                 emitter.add_delta(_delta_kind(part), "", is_last=True)
             case FunctionToolCallEvent(part=call):
-                arguments = emitter.redactor.redact(call.args_as_json_str()).text
+                arguments = clean_text(call.args_as_json_str(), emitter.redactor)
                 data = {"call": call.tool_call_id, "tool": call.tool_name, "arguments": arguments}
                 emitter.emit("tool_call", data)
             case FunctionToolResultEvent(part=part):
-                text = emitter.redactor.redact(str(part.content)).text[:MAX_RESULT_CHARS]
+                text = clean_text(str(part.content), emitter.redactor)[:MAX_RESULT_CHARS]
                 data = {"call": part.tool_call_id, "tool": part.tool_name, "content": text}
                 emitter.emit("tool_result", data)
 
@@ -164,15 +173,19 @@ def _delta_kind(part: TextPart | ThinkingPart) -> str:
 
 @dataclass
 class TurnBudget(AbstractCapability[TurnState]):
-    """Reserves what a request may cost before it is made, and counts what it did cost."""
+    """Reserves what a request may cost before it is made, and counts what it did cost.
+
+    `models`: those that may answer; the dearest of them is reserved for.
+    """
 
     limits: dict[str, int | None]
     max_output_tokens: int
+    models: Sequence[Model]
 
     async def before_model_request(self, ctx: RunContext[TurnState], request_context: Any) -> Any:
         state = ctx.deps
-        reserved = count_tokens(request_context.messages) + self.max_output_tokens
-        if limit := await state.turns.reserve(state.turn, reserved, self.limits):
+        reserved = self._estimate(request_context.messages, self.max_output_tokens)
+        if limit := await state.turns.reserve(state.turn, *reserved, self.limits):
             raise SpendExceeded(limit)
         state.reserved = reserved
         return request_context
@@ -182,30 +195,52 @@ class TurnBudget(AbstractCapability[TurnState]):
     ) -> ModelResponse:
         """Gives back what a request that fails or is stopped did not use."""
         state = ctx.deps
-        state.reserved = 0
         try:
             response: ModelResponse = await handler(request_context)
         finally:
-            unused, state.reserved = state.reserved, 0
-            if unused and state.has_streamed:
-                unused = max(0, self.max_output_tokens - len(state.emitter.text) // 4)
-            if unused:
-                await asyncio.shield(state.turns.count(state.turn, -unused, 0))
+            reserved, state.reserved = state.reserved, Cost(0, 0)
+            if reserved.tokens:
+                said = len(state.emitter.text) // 4
+                messages = request_context.messages
+                used = self._estimate(messages, said) if state.has_streamed else Cost(0, 0)
+                await asyncio.shield(_settle(state, used, reserved))
         return response
 
     async def after_model_request(
         self, ctx: RunContext[TurnState], *, request_context: Any, response: ModelResponse
     ) -> ModelResponse:
         state, usage = ctx.deps, response.usage
-        used = usage.input_tokens + usage.output_tokens
         micro_usd = _price(response)
-        reserved, state.reserved = state.reserved, 0
-        await state.turns.count(state.turn, used - reserved, micro_usd)
+        used = Cost(usage.input_tokens + usage.output_tokens, micro_usd)
+        reserved, state.reserved = state.reserved, Cost(0, 0)
+        await _settle(state, used, reserved)
         data: dict[str, Any] = {"input_tokens": usage.input_tokens}
         data |= {"output_tokens": usage.output_tokens}
         data |= {"micro_usd": micro_usd, "model": response.model_name}
         state.emitter.emit("usage", data)
         return response
+
+    def _estimate(self, messages: Sequence[ModelMessage], output_tokens: int) -> Cost:
+        input_tokens = count_tokens(messages)
+        usage = RequestUsage(input_tokens=input_tokens, output_tokens=output_tokens)
+        prices = [
+            _price(
+                ModelResponse(
+                    parts=[],
+                    usage=usage,
+                    model_name=model.model_name,
+                    provider_name=model.system,
+                    provider_url=model.base_url,
+                )
+            )
+            for model in self.models
+        ]
+        return Cost(input_tokens + output_tokens, max(prices, default=0))
+
+
+async def _settle(state: TurnState, used: Cost, reserved: Cost) -> None:
+    tokens, micro_usd = used.tokens - reserved.tokens, used.micro_usd - reserved.micro_usd
+    await state.turns.count(state.turn, tokens, micro_usd)
 
 
 def _price(response: ModelResponse) -> int:
@@ -262,4 +297,4 @@ async def _call(state: TurnState, handler: Any, args: Any) -> str:
     except (ReverieError, OSError, ValueError) as error:
         result = f"failed: {error}"
     # Redacted first: a credential that is cut in two is not found.
-    return state.emitter.redactor.redact(result).text[:MAX_RESULT_CHARS]
+    return clean_text(result, state.emitter.redactor)[:MAX_RESULT_CHARS]

@@ -24,6 +24,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.streaming import iterate_with_ticks
 from reverie.store.engine.turns import ClaimedTurn, EndedTurn
 from reverie.store.platform.event_visibility import EventVisibility, has_token_expired
+from reverie_services.engine.redaction import make_storable
 
 HEARTBEAT_SECONDS = 5.0
 KEY_CHECK_SECONDS = 15.0
@@ -132,7 +133,7 @@ class TurnEmitter:
 
     def add_delta(self, kind: str, delta: str, is_last: bool = False) -> None:
         """Passes on a piece of text or thinking."""
-        if text := self._streams[kind].add(delta, is_last):
+        if text := self._streams[kind].add(make_storable(delta), is_last):
             self.text += text if kind == "text_delta" else ""
             self.emit(kind, {"text": text})
 

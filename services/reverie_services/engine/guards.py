@@ -16,7 +16,7 @@ REPEATS = 3
 def sign_call(tool: str, arguments: Mapping[str, Any]) -> str:
     """A short name for a call: equal for equal arguments, whatever their order."""
     text = json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
-    return f"{tool}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"{tool}:{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
 
 
 def find_repetition(calls: Sequence[str]) -> Sequence[str] | None:

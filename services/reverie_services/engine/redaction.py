@@ -1,4 +1,4 @@
-"""Redacts the messages of a model before they are stored."""
+"""Redacts what a model says before it is stored, and takes out what cannot be stored."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, TextPart, ThinkingPart, ToolCallPart
 
 from reverie.domain.redaction.redactor import Redactor
+
+
+def make_storable(text: str) -> str:
+    """The text without what no database holds: NUL characters, and halves of characters."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def clean_text(text: str, redactor: Redactor) -> str:
+    """The text as it can be stored, without credentials."""
+    return redactor.redact(make_storable(text)).text
 
 
 def redact_messages(messages: Sequence[ModelMessage], redactor: Redactor) -> list[ModelMessage]:
@@ -25,14 +35,15 @@ def redact_messages(messages: Sequence[ModelMessage], redactor: Redactor) -> lis
 
 def _redact_part(part: Any, redactor: Redactor) -> Any:
     if isinstance(part, ToolCallPart):
-        arguments = redactor.redact(part.args_as_json_str())
-        return replace(part, args=arguments.text) if arguments.count else part
+        given = part.args_as_json_str()
+        arguments = clean_text(given, redactor)
+        return part if arguments == given else replace(part, args=arguments)
     if not isinstance(part, TextPart | ThinkingPart):
         return part
-    clean = redactor.redact(part.content)
-    if not clean.count:
+    clean = clean_text(part.content, redactor)
+    if clean == part.content:
         return part
     # A provider refuses a thought that was changed under its signature.
     if isinstance(part, ThinkingPart):
-        return replace(part, content=clean.text, signature=None)
-    return replace(part, content=clean.text)
+        return replace(part, content=clean, signature=None)
+    return replace(part, content=clean)

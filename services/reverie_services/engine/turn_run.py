@@ -61,6 +61,7 @@ from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter
 from reverie_services.engine.model_errors import describe_model_error, falls_back
 from reverie_services.engine.prompts import build_static_prompt
+from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, list_tool_names
 from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
@@ -167,12 +168,12 @@ class TurnRun:
             str(part.content) for m in messages for part in m.parts if hasattr(part, "content")
         ]
         text = "\n".join(lines)[-4 * WINDOW_STEPS[-1] // 2 :]
-        model = (await self._models())[0]
+        model, *_ = models = await self._models()
         agent: Agent[TurnState, str] = Agent(
             model,
             instructions=_SUMMARIZE[self.spec.language],
             deps_type=TurnState,
-            capabilities=[self._budget()],
+            capabilities=[self._budget(models)],
         )
         async with agent.run_stream(text, deps=self.state) as result:
             return await result.get_output()
@@ -205,7 +206,7 @@ class TurnRun:
 
     async def _build_agent(self) -> Agent[TurnState, str | DeferredToolRequests]:
         spec, turn, settings = self.spec, self.turn, self.deps.settings
-        first, *fallbacks = await self._models()
+        first, *fallbacks = models = await self._models()
         tools = list_tool_names(settings.folder, settings.extra_tools)
         root = settings.folder
         files = Workspace.of_tenant(root, turn.tenant) if root else None
@@ -215,7 +216,7 @@ class TurnRun:
             Caching(),
             TurnMemory(),
             TurnSteps(),
-            self._budget(),
+            self._budget(models),
             TurnTools(frozenset(spec.ask)),
         ]
         if fallbacks:
@@ -249,10 +250,10 @@ class TurnRun:
             models.append(self.deps.create_model(name, key))
         return models
 
-    def _budget(self) -> TurnBudget:
+    def _budget(self, models: Sequence[Model]) -> TurnBudget:
         budget = self.spec.budget
         limits = self.deps.settings.spend_limits(budget.tokens_per_day, budget.usd_per_day)
-        return TurnBudget(limits, self._max_output_tokens())
+        return TurnBudget(limits, self._max_output_tokens(), models)
 
     def _max_output_tokens(self) -> int:
         endpoints = self.deps.models.endpoints
@@ -273,7 +274,7 @@ class TurnRun:
         calls = {
             call.tool_call_id: {
                 "tool": call.tool_name,
-                "arguments": self.redactor.redact(call.args_as_json_str()).text,
+                "arguments": clean_text(call.args_as_json_str(), self.redactor),
             }
             for call in requests.approvals
         }
@@ -287,7 +288,7 @@ class TurnRun:
             return "failed: you cannot hand on to yourself"
         if agent not in turn.agents:
             return f"failed: {agent} is not in this group: {', '.join(turn.agents)}"
-        clean = self.redactor.redact(f"[{turn.agent}, to you] {task}").text
+        clean = clean_text(f"[{turn.agent}, to you] {task}", self.redactor)
         # The next turn looks for repetition among the calls that led to it, this one included.
         await self.state.save(self.state.stored)
         turns = NewTurns([agent], [uuid5(turn.id, ctx.tool_call_id or "")], turn.mode)

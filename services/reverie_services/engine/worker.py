@@ -20,6 +20,7 @@ from reverie_services.engine.agents import narrow_mode, resolve_agents
 from reverie_services.engine.capabilities import TurnState
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter, close_quietly
+from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_run import TurnResult, TurnRun, new_state
 
 MAX_ATTEMPTS = 5
@@ -56,8 +57,8 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
     deps.metrics.running.inc()
     try:
         result = await _run_under_lease(deps, turn, emitter)
-        content = redactor.redact(result.content).text
-        error = redactor.redact(result.error).text if result.error else None
+        content = clean_text(result.content, redactor)
+        error = clean_text(result.error, redactor) if result.error else None
         await deps.turns.end(turn, result.status, result.outcome, error, content)
         if result.status == "waiting":
             _emit_approvals(emitter, result.waits)

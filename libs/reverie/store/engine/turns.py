@@ -231,18 +231,18 @@ class TurnTable:
         return EndedTurn(tenant_name, **row) if row else None
 
     async def reserve(
-        self, turn: ClaimedTurn, tokens: int, limits: Mapping[str, int | None]
+        self, turn: ClaimedTurn, tokens: int, micro_usd: int, limits: Mapping[str, int | None]
     ) -> str | None:
-        """Reserves tokens for one request; returns the limit that forbids it, if any."""
+        """Reserves tokens and money for one request; returns the limit that forbids it, if any."""
         exceeded: str | None = await self._db.call(
-            "engine_reserve", turn.tenant, turn.id, turn.epoch, tokens, dict(limits)
+            "engine_reserve", turn.tenant, turn.id, turn.epoch, tokens, micro_usd, dict(limits)
         )
         if exceeded == "lost":
             raise LostTurn
         return exceeded
 
     async def count(self, turn: ClaimedTurn, tokens: int, micro_usd: int) -> None:
-        """Counts tokens (negative: give back reserved ones) and money."""
+        """Counts tokens and money; negative ones give back what was reserved."""
         await self._db.call("engine_count", turn.tenant, turn.id, tokens, micro_usd)
 
     async def load_calls(self, turn: ClaimedTurn) -> tuple[list[str], list[str]]:

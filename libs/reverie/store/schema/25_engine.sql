@@ -276,11 +276,11 @@ begin
   return true;
 end $$;
 
--- Reserves p_tokens for one request of a model, in one step with the check of every limit. Returns
--- the limit that forbids it, or null. p_limits: tenant_tokens, tenant_micro_usd, agent_tokens,
+-- Reserves tokens and money for one request of a model, in one step with the check of every limit.
+-- Returns the limit that forbids it, or null. p_limits: tenant_tokens, tenant_micro_usd, agent_tokens,
 -- agent_micro_usd (a day) and chain_tokens, chain_micro_usd; null is none.
 create function engine_reserve(
-  p_tenant int, p_turn uuid, p_epoch bigint, p_tokens bigint, p_limits jsonb
+  p_tenant int, p_turn uuid, p_epoch bigint, p_tokens bigint, p_micro_usd bigint, p_limits jsonb
 ) returns text
 language plpgsql as $$
 declare
@@ -304,11 +304,12 @@ begin
     select 'chain', c.tokens, c.micro_usd
     from engine_chain c where c.tenant = p_tenant and c.id = v_turn.chain
   ) u cross join lateral (values
-    (u.holder || '_tokens', u.tokens + p_tokens), (u.holder || '_micro_usd', u.usd + 1)) l (name, needed)
+    (u.holder || '_tokens', u.tokens + p_tokens),
+    (u.holder || '_micro_usd', u.usd + p_micro_usd)) l (name, needed)
   where l.needed > (p_limits ->> l.name)::bigint
   order by 1 limit 1;
   if v_exceeded is null then
-    perform engine_count(p_tenant, p_turn, p_tokens, 0);
+    perform engine_count(p_tenant, p_turn, p_tokens, p_micro_usd);
   end if;
   return v_exceeded;
 end $$;
