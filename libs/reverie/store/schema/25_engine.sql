@@ -323,6 +323,8 @@ begin
   perform set_tenant(p_tenant);
   update engine_turn t set tokens = t.tokens + p_tokens, micro_usd = t.micro_usd + p_micro_usd
   where t.tenant = p_tenant and t.id = p_turn returning t.* into v_turn;
+  -- Its group was deleted meanwhile.
+  if not found then return; end if;
   update engine_chain c set tokens = c.tokens + p_tokens, micro_usd = c.micro_usd + p_micro_usd
   where c.tenant = p_tenant and c.id = v_turn.chain;
   insert into engine_spend as s (tenant, day, agent, tokens, micro_usd)
