@@ -33,10 +33,12 @@ def _consumer_subjects(spec: ConsumerSpec) -> list[str]:
 
 _EVENT_SUBJECTS = ["memory.*.>", "dream.*.*.requested"]
 PUBLISH_PERMISSIONS: Mapping[str, list[str]] = {
-    # Relays every outbox, replays dead letters, and erases deleted data.
+    # Relays every outbox, replays dead letters, and erases deleted data. Where one process runs
+    # all services, this is its user.
     "ingest": [
         *_EVENT_SUBJECTS,
-        *("git.*.*.changed", "turn.*.*.requested", "dead.>", "$JS.API.>", "$JS.ACK.>"),
+        *("git.*.*.changed", "turn.*.*.requested", "engine.*.*.event", "dead.>"),
+        *("$JS.API.>", "$JS.ACK.>"),
     ],
     "dream": [*_EVENT_SUBJECTS, *_consumer_subjects(DREAM_WORKERS)],
     "staleness": [*_EVENT_SUBJECTS, "git.*.*.changed", *_consumer_subjects(STALENESS_CHANGES)],
