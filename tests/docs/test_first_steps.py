@@ -39,8 +39,8 @@ START_SECONDS = 150
 class Newcomer:
     """A started Reverie, seen from the folder of a clone.
 
-    `demo`, `greeting`: what `reverie demo` and then `reverie up` printed. `made`: what lay in HOME
-    after the demo.
+    `demo`, `greeting`: what `reverie demo` and then `reverie demo chat` printed. `made`: what
+    lay in HOME after the demo.
     """
 
     clone: Path
@@ -91,8 +91,10 @@ def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
     made = {one.name for one in home.iterdir()}
     # Commands without --home look there.
     (home / ".reverie").symlink_to(".reverie-demo")
-    command = f"{reverie} up {ports} --set embedding_model_dir={model_home() / 'models'}"
-    with keep_running(command, "Ctrl-C stops", folder, environment, START_SECONDS) as printed:
+    # It stays up, as `reverie up` does.
+    models = model_home() / "models"
+    command = f"{reverie} demo chat {ports} --set engine_port=0 --set embedding_model_dir={models}"
+    with keep_running(command, "delete the folder", folder, environment, START_SECONDS) as printed:
         yield Newcomer(folder / "clone", environment, first.stdout, made, printed)
 
 
@@ -102,6 +104,15 @@ def test_the_demo_keeps_to_a_home_of_its_own(newcomer: Newcomer) -> None:
     assert "rm -r ~/.reverie-demo" in newcomer.demo
     assert "Its project is tidewater-demo." in newcomer.demo
     assert "played before is removed" not in newcomer.demo
+
+
+def test_the_chat_uses_on_the_second_day_what_the_first_one_decided(newcomer: Newcomer) -> None:
+    first, second = newcomer.greeting.split("The second day")
+    assert "fowler: Decided. Prices are kept as whole cents" in first
+    assert "beck: One test: 0.10 + 0.20 is 30 cents, exactly." in first
+    assert "torvalds: Good." in first
+    assert "beck: I compute it in whole cents, as we decided" in second
+    assert "What the first day decided was used on the second." in second
 
 
 def test_the_first_steps_answer_as_written(newcomer: Newcomer, shell: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from reverie.cli.agents.one_at_a_time import OneAtATime
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
 from reverie.cli.app.output import confirm, err, out, print_json, print_plain, read_text
@@ -54,12 +55,13 @@ class Conversation:
         posted = self.client.request("POST", f"{self.path}/messages", body=drop_unset(body))
         self.files, self.images = {}, []
         position, is_stopping, succeeded = int(posted["after"]), False, True
-        open_turns = set(posted["turns"].values())
+        open_turns, turns = set(posted["turns"].values()), OneAtATime[dict[str, Any]]()
         while open_turns:
             try:
                 for at, event in self._events(position):
                     position = at
-                    succeeded &= self._show(event, open_turns)
+                    for shown in self._order(event, turns):
+                        succeeded &= self._show(shown, open_turns)
                     if not open_turns:
                         break
             except KeyboardInterrupt:
@@ -68,6 +70,14 @@ class Conversation:
                 is_stopping = True
                 self.stop()
         return succeeded
+
+    def _order(
+        self, event: dict[str, Any], turns: OneAtATime[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """What to show now: people read one agent after the other, programs all at once."""
+        if self.as_json:
+            return [event]
+        return turns.add(event["turn"], event, event["type"] == "result")
 
     def stop(self) -> None:
         """Stops the turns that are open."""

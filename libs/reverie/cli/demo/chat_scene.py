@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.rule import Rule
 
+from reverie.cli.agents.one_at_a_time import OneAtATime
 from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage
 from reverie.contracts.engine import EngineEvent, GroupBody
@@ -84,6 +85,9 @@ async def play_chat(
 
 async def play_days(client: AsyncReverie, console: Console) -> bool:
     """Plays both days on an engine whose models are scripted. Raises `ReverieError`."""
+    removed = await client.delete_project(PROJECT)
+    while not removed.done:
+        removed = await client.delete_project(PROJECT, cursor=removed.next)
     await client.put_agent("torvalds", {"models": ["second"], "persona": "torvalds"})
     console.print(Rule("The first day"))
     first = await _open_group(client)
@@ -107,19 +111,20 @@ async def _talk(client: AsyncReverie, group: GroupBody, text: str, console: Cons
     console.print(f"\n[bold]you[/]: {text}")
     posted = await client.post_message(group.id, text)
     open_turns = {str(turn) for turn in posted.turns.values()}
+    turns = OneAtATime[EngineEvent]()
     speaker = ""
     async for _, event in client.watch_group(group.id, after=posted.after):
-        if event.type == "text_delta" and speaker != event.agent:
-            speaker = event.agent
-            console.print(f"\n[bold]{speaker}[/]: ", end="")
-        _print_event(event, console)
-        if event.type == "handed_on":
-            open_turns.add(event.data["turn"])
-        elif event.type == "result":
-            open_turns.discard(str(event.turn))
-            if not open_turns:
-                break
-    console.print()
+        for shown in turns.add(str(event.turn), event, event.type == "result"):
+            if shown.type == "text_delta" and speaker != shown.agent:
+                speaker = shown.agent
+                console.print(f"[bold]{speaker}[/]: ", end="")
+            _print_event(shown, console)
+            if shown.type == "handed_on":
+                open_turns.add(shown.data["turn"])
+            elif shown.type == "result":
+                open_turns.discard(str(shown.turn))
+        if not open_turns:
+            break
     page = await client.load_conversation(group.id, after=posted.no)
     return [item.content for item in page.items if item.turn]
 
@@ -130,13 +135,18 @@ def _print_event(event: EngineEvent, console: Console) -> None:
         console.print(data["text"], end="", markup=False, highlight=False)
     elif event.type == "memory" and data["memories"]:
         count = len(data["memories"])
-        console.print(f"\n  [dim]{event.agent} is given {count} memories[/]", end="")
+        what = "memory" if count == 1 else "memories"
+        console.print(f"  [dim]{event.agent} is given {count} {what}[/]")
     elif event.type == "tool_call":
-        console.print(f"\n  [dim]{event.agent} calls {data['tool']}[/]", end="")
+        console.print(f"  [dim]{event.agent} calls {data['tool']}[/]")
+    elif event.type == "result" and data["content"]:
+        console.print()
 
 
 async def _end_day(client: AsyncReverie, session: UUID, console: Console) -> None:
     """Ends the session, as a day ends; the dream may go on while the next day begins."""
     await client.end_session(session)
     page = await client.request(DreamPage, "GET", "/v1/dreams")
-    console.print(f"  [dim]the session ends; {len(page.items)} dreams so far[/]\n")
+    count = len(page.items)
+    dreams = "dream" if count == 1 else "dreams"
+    console.print(f"  [dim]the session ends; {count} {dreams} so far[/]\n")

@@ -1,0 +1,34 @@
+"""Shows agents that answer at once one after the other, so that no sentence is cut by another."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+EventT = TypeVar("EventT")
+
+
+class OneAtATime(Generic[EventT]):
+    """Passes on what happens in one turn until its end, and then what happened in the next one."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._held: dict[str, list[tuple[EventT, bool]]] = {}
+        self._ended: set[str] = set()
+
+    def add(self, turn: str, event: EventT, is_last: bool) -> list[EventT]:
+        """The events to show now, this one or others. `is_last`: it ends its turn."""
+        # A worker that lost its turn may still say something after the end.
+        if turn in self._ended:
+            return [event]
+        if self._shown not in {"", turn}:
+            self._held.setdefault(turn, []).append((event, is_last))
+            return []
+        self._shown, shown = turn, [event]
+        while is_last:
+            self._ended.add(self._shown)
+            self._shown, is_last = next(iter(self._held), ""), False
+            if self._shown:
+                held = self._held.pop(self._shown)
+                shown += [event for event, _ in held]
+                is_last = held[-1][1]
+        return shown
