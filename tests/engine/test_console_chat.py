@@ -89,15 +89,17 @@ globalThis.location = {
 };
 globalThis.document = {
   addEventListener: (_, begin) => { globalThis.begin = begin; },
-  getElementById: () => ({dataset: {labels: "{}", source: "s"}}),
-  querySelectorAll: () => calls.map((value) => ({value})),
+  getElementById: () => ({dataset: {labels: "{}", source: "s", settled: '["c0"]'}}),
+  querySelectorAll: (what) => what.startsWith("input") ? calls.map((value) => ({value})) : [],
 };
 globalThis.EventSource = class { addEventListener(type, tell) { heard[type] = tell; } };
 """
 HEARD = """
 begin();
-const event = {type: "approval", turn: "t", data: {call: "c1"}};
-heard.approval({data: JSON.stringify(event), lastEventId: "12"});
+for (const [call, lastEventId] of [["c0", "11"], ["c1", "12"]]) {
+  const event = {type: "approval", turn: "t", data: {call}};
+  heard.approval({data: JSON.stringify(event), lastEventId});
+}
 console.log(JSON.stringify(left));
 """
 

@@ -40,8 +40,19 @@ async def show_chat(visit: Visit) -> PageValues:
         "earlier": page["previous"],
         "open_turns": [turn for turn in page["turns"] if turn["status"] in OPEN],
         "ended_badly": _list_failures(page["turns"]),
+        "settled": _list_settled(page["turns"]),
         "start": visit.number("from", 0, 2**53),
     }
+
+
+def _list_settled(turns: list[dict[str, Any]]) -> list[str]:
+    """The calls that wait no more: they are decided, or their turn is over."""
+    return [
+        call
+        for turn in turns
+        for call, entry in (turn["waits"] or {}).items()
+        if turn["status"] not in OPEN or entry.get("approved") is not None
+    ]
 
 
 def _list_failures(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:

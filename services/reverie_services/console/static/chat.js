@@ -5,7 +5,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const place = document.getElementById("chat-live");
   if (!place) return;
   const labels = JSON.parse(place.dataset.labels);
+  const settled = new Set(JSON.parse(place.dataset.settled));
   const turns = new Map();
+  const answered = new Set([...document.querySelectorAll("li[data-turn]")].map((item) => item.dataset.turn));
 
   const add = (parent, tag, className, text) => {
     const element = document.createElement(tag);
@@ -45,7 +47,7 @@ document.addEventListener("DOMContentLoaded", () => {
   // The page has the form to decide a call; one that is loaded goes on after the event that it is for.
   const showForm = (call, position) => {
     const calls = [...document.querySelectorAll("input[name=call]")].map((input) => input.value);
-    if (calls.includes(call)) return;
+    if (calls.includes(call) || settled.has(call)) return;
     const address = new URL(location.href);
     address.searchParams.set("from", position);
     location.replace(address.href);
@@ -53,6 +55,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const show = (event, position) => {
     const data = event.data;
+    // A page that is loaded again has the answer, and streams how it came about.
+    if (event.type === "text_delta" && answered.has(event.turn)) return;
     if (event.type.endsWith("_delta")) {
       const element = textOf(event, event.type);
       if (element) element.append(data.text);
