@@ -22,6 +22,7 @@ from aiohttp.test_utils import TestServer
 
 from reverie.testing.responses_format import read_input, response_events
 
+_REFUSALS = {"429": "rate_limit_error", "500": "api_error", "401": "authentication_error"}
 Fault = Literal["", "429", "500", "401", "overflow", "cut", "malformed", "length", "refuse"]
 
 
@@ -143,10 +144,21 @@ class ChatServer:
         message |= {"stop_sequence": None, "usage": {"input_tokens": sent, "output_tokens": 1}}
         await _send(response, {"type": "message_start", "message": message}, named=True)
         index = 0
-        if answer.text:
-            block: dict[str, Any] = {"type": "text", "text": ""}
+        if answer.thinking:
+            block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
+            thought = {"type": "thinking_delta", "thinking": answer.thinking}
+            signed = {"type": "signature_delta", "signature": "c2lnbmVk"}
             await _send(response, _block(index, block), named=True)
-            for piece, _ in _pieces(answer):
+            await _send(response, _block_delta(index, thought), named=True)
+            await _send(response, _block_delta(index, signed), named=True)
+            await _send(response, {"type": "content_block_stop", "index": index}, named=True)
+            index += 1
+        if answer.text:
+            block = {"type": "text", "text": ""}
+            await _send(response, _block(index, block), named=True)
+            for piece, is_thought in _pieces(answer):
+                if is_thought:
+                    continue
                 await _pause(answer)
                 delta = {"type": "text_delta", "text": piece}
                 await _send(response, _block_delta(index, delta), named=True)
@@ -270,7 +282,7 @@ def _text(content: Any) -> str:
 
 def _refuse(answer: ChatAnswer) -> web.Response | None:
     if answer.fault in {"429", "500", "401"}:
-        refusal = {"type": "error", "error": {"type": "error", "message": "no"}}
+        refusal = {"type": "error", "error": {"type": _REFUSALS[answer.fault], "message": "no"}}
         headers = {"Retry-After": answer.retry_after}
         return web.json_response(refusal, status=int(answer.fault), headers=headers)
     if answer.fault == "overflow":
