@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from reverie_services.engine.metrics import EngineMetrics
 
 OpenMemory = Callable[[str], AbstractAsyncContextManager[AsyncReverie]]
 """Opens the gateway with somebody's key."""
+MAX_RECALLS = 4
+"""More at once are no faster, and hold up the texts that the same gateway passes on."""
 ModelFactory = Callable[[str, str | None], Model]
 """The model of a name, with a key of the tenant's vault or its own."""
 
@@ -72,7 +75,7 @@ class ConversationDependencies:
 
 @dataclass(frozen=True)
 class TurnDependencies:
-    """For a worker."""
+    """For a worker. `recalls`: how many turns may ask memory at once."""
 
     settings: EngineSettings
     conversations: ConversationTables
@@ -84,3 +87,4 @@ class TurnDependencies:
     open_memory: OpenMemory
     load_redactor: RedactorLoader
     metrics: EngineMetrics
+    recalls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_RECALLS))

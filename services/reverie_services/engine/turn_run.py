@@ -137,7 +137,8 @@ class TurnRun:
         """Asks for the memories of this turn as every agent does. Without an answer it goes on."""
         question = self.turn.task or (history[-1].content if history else "")
         try:
-            found = await self.reverie.preflow(self.turn.session, question, include_seen=True)
+            async with self.deps.recalls:
+                found = await self.reverie.preflow(self.turn.session, question, include_seen=True)
         except ReverieError as error:
             self.state.emitter.emit("notice", {"what": "memory_unavailable", "why": str(error)})
             return
