@@ -7,8 +7,10 @@ import json
 import random
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Literal
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
 
 import httpx2
 import truststore
@@ -136,7 +138,11 @@ def _is_retryable(response: httpx2.Response) -> bool:
     return response.status_code in {408, 409, 429} or response.status_code >= 500
 
 
-def _delay(attempt: int, retry_after: Any) -> float:
-    if retry_after and str(retry_after).isdigit():
+def _delay(attempt: int, retry_after: str | None) -> float:
+    """The seconds to wait: those that the answer names, at most a minute, or ever longer ones."""
+    if retry_after and retry_after.isascii() and retry_after.isdigit():
         return min(float(retry_after), _MAX_DELAY)
+    with suppress(ValueError, TypeError):
+        seconds = (parsedate_to_datetime(retry_after or "") - datetime.now(UTC)).total_seconds()
+        return min(max(seconds, 0.0), _MAX_DELAY)
     return float(_BASE_DELAY * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))  # noqa: S311
