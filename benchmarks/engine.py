@@ -2,7 +2,8 @@
 
 On the first day something is decided, by a word. On the second day another conversation asks for
 work that the decision is about: once in the project that knows it, once in one that does not.
-Counted is whether the answer keeps the decision, goes against it, or asks again; and the tokens of
+`--notes` says how many other memories the project has, among which recall must choose. Counted is
+whether the answer keeps the decision, goes against it, or asks again; and the tokens of
 a turn. The model is scripted and knows only its prompt: what it was not given it asks, or it takes
 the usual way. `REVERIE_ENGINE_MODELS` names a real one, whose answers are judged by the words.
 """
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from benchmarks.support.common import parser, show
+from benchmarks.support.common import open_quiet_run, parser, show
+from benchmarks.support.generated_texts import memory
 from reverie.client import AsyncReverie
 from reverie.runtime.service import start_service
 from reverie.testing import servers
@@ -52,13 +54,15 @@ CASES = (
 
 def main() -> int:
     """Prints the figures."""
-    parser(__doc__).parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--notes", type=int, default=200)
+    given = asked.parse_args()
     with (
-        servers.open_run() as run,
+        open_quiet_run() as run,
         servers.fresh_database(run) as database,
         servers.own_nats(run) as nats,
     ):
-        asyncio.run(_measure(database, nats.url))
+        asyncio.run(_measure(database, nats.url, given.notes))
     return 0
 
 
@@ -81,7 +85,7 @@ def answer_scripted(asked: ChatRequest) -> ChatAnswer:
     return ChatAnswer("I do not know.")
 
 
-async def _measure(database: servers.DatabaseUrls, nats_url: str) -> None:
+async def _measure(database: servers.DatabaseUrls, nats_url: str, notes: int) -> None:
     async with (
         chat_server(answer_scripted, estimates_tokens=True) as models,
         running_stack(database, nats_url, model_home(), vault_key=VAULT_KEY) as stack,
@@ -92,9 +96,13 @@ async def _measure(database: servers.DatabaseUrls, nats_url: str) -> None:
             update={"gateway_url": stack.url, "engine_models": SecretStr(endpoints)}
         )
         async with app.open_service(settings) as service, start_service(service, settings) as url:
+            for number in range(notes):
+                note = {"content": memory(number), "scope": "project/known", "kind": "context"}
+                await stack.post("/v1/remember", note)
+            await stack.settled(seconds=120)
             rows = await _play(stack, url)
     show(
-        f"{len(CASES)} decisions, used on the next day",
+        f"{len(CASES)} decisions among {notes} notes, used on the next day",
         ["", "kept", "against", "asked again", "tokens of a turn"],
         rows,
     )
