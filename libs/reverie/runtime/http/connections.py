@@ -141,6 +141,8 @@ async def _send_chunks(
                 async with asyncio.timeout(write_timeout):
                     await sent.write(chunk)
             await sent.write_eof()
+    except ConnectionError:
+        log.debug("client_disconnected")
     except Exception as error:
         log.warning("stream_interrupted", reason=type(error).__name__)
         if request.transport is not None:
