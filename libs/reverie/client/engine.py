@@ -72,13 +72,14 @@ class EngineCalls(ClientBase):
         self, group: Id, *, after: int
     ) -> AsyncIterator[tuple[int, of_engine.EngineEvent]]:
         """Yields events with their positions, without end; a broken connection is reopened."""
+        from reverie.client.connections import split_lines
         from reverie.contracts.events import read_server_sent_events
 
         path, failures = f"/v1/groups/{quote_segment(group)}/events", 0
         while True:
             try:
                 async with self._transport.stream("GET", path, {"after": after}) as stream:
-                    async for message in read_server_sent_events(stream):
+                    async for message in read_server_sent_events(split_lines(stream)):
                         failures = 0
                         if message.data:
                             after = int(message.id)

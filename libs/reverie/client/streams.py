@@ -48,6 +48,7 @@ class StreamCalls(ClientBase):
         A broken connection is reopened and resumes. Raises `Unavailable` once as many attempts as
         the client allows have failed in a row.
         """
+        from reverie.client.connections import split_lines
         from reverie.contracts.events import read_server_sent_events
 
         query, failures = drop_none(scope=scope, kind=kind, event=event), 0
@@ -55,7 +56,7 @@ class StreamCalls(ClientBase):
             try:
                 headers = {"Last-Event-ID": after} if after else {}
                 async with self._transport.stream("GET", "/v1/events", query, headers) as stream:
-                    async for message in read_server_sent_events(stream):
+                    async for message in read_server_sent_events(split_lines(stream)):
                         after, failures = message.id, 0
                         if message.data:
                             yield StreamEvent(message.event, message.id, json.loads(message.data))
@@ -77,7 +78,7 @@ class StreamCalls(ClientBase):
         """
         query = drop_none(format=format, scope=scope)
         async with self._transport.stream("GET", "/v1/export", query) as stream:
-            async for piece in stream.iter_any():
+            async for piece in stream:
                 yield piece
 
     async def import_memories(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +13,6 @@ from typing import IO, Any, TypeAlias
 from urllib.parse import urlencode
 from uuid import uuid4
 
-import aiohttp
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -23,9 +22,9 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from reverie.client.connections import ConnectionBroken, KeptConnections
 from reverie.client.errors import build_api_error
 from reverie.contracts.headers import POSITION_HEADER, user_header
-from reverie.contracts.tls import create_tls_context
 from reverie.domain.core.consistency import later_lsn
 from reverie.domain.core.errors import Unavailable
 
@@ -36,10 +35,7 @@ _READ_METHODS = frozenset({"GET", "HEAD"})
 _READ_PATHS = frozenset({"/v1/recall"})
 """POST calls that only read."""
 _UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
-_CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
-"""Before the answer came, or in the midst of it."""
 _MAX_RETRY_AFTER = 10.0
-_CONNECT_TIMEOUT = 5.0
 _STREAM_READ_TIMEOUT = 60.0
 """Seconds without data after which a stream counts as dead; a live one sends more often."""
 _JITTER = wait_random_exponential(multiplier=0.1, max=2.0)
@@ -79,15 +75,10 @@ class HttpTransport:
         ca: Path | str | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        self._key = key
-        self._timeout = aiohttp.ClientTimeout(
-            total=timeout, sock_connect=min(timeout, _CONNECT_TIMEOUT)
-        )
+        self._timeout = timeout
         self.max_attempts = max_attempts
-        self._agent = agent
-        self._user = user
-        self._ca = ca
-        self._http: aiohttp.ClientSession | None = None
+        headers = {"Authorization": f"Bearer {key}", "User-Agent": agent, **user_header(user)}
+        self._connections = KeptConnections(self.url, headers, ca)
         self._write_position: str | None = None
 
     async def __aenter__(self) -> HttpTransport:
@@ -103,9 +94,7 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Gives back the connections."""
-        if self._http is not None:
-            await self._http.close()
-            self._http = None
+        await self._connections.close()
 
     async def call(
         self,
@@ -122,7 +111,7 @@ class HttpTransport:
             request_headers.setdefault("Idempotency-Key", str(uuid4()))
         elif self._write_position is not None:
             request_headers.setdefault(POSITION_HEADER, self._write_position)
-        url = f"{self.url}{path}{_encode_query(query)}"
+        target = f"{path}{_encode_query(query)}"
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.max_attempts),
             wait=_retry_delay,
@@ -130,8 +119,8 @@ class HttpTransport:
             retry_error_callback=_last_outcome,
         )
         try:
-            return await retrying(self._send_once, method, url, body, request_headers)
-        except (_ResponseLost, aiohttp.ClientError, OSError) as error:
+            return await retrying(self._send_once, method, target, body, request_headers)
+        except _ResponseLost as error:
             raise self._unavailable_error() from error
 
     @asynccontextmanager
@@ -141,44 +130,34 @@ class HttpTransport:
         path: str,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[aiohttp.StreamReader]:
-        """Streams a successful answer.
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Streams a successful answer, in pieces.
 
         Raises `Refused`, or `Unavailable` if the connection breaks.
         """
-        timeout = aiohttp.ClientTimeout(
-            sock_connect=_CONNECT_TIMEOUT, sock_read=_STREAM_READ_TIMEOUT
-        )
-        url = f"{self.url}{path}{_encode_query(query)}"
+        target = f"{path}{_encode_query(query)}"
         try:
-            async with self._session().request(
-                method, url, headers=headers, timeout=timeout
-            ) as response:
-                if response.status in _UNAVAILABLE_STATUSES:
+            async with self._connections.exchange(
+                method, target, headers or {}, read_timeout=_STREAM_READ_TIMEOUT
+            ) as answer:
+                if answer.status in _UNAVAILABLE_STATUSES:
                     raise self._unavailable_error()
-                if response.status >= 400:
+                if answer.status >= 300:
                     raise build_api_error(
-                        response.status, _decode_body(await response.read()), f"{method} {path}"
+                        answer.status, _decode_body(await answer.read()), f"{method} {path}"
                     )
-                yield response.content
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                yield answer.pieces
+        except ConnectionBroken as error:
             raise self._unavailable_error() from error
 
     async def upload(
         self, path: str, query: Query, source: bytes | IO[bytes], content_type: str, seconds: float
     ) -> ApiResponse:
         """Sends a file, once. Raises `Refused` and `Unavailable`."""
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_TIMEOUT)
-        url, headers = f"{self.url}{path}{_encode_query(query)}", {"Content-Type": content_type}
-        data = io.BytesIO(source) if isinstance(source, bytes) else source
+        target, headers = f"{path}{_encode_query(query)}", {"Content-Type": content_type}
         try:
-            async with self._session().post(
-                url, data=data, headers=headers, timeout=timeout
-            ) as response:
-                result = ApiResponse(
-                    response.status, _decode_body(await response.read()), response.headers
-                )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            result = await self._exchange("POST", target, headers, source, seconds)
+        except (ConnectionBroken, TimeoutError) as error:
             raise self._unavailable_error() from error
         if result.status >= 400:
             raise build_api_error(result.status, result.body, f"POST {path}")
@@ -188,39 +167,34 @@ class HttpTransport:
         return Unavailable(f"the gateway at {self.url}", "does `reverie up` run?")
 
     async def _send_once(
-        self, method: str, url: str, body: Any, headers: Mapping[str, str]
+        self, method: str, target: str, body: Any, headers: Mapping[str, str]
     ) -> ApiResponse:
         data = None if body is None else json.dumps(body).encode()
         type_header = {"Content-Type": "application/json"} if data is not None else {}
         try:
-            async with self._session().request(
-                method,
-                url,
-                data=io.BytesIO(data) if data else None,
-                headers={**type_header, **headers},
-            ) as response:
-                self._write_position = later_lsn(
-                    self._write_position, response.headers.get(POSITION_HEADER)
-                )
-                return ApiResponse(
-                    response.status, _decode_body(await response.read()), response.headers
-                )
-        except (*_CONNECTION_ERRORS, TimeoutError) as error:
-            raise _ResponseLost from error
-
-    def _session(self) -> aiohttp.ClientSession:
-        if self._http is None or self._http.closed:
-            headers = {"Authorization": f"Bearer {self._key}", "User-Agent": self._agent}
-            headers |= user_header(self._user)
-            self._http = aiohttp.ClientSession(
-                headers=headers,
-                timeout=self._timeout,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                connector=aiohttp.TCPConnector(
-                    ssl=create_tls_context(self._ca) if self._ca else True
-                ),
+            response = await self._exchange(
+                method, target, {**type_header, **headers}, data, self._timeout
             )
-        return self._http
+        except (ConnectionBroken, TimeoutError) as error:
+            raise _ResponseLost from error
+        self._write_position = later_lsn(
+            self._write_position, response.headers.get(POSITION_HEADER)
+        )
+        return response
+
+    async def _exchange(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | IO[bytes] | None,
+        seconds: float,
+    ) -> ApiResponse:
+        async with (
+            asyncio.timeout(seconds),
+            self._connections.exchange(method, target, headers, body) as answer,
+        ):
+            return ApiResponse(answer.status, _decode_body(await answer.read()), answer.headers)
 
 
 def _encode_query(query: Query | None) -> str:

@@ -15,8 +15,6 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any
 
-from ahocorasick_rs import AhoCorasick, Implementation
-
 SecretSpan = tuple[int, int, str]
 """Start and end of a credential in the text, and its kind."""
 TextRange = tuple[int, int]
@@ -107,6 +105,9 @@ class LiteralFinder:
     """Finds literals in one pass over a text, so that its time does not grow with their number."""
 
     def __init__(self, literals: Iterable[str]) -> None:
+        # Clients redact nothing: they do without this package.
+        from ahocorasick_rs import AhoCorasick, Implementation
+
         self._literals = tuple(sorted(set(literals)))
         self._automaton = AhoCorasick(
             self._literals, store_patterns=False, implementation=Implementation.DFA

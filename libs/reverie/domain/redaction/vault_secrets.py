@@ -14,13 +14,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
-
-from ahocorasick_rs import AhoCorasick, MatchKind
 
 from reverie.domain.core.scope_patterns import scope_matches
 from reverie.domain.redaction.value_checks import is_passphrase, is_wordy
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import AhoCorasick
 
 MIN_SECRET_LENGTH = 8
 """Shortest value that is redacted: shorter ones occur in ordinary texts."""
@@ -133,6 +134,8 @@ class SecretMatcher:
 
 
 def _build_automaton(forms: dict[str, VaultSecret]) -> AhoCorasick:
+    from ahocorasick_rs import AhoCorasick, MatchKind
+
     return AhoCorasick(list(forms), matchkind=MatchKind.LeftmostLongest, store_patterns=False)
 
 
