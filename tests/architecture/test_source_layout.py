@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "libs/reverie": {
+        "adapters",
         "agent",
         "bus",
         "cli",
