@@ -25,6 +25,7 @@ PARTS = (
     "domain/extraction/__init__.py",
     "domain/extraction/dream_runs.py",
     "domain/redaction/*",
+    "domain/staleness/*",
     "domain/text/*",
     "domain/text/opencc/*",
 )
