@@ -1,0 +1,1 @@
+"""Adapters of agent frameworks, on a running system."""
