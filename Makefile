@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer agents protos fuzz chaos soak generate vendor pictures clean
+.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer adapters agents protos fuzz chaos soak generate vendor pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -76,6 +76,13 @@ protos: ## compile the gRPC description for Java, Go and Rust, as far as their t
 newcomer: $(READY) ## follow the README from a clean clone in an empty home, in bash and in zsh
 	@$(BIN)/python -m tests.docs.shell_blocks
 
+# Each in an environment of its own: what they need cannot be installed together.
+adapters: $(READY) ## install the clients and frameworks that are tested with, and run their tests
+	@for pair in mem0=mem0ai==2.2.1 hindsight=hindsight-client==1.1.0; do \
+		name=$${pair%%=*}; test -x .adapters/$$name/bin/python || $(UV) venv --quiet .adapters/$$name; \
+		$(UV) pip install --quiet --python .adapters/$$name/bin/python "$${pair#*=}" || exit 1; done
+	@$(BIN)/pytest -q tests/adapters tests/compat
+
 fuzz: $(READY) ## make up requests for every call and texts for every parser (ARGS=50 for how many)
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/interfaces/test_openapi_conformance.py \
 		-q -k every_call --timeout 14400
@@ -108,7 +115,7 @@ pictures: $(READY) ## draw docs/pictures from what runs now
 	@$(BIN)/python -m benchmarks.trace_picture
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
-	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .uv .adapters dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find libs services tests benchmarks chaos -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv comes from the package registry, pinned, into a folder of its own.

@@ -7,16 +7,24 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 
 
-async def run_example(stack: Stack, name: str) -> list[str]:
-    """The lines that `examples/adapters/<name>.py` prints."""
+async def run_example(stack: Stack, name: str, environment: str = "") -> list[str]:
+    """The lines that `examples/<name>.py` prints.
+
+    `environment`: one that `make adapters` makes; where it is missing, the test is skipped.
+    """
+    python = ROOT / ".adapters" / environment / "bin" / "python"
+    if environment and not python.exists():
+        pytest.skip(f"`make adapters` installs {environment}")
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(ROOT / "examples" / "adapters" / f"{name}.py"),
+        str(python) if environment else sys.executable,
+        str(ROOT / "examples" / f"{name}.py"),
         env={**os.environ, "REVERIE_URL": stack.url, "REVERIE_API_KEY": stack.key},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

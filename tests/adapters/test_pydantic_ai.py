@@ -74,7 +74,7 @@ async def test_a_memory_that_does_not_answer_is_no_silent_loss() -> None:
 
 
 async def test_the_example_remembers_between_conversations(stack: Stack) -> None:
-    assert await run_example(stack, "pydantic_ai_memory") == [
+    assert await run_example(stack, "adapters/pydantic_ai_memory") == [
         "I will remember that.",
         "In cents.",
     ]

@@ -26,7 +26,15 @@ PACKAGES = {
         "store",
         "testing",
     },
-    "services/reverie_services": {"console", "dream", "engine", "ingest", "recall", "staleness"},
+    "services/reverie_services": {
+        "compat",
+        "console",
+        "dream",
+        "engine",
+        "ingest",
+        "recall",
+        "staleness",
+    },
 }
 MAX_LINES = 400
 GATED = sorted(

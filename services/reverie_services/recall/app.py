@@ -52,6 +52,8 @@ from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
+from reverie_services.compat.app import PREFIX as COMPAT_PREFIX
+from reverie_services.compat.app import mount_compat
 from reverie_services.console.app import PREFIX as CONSOLE_PREFIX
 from reverie_services.console.app import mount_console
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
@@ -245,15 +247,20 @@ async def open_service(
             if settings.database_replica_url
             else PositionHooks(),
             mounts={
-                CONSOLE_PREFIX: mount_console(
-                    ConsoleSessionStore(database),
-                    vault.load_redactor,
-                    settings,
-                    ApiKeyStore(database).find_tenant,
-                )
-            }
-            if settings.console_enabled
-            else {},
+                COMPAT_PREFIX: mount_compat(settings.body_limit),
+                **(
+                    {
+                        CONSOLE_PREFIX: mount_console(
+                            ConsoleSessionStore(database),
+                            vault.load_redactor,
+                            settings,
+                            ApiKeyStore(database).find_tenant,
+                        )
+                    }
+                    if settings.console_enabled
+                    else {}
+                ),
+            },
             extra_servers=[rpc.create_server_opener(settings, CallMetrics(registry, "grpc"))]
             if settings.grpc_enabled
             else [],

@@ -1,0 +1,69 @@
+"""A call of the other interface, and the calls of this gateway that answer it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reverie.domain.core.errors import NotFound
+from reverie_services.in_process_rest import InProcessRestClient
+
+PAGE = 100
+
+
+class CompatRefusal(Exception):
+    """This gateway refused a call; the client is told what it said."""
+
+    def __init__(self, status: int, problem: Any) -> None:
+        super().__init__(status)
+        self.status, self.problem = status, problem
+
+
+@dataclass(frozen=True)
+class CompatCall:
+    """A call of the other interface. `path` has neither prefix nor slash at its end."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: Mapping[str, Any]
+    rest: InProcessRestClient
+
+    async def ask(self, method: str, path: str, query: Any = None, body: Any = None) -> Any:
+        """The answer of a call of this gateway. Raises `CompatRefusal`."""
+        status, answer = await self.rest(method, path, query, body)
+        if status >= 400:
+            raise CompatRefusal(status, answer)
+        return answer
+
+    async def remember(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Stores memories; the first that is refused is told."""
+        answer = await self.ask("POST", "/v1/remember/batch", body={"items": items})
+        for item in answer["items"]:
+            if "code" in item:
+                raise CompatRefusal(item["status"], item)
+        stored: list[dict[str, Any]] = answer["items"]
+        return stored
+
+    async def memories(self, query: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """All active memories that pass, the newest first."""
+        page_query = {"limit": PAGE, "status": "active", **query}
+        while True:
+            page = await self.ask("GET", "/v1/memories", page_query)
+            for memory in page["items"]:
+                yield memory
+            if not page.get("next"):
+                return
+            page_query["cursor"] = page["next"]
+
+    async def forget(self, query: Mapping[str, Any]) -> int:
+        """Forgets all memories that pass; returns how many."""
+        ids = [memory["id"] async for memory in self.memories(query)]
+        for id in ids:
+            await self.ask("DELETE", f"/v1/memories/{id}")
+        return len(ids)
+
+    def no_route(self) -> NotFound:
+        """What is answered where there is no such call."""
+        return NotFound("route", f"{self.method} {self.path} below /compat")

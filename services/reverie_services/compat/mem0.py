@@ -1,0 +1,148 @@
+"""The calls of mem0's client: add, search, get, get_all, update, delete, delete_all, history.
+
+A user's memories are those of the scope `user/<id>`; `agent_id`, `app_id` and `run_id` name
+`agent/`, `project/` and `topic/`. Further ones are tags. Each message becomes a memory as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from reverie.domain.core.errors import InvalidInput
+from reverie_services.compat.calls import CompatCall
+
+_SCOPES = {"user_id": "user", "agent_id": "agent", "app_id": "project", "run_id": "topic"}
+
+
+async def answer(call: CompatCall) -> Any:
+    """The answer to one call."""
+    match call.method, call.path.strip("/").split("/"):
+        case "GET", ["v1", "ping"]:
+            await call.ask("GET", "/v1/memories", {"limit": 1})
+            return {"status": "ok", "org_id": "reverie", "project_id": "reverie"}
+        case "POST", ["v3", "memories", "add"]:
+            return await _add(call)
+        case "POST", ["v3", "memories", "search"]:
+            return await _search(call)
+        case "POST", ["v3", "memories"]:
+            return await _get_all(call)
+        case "DELETE", ["v1", "memories"]:
+            await call.forget(_place(call.query))
+            return {"message": "Memories deleted successfully!"}
+        case method, ["v1", "memories", *rest] if rest:
+            return await _one(call, method, rest)
+    raise call.no_route()
+
+
+async def _one(call: CompatCall, method: str, rest: list[str]) -> Any:
+    path = f"/v1/memories/{rest[0]}"
+    match method, rest[1:]:
+        case "GET", []:
+            return _memory(await call.ask("GET", path))
+        case "PUT", []:
+            names = {"text": "content", "metadata": "metadata"}
+            changes = {own: call.body[name] for name, own in names.items() if name in call.body}
+            await call.ask("PATCH", path, body=changes)
+            return _memory(await call.ask("GET", path))
+        case "DELETE", []:
+            await call.ask("DELETE", path)
+            return {"message": "Memory deleted successfully!"}
+        case "GET", ["history"]:
+            page = await call.ask("GET", f"{path}/history")
+            return [{"memory_id": rest[0], **version} for version in page["items"]]
+    raise call.no_route()
+
+
+async def _add(call: CompatCall) -> Any:
+    place = _place({**call.body, **_flat(call.body.get("filters"))})
+    said = [one for one in call.body.get("messages") or [] if isinstance(one.get("content"), str)]
+    if not said:
+        raise InvalidInput("messages", "holds no message with text")
+    tags = [place["tag"]] if "tag" in place else []
+    metadata = call.body.get("metadata") or {}
+    items = [
+        {"content": one["content"], "scope": place["scope"], "tags": tags, "metadata": metadata}
+        for one in said
+    ]
+    stored = await call.remember(items)
+    events = {"created": "ADD", "superseded": "UPDATE", "duplicate": "NONE"}
+    return {
+        "results": [
+            {"id": made["id"], "memory": one["content"], "event": events[made["status"]]}
+            for one, made in zip(said, stored, strict=True)
+        ]
+    }
+
+
+async def _search(call: CompatCall) -> Any:
+    place = _place(_flat(call.body.get("filters")))
+    body = {
+        "query": call.body.get("query"),
+        "scopes": [place["scope"]],
+        "limit": call.body.get("top_k") or 10,
+        **({"tags": [place["tag"]]} if "tag" in place else {}),
+    }
+    found = await call.ask("POST", "/v1/recall", body=body)
+    least = call.body.get("threshold") or 0.0
+    hits = found["memories"] if found["answered"] else []
+    return {
+        "results": [_memory(hit) for hit in hits if (hit["relevance"] or hit["score"]) >= least]
+    }
+
+
+async def _get_all(call: CompatCall) -> Any:
+    page, size = int(call.query.get("page", 1)), int(call.query.get("page_size", 100))
+    place = _place(_flat(call.body.get("filters")))
+    found = [_memory(memory) async for memory in call.memories(place)]
+    start = max(page - 1, 0) * size
+    following = f"?page={page + 1}&page_size={size}" if start + size < len(found) else None
+    return {
+        "count": len(found),
+        "next": following,
+        "previous": None,
+        "results": list(islice(found, start, start + size)),
+    }
+
+
+def _flat(filters: Any) -> dict[str, Any]:
+    """The entities of a filter, which may be a conjunction."""
+    flat: dict[str, Any] = {}
+    for part in (filters or {}).get("AND") or [filters or {}]:
+        if unknown := set(part) - _SCOPES.keys():
+            raise InvalidInput(
+                f"filters.{min(unknown)}", f"is not supported: give {', '.join(_SCOPES)}"
+            )
+        flat |= part
+    return flat
+
+
+def _place(entities: Mapping[str, Any]) -> dict[str, str]:
+    """The scope of the first entity, and a second as a tag."""
+    given = [(name, str(entities[name])) for name in _SCOPES if entities.get(name)]
+    if not given or len(given) > 2:
+        raise InvalidInput("filters", f"needs one or two of {', '.join(_SCOPES)}")
+    (first, value), *others = given
+    place = {"scope": f"{_SCOPES[first]}/{value}"}
+    for name, other in others:
+        place["tag"] = f"{name}:{other}"
+    return place
+
+
+def _memory(memory: Mapping[str, Any]) -> dict[str, Any]:
+    entity, _, value = memory["scope"].partition("/")
+    names = {scope: name for name, scope in _SCOPES.items()}
+    body = {
+        "id": memory["id"],
+        "memory": memory["content"],
+        "metadata": memory.get("metadata") or {},
+        "categories": memory.get("tags") or [],
+        "created_at": memory["created_at"],
+        "updated_at": memory.get("updated_at", memory["created_at"]),
+    }
+    if entity in names:
+        body[names[entity]] = value
+    if "score" in memory:
+        body["score"] = memory["score"]
+    return body

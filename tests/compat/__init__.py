@@ -1,0 +1,1 @@
+"""The interfaces of other memory systems, on a running system."""

@@ -1,0 +1,96 @@
+"""What clients of mem0 and Hindsight are answered, with the rights of the key that they send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.adapters.examples import run_example
+from tests.support.stack import Stack
+
+BANK = "/compat/hindsight/v1/default/banks/shop"
+ADA = {"filters": {"user_id": "ada"}}
+
+
+async def call(stack: Stack, path: str, body: Any, key: str | None = None) -> tuple[int, Any]:
+    headers = {"Authorization": f"Token {key or stack.key}"}
+    async with stack.http.post(f"{stack.url}{path}", json=body, headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def test_what_mem0_adds_is_redacted_and_found(stack: Stack) -> None:
+    text = "The printer is at 10.0.0.7; password=hunter2-Xk29vQ81"
+    status, added = await call(
+        stack, "/compat/mem0/v3/memories/add/", {"messages": [{"content": text}], "user_id": "ada"}
+    )
+    assert (status, [one["event"] for one in added["results"]]) == (200, ["ADD"])
+    _, found = await call(stack, "/compat/mem0/v3/memories/", ADA)
+    assert found["count"] == 1
+    assert "hunter2" not in found["results"][0]["memory"]
+    _, other = await call(stack, "/compat/mem0/v3/memories/", {"filters": {"user_id": "bob"}})
+    assert other["count"] == 0
+
+
+async def test_pages_of_mem0_hold_everything_once(stack: Stack) -> None:
+    said = [{"content": f"Buoy {n} is red."} for n in range(5)]
+    await call(stack, "/compat/mem0/v3/memories/add/", {"messages": said, "user_id": "ada"})
+    seen: list[str] = []
+    for page in (1, 2, 3):
+        path = f"/compat/mem0/v3/memories/?page={page}&page_size=2"
+        _, found = await call(stack, path, ADA)
+        assert (found["count"], found["next"] is None) == (5, page == 3)
+        seen += [one["memory"] for one in found["results"]]
+    assert sorted(seen) == [one["content"] for one in said]
+
+
+@pytest.mark.parametrize("path", ["/compat/mem0/v3/memories/search/", f"{BANK}/memories/recall"])
+async def test_a_key_reads_what_it_may_and_no_more(stack: Stack, path: str) -> None:
+    retained = {"items": [{"content": "The vault opens at nine."}]}
+    assert (await call(stack, f"{BANK}/memories", retained))[0] == 200
+    asked = {"filters": {"app_id": "shop"}, "query": "When does the vault open?"}
+    _, found = await call(stack, path, asked)
+    assert len(found["results"]) == 1
+    status, answer = await call(stack, path, asked, stack.key_of(reads=["project/other"]))
+    assert (status, answer.get("results", [])) in [(200, []), (403, [])]
+    status, problem = await call(stack, path, asked, "rv_wrong")
+    assert (status, problem["code"]) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        ("/compat/mem0/v3/memories/", {}, 422, "user_id"),
+        ("/compat/mem0/v3/memories/", {"filters": {"age": 3}}, 422, "age"),
+        ("/compat/mem0/v3/memories/add/", {"user_id": "ada"}, 422, "text"),
+        ("/compat/mem0/v9/tides/", {}, 404, "tides"),
+        ("/compat/other/v1/", {}, 404, "v1"),
+        (f"{BANK}/memories", {"items": []}, 422, "retain"),
+        (f"{BANK}/memories", {"items": [{"content": ""}]}, 422, "content"),
+        (f"{BANK}/memories", [1], 400, "object"),
+    ],
+)
+async def test_what_is_refused_says_why(
+    stack: Stack, path: str, body: Any, status: int, said: str
+) -> None:
+    got, problem = await call(stack, path, body)
+    assert (got, said in str(problem)) == (status, True), problem
+
+
+async def test_the_client_of_mem0_needs_only_another_address(stack: Stack) -> None:
+    assert await run_example(stack, "compat/mem0_memory", "mem0") == [
+        "['Prices are kept in cents.']",
+        "Prices are kept in euros.",
+        "Prices are kept in euros. 1",
+        "0",
+        "Error: the key is missing or unknown: send `Authorization: Bearer <key>`",
+    ]
+
+
+async def test_the_client_of_hindsight_needs_only_another_address(stack: Stack) -> None:
+    assert await run_example(stack, "compat/hindsight_memory", "hindsight") == [
+        "1",
+        "['Prices are kept in cents.']",
+        "1",
+        "1 0",
+    ]
