@@ -40,7 +40,6 @@ from reverie.domain.extraction.records.record_statements import (
     RecordStatement,
     is_near_duplicate,
 )
-from reverie.domain.extraction.records.review_findings import summarize_review
 from reverie.domain.extraction.wording.salience import MIN_SALIENCE
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
@@ -212,10 +211,8 @@ def build_session_memory(
     assert opening is not None
     if memories is None:
         memories = extract_memories(segments, roots)
-    reviews = [review for review in map(summarize_review, exchanges) if review]
     dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
-    dated_lines += [(review.turn.at, f"- {review.text}") for review in reviews]
-    if not reviews and len(dated_lines) < MIN_SESSION_LINES:
+    if len(dated_lines) < MIN_SESSION_LINES:
         if not any(turn.role == "tool" for turn in all_turns):
             return None
         dated_lines = []
@@ -225,8 +222,7 @@ def build_session_memory(
     while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
         lines.pop(0)
     cited_ids = {turn for memory in memories if memory.record for turn in memory.turns}
-    cited = [opening, *(review.turn for review in reviews)]
-    cited += [turn for turn in all_turns if turn.id in cited_ids]
+    cited = [opening] + [turn for turn in all_turns if turn.id in cited_ids]
     work_log = collect_work_log(all_turns, roots)
     memory = _build_memory(
         "\n".join([title, *lines]),

@@ -165,10 +165,10 @@ def _iter_key_statements(content: str, with_code: bool) -> Iterator[KeyStatement
         if (
             block.type == "text"
             and index
-            and parsed_blocks[index - 1].type in {"item", "row"}
+            and parsed_blocks[index - 1].type in {"item", "row", "code"}
             and is_minor
         ):
-            # A bold line introduces one list; what follows the list is on its own.
+            # A bold line introduces one list or block; what follows it is on its own.
             heading = ""
         if block.type == "heading":
             heading, is_minor, intro = _clean_heading(block.text), block.depth > 6, ""
@@ -258,6 +258,9 @@ def _join_headings(heading: str, intro: str) -> str:
 
 def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatement]:
     if discourse_markers.POSITIVE_VERDICT.match(block.text) or re.match(r"\[[xX ⚡]\]", block.text):
+        return
+    if block.text.rstrip("* ").endswith((":", "：")) and "`" not in block.text:
+        # What it announces is code, and it names none.
         return
     text = " ".join(extract_informative_sentences(block.text)).rstrip()
     if len(text) > 15 or (text and lead):

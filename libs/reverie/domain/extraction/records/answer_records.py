@@ -133,6 +133,8 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
     exchange = item.exchange
     question = find_self_contained_question(exchange, subject)
     if question and subject not in question and is_question(question):
+        if not extract_exact_terms(question):
+            return None
         question = f"About {subject}: {question}"
     told = list_answer_statements(exchange)
     if not question or exchange.is_refused or _asks_back(exchange) or not _says_much(told):
@@ -187,7 +189,8 @@ def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:
         return ""
     alone = " ".join(asked)
     points = POINTING.search(alone) or _points_back(alone)
-    if subject not in alone and not points and len(_long_words(alone)) >= MIN_SUBJECT_WORDS:
+    is_named = extract_exact_terms(alone) and len(_long_words(alone)) >= MIN_SUBJECT_WORDS
+    if subject not in alone and not points and is_named:
         return f"About {subject}: {alone}" if len(alone) < MAX_PROBLEM_CHARS else ""
     start = stop
     while start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):

@@ -18,10 +18,11 @@ from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.work_log import select_write_turns
 from reverie.domain.extraction.records.matters import (
     StatedExchange,
-    cut_clause,
+    drop_colour,
     find_problem,
     is_general_question,
     list_informative_sentences,
+    shorten_request,
 )
 from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
@@ -40,7 +41,7 @@ from reverie.domain.extraction.records.statement_selection import (
     select_statements,
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
-from reverie.domain.extraction.wording.salience import is_question
+from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
@@ -50,6 +51,9 @@ _OUTCOME = re.compile(
     r"\b(?:now|no longer|fixed|added|changed|removed|renamed|moved|updated|replaced|reverted"
     r"|created|implemented|the fix|the change|already)\b|(?:现在|已|修复|改为)",
     re.I,
+)
+_REASON = re.compile(
+    r"\b(?:because|since|due to|so|cause[sd]?|reason|not)\b|n't\b|因为|由于|原因", re.I
 )
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
@@ -151,19 +155,18 @@ class DecisionRecord:
 
     @property
     def headline(self) -> str:
-        """One line: the first sentence of the problem, and the weightiest statement in short.
+        """One line: the first sentence of the weightiest statement, whole.
 
-        "" where there is none: a problem alone tells nothing.
+        "" where there is none that says by itself what it is about.
         """
-        told = [(s, without_code(s.text)) for s in self.statements if s.text not in self.problem]
-        weighed = [(s.is_decided or s.is_done, s.score, text) for s, text in told if text]
-        problem = next(iter(split_sentences(self.problem)), "")
-        if self.is_single or not told:
-            return problem
-        if (self.is_answer or self.is_whole) and self.kind is not Kind.BUG:
+        if self.is_answer or self.is_whole:
             return ""
-        outcome = cut_clause(max(weighed)[2], MAX_HEADLINE_CHARS) if weighed else ""
-        return f"{problem} {outcome}".strip() if outcome else ""
+        weighed = [
+            (s.is_decided or s.is_done, s.score, without_code(s.text)) for s in self.statements
+        ]
+        outcome = next(iter(split_sentences(max(weighed)[2])), "")
+        names_itself = extract_exact_terms(outcome) and not POINTING.search(outcome)
+        return outcome if names_itself and len(outcome) <= MAX_HEADLINE_CHARS else ""
 
     @property
     def score(self) -> float:
@@ -258,19 +261,44 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     is_fragment = len(chosen) == 1 and leans(chosen[0].text)
     if not chosen or (is_fragment and (not problem or leans(problem))):
         return None
+    if is_work and not any(map(_tells_outcome, _drop_asked(chosen, exchanges))):
+        # What was asked for is no outcome, and neither is what was merely looked up.
+        chosen = _drop_asked(chosen, exchanges)
+        if not chosen or not (is_question(problem) or any(map(_tells_why, chosen))):
+            return None
     if is_work and not any(map(_tells_outcome, chosen)):
         replies = [turn for exchange in exchanges for turn in exchange.replies]
         outcome = _find_outcome(statements)
         if select_write_turns(replies) and outcome is None:
             return None
         chosen += [outcome] if outcome else []
+    told = proofread(chosen if is_work else _drop_passing(chosen))
     return DecisionRecord(
-        problem,
-        tuple(proofread(chosen)),
+        shorten_request(problem, told) if is_work else drop_colour(problem),
+        tuple(told),
         _drop_covered_reasons(refused, chosen),
         tuple(exchanges),
         tuple(_find_repetitions(chosen, statements, exchanges)),
     )
+
+
+def _drop_passing(chosen: Sequence[RecordStatement]) -> list[RecordStatement]:
+    """Without what was merely found beside what was decided; a reason stays."""
+    if all(s.is_found for s in chosen):
+        return list(chosen)
+    return [s for s in chosen if not s.is_found or _tells_why(s)]
+
+
+def _tells_why(statement: RecordStatement) -> bool:
+    """Whether it tells a reason, or that something is not as it looked."""
+    return statement.kind in (Kind.BUG, Kind.LESSON) or bool(_REASON.search(statement.text))
+
+
+def _drop_asked(
+    chosen: Sequence[RecordStatement], exchanges: Sequence[Exchange]
+) -> list[RecordStatement]:
+    request = next((e.opening for e in exchanges if e.opening), None)
+    return [s for s in chosen if s.turn is not request]
 
 
 def _tells_outcome(statement: RecordStatement) -> bool:

@@ -10,8 +10,10 @@ from dataclasses import replace
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.records.record_statements import MIN_SCORE, RecordStatement
 from reverie.domain.extraction.records.refused_proposals import RefusedProposal
+from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.extraction.wording.proofreading import drop_repeated
 from reverie.domain.text.index_terms import content_words
+from reverie.domain.text.markdown import split_sentences
 
 MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
 """Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
@@ -96,10 +98,21 @@ def select_statements(
 def proofread(statements: Sequence[RecordStatement]) -> list[RecordStatement]:
     """The statements of a record without what is told twice; what was changed stays.
 
-    The summing-up counts as told first, then what was decided.
+    The summing-up counts as told first, then what was decided, then what was done.
     """
-    told = [s for s in statements if not s.is_done]
-    ordered = sorted(told, key=lambda s: (not s.is_recap, not s.is_decided))
+    if any(s.is_recap for s in statements):
+        statements = [
+            s if s.is_recap else replace(s, text=_drop_leaning(s.text)) for s in statements
+        ]
+    ordered = sorted(statements, key=lambda s: (not s.is_recap, s.is_found, s.is_done))
     texts = dict(zip(map(id, ordered), drop_repeated([s.text for s in ordered]), strict=True))
-    changed = (replace(s, text=texts.get(id(s), s.text)) for s in statements)
+    changed = (s if s.is_done else replace(s, text=texts[id(s)]) for s in statements)
     return [s for s in changed if s.text]
+
+
+def _drop_leaning(text: str) -> str:
+    """Without the sentences at its beginning that lean on what is not told with it."""
+    sentences = split_sentences(text)
+    while sentences and discourse_markers.LEANING_START.match(sentences[0]):
+        sentences.pop(0)
+    return " ".join(sentences)

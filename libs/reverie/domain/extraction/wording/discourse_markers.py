@@ -292,7 +292,7 @@ LEANING_START = re.compile(
 # Who thinks aloud decides nothing.
 MUSING = re.compile(
     r"\b(?:i mean|thinking about|(?:my|the) (?:first |initial )?thought"
-    r"|i(?:'m| am| was|'ve been)? (?:thought"
+    r"|i(?:'m| am| was|'ve been)? (?:always |just |also )?(?:thought"
     r"|thinking|wonder(?:ing)?|guess|remember|recall|assum\w+|pretty sure|can see|vaguely)"
     r"|(?:feels?|looks?|seems?|sounds?) (?:like|a bit|as if)|it(?:'s| is) (?:like|similar|about)"
     r"|makes? (?:sense|me wonder)|good (?:call|to know)|maybe|perhaps|probably|presumably|might"

@@ -16,7 +16,7 @@ MAX_CAPTION_WORDS = 3
 MIN_PROPOSAL_WORDS, MAX_ANNOUNCEMENT_WORDS = 3, 8
 
 _SEEN = (
-    r"(?:notic(?:ed|ing)|saw|seen|spotted|seeing|found|stumbled (?:on|upon|across)|came across"
+    r"(?:notic(?:e|ed|ing)|saw|seen|spotted|seeing|found|stumbled (?:on|upon|across)|came across"
     r"|wonder(?:ed|ing)(?: about)?)(?: that| how)?"
 )
 _LOOKED = (
