@@ -42,6 +42,11 @@ _LOOKED_AND_SAW = re.compile(
 _SAW = re.compile(
     rf"^(?:{_I}|(?:just |also )*(?=notic|saw|spotted|seeing)){_SEEN} (?P<rest>.{{12,}})$", re.I
 )
+_ORDER_OPENING = re.compile(
+    r"^(?:(?:ok(?:ay)?|so|now|next|and|then|also|great|good),? )*"
+    r"(?:let['’]?s (?:also |now |just |please )*(?!not\b)|(?:it'?s )?time to |please )(?=[a-z])",
+    re.I,
+)
 _LOOKED_AT = re.compile(rf"^{_I}{_LOOKED} {_PLACE}(?:,? {_PURPOSE})?[.,]?$", re.I)
 _ASKING = (
     r"(?:what|why|how|which|who|where|when|is|are|was|were|do|does|did|can|could|should|would|will"
@@ -83,7 +88,9 @@ _CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, 
 
 
 def drop_frame(sentence: str) -> str:
-    """A sentence without what tells how somebody came upon the matter."""
+    """A sentence without what tells how somebody came upon the matter, or turns to it."""
+    if match := _ORDER_OPENING.match(sentence):
+        return capitalize(sentence[match.end() :])
     text = _ADVERB.sub("", _EMPTY_CLAUSE.sub("", sentence))
     if match := _LOOKED_AND_SAW.match(text):
         text = f"{match['place']}: {match['rest']}"
