@@ -143,7 +143,7 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
 
     A sentence on which the next one leans stays.
     """
-    words, terms = frozenset[str](), frozenset[str]()
+    words, told = frozenset[str](), ""
     kept_texts: list[str] = []
     for text in _drop_announcement(texts):
         text = _TALKED_OF.sub("", text)
@@ -152,10 +152,12 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
         kept: list[str] = []
         for sentence, following in zip(sentences, [*sentences, ""][1:], strict=True):
             own, names = content_words(sentence), extract_exact_terms(sentence)
-            is_new = len(own - words) >= MIN_NOVEL_SHARE * len(own) or names - terms
+            # A figure may be told with its unit, and a name in brackets.
+            is_named = any(name not in told for name in names)
+            is_new = is_named or len(own - words) >= MIN_NOVEL_SHARE * len(own)
             if is_new or discourse_markers.LEANING_START.match(following):
                 kept.append(sentence)
-            words, terms = words | own, terms | names
+            words, told = words | own, f"{told} {sentence.lower()}"
         code = text[len(prose) :] if text.startswith(prose) else ""
         kept_texts.append(text if len(kept) == len(sentences) else " ".join(kept) + code)
     return kept_texts
