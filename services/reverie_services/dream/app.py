@@ -96,6 +96,7 @@ async def open_service(
                     if language_model
                     else RuleExtractor(),
                     metrics,
+                    language_model,
                 )
             )
             handle = partial(handle_ticket, worker)

@@ -39,6 +39,7 @@ class DigestDependencies:
     model_manager: ModelManager | None = None
     extractor: Extractor = field(default_factory=RuleExtractor)
     metrics: DreamMetrics = field(default_factory=lambda: DreamMetrics(CollectorRegistry()))
+    language_model: LanguageModel | None = None
 
     @property
     def token_counter(self) -> TokenCounter:

@@ -12,6 +12,8 @@ from reverie.domain.core.memory import is_title_only
 from reverie.domain.text.markdown import shorten
 
 MAX_LINE = 280
+OVERVIEW = "Overview"
+"""The heading of what a language model wrote of the scope."""
 
 # Heading, kinds, and the share of the budget that a section may use before the others.
 _SECTIONS: tuple[tuple[str, frozenset[Kind], float], ...] = (
@@ -167,6 +169,17 @@ def remove_lines(summary: str, contents: Iterable[str]) -> str:
         for part in remaining
         if part and not (len(part) == 1 and part[0].startswith("#"))
     )
+
+
+def add_sentences(summary: str, sentences: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """The summary with sentences in place of the lines of the memories that they tell.
+
+    `sentences`: each with the contents of its memories.
+    """
+    told = list(sentences)
+    rest = remove_lines(summary, [text for _, texts in told for text in texts])
+    overview = "\n".join([f"## {OVERVIEW}", *(f"- {sentence}" for sentence, _ in told)])
+    return "\n\n".join(part for part in (overview if told else "", rest) if part)
 
 
 def _build_lines(memories: Iterable[MemoryT]) -> list[_SummaryLine[MemoryT]]:

@@ -13,13 +13,12 @@ import asyncpg
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import format_scope
-from reverie.domain.context.scope_summary import remove_lines
 from reverie.domain.core.memory import Memory
 from reverie.domain.formats.obsidian import NoteLink
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.memories.memories import load_scope_names
-from reverie.store.sessions.summaries import remove_outdated_lines
+from reverie.store.sessions.summaries import load_shown_summaries, remove_outdated_lines
 
 PAGE_SIZE = 500
 """Rows of a page on the way out, and of a batch on the way in."""
@@ -288,9 +287,11 @@ async def _render_summary_lines(
 
 async def _load_summary(connection: TenantConnection, scope: str, reads: list[str]) -> str | None:
     """Loads the text of the scope's current summary."""
-    summary = await connection.fetch_value("scope_note_summary", scope, reads)
-    outdated = await connection.fetch_rows("summary_outdated_lines", [scope]) if summary else []
-    return remove_lines(summary, [row["content"] for row in outdated]) if summary else None
+    content = await connection.fetch_value("scope_note_summary", scope, reads)
+    if not content:
+        return None
+    summaries = [{"scope": scope, "content": content}]
+    return (await load_shown_summaries(connection, summaries, [scope])).get(scope, "")
 
 
 async def _load_links(

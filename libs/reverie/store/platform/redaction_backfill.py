@@ -19,6 +19,7 @@ TABLES = (
     "session",
     "edge",
     "summary",
+    "summary_narrative",
     "scope_name",
     "git_event",
     "git_file",

@@ -347,6 +347,32 @@ begin
   return true;
 end $$;
 
+-- What a language model wrote of each scope: sentences ([{text, memories: {id: version}}]), what it was
+-- shown last ({id: version}), and the time up to which it knows the changes.
+create table summary_narrative (
+  tenant int not null,
+  scope text not null,
+  content jsonb not null,
+  shown jsonb not null,
+  seen timestamptz not null,
+  primary key (tenant, scope)
+);
+call protect_tenant_table('summary_narrative');
+
+-- Puts the narrative of a scope; false where the lease was lost.
+create function put_narrative(
+  p_tenant int, p_scope text, p_epoch bigint, p_content jsonb, p_shown jsonb, p_seen timestamptz
+) returns boolean
+language plpgsql as $$
+begin
+  if not has_dream_lease(p_tenant, p_scope, p_epoch) then return false; end if;
+  insert into summary_narrative (tenant, scope, content, shown, seen)
+  values (p_tenant, p_scope, p_content, p_shown, p_seen)
+  on conflict (tenant, scope) do update
+    set content = excluded.content, shown = excluded.shown, seen = excluded.seen;
+  return true;
+end $$;
+
 -- The lines of summaries as their memories said them, of the newest or of some versions; `stands`:
 -- the memory is active and still says it.
 create function summary_lines(p_tenant int, p_scopes text[], p_versions int[])

@@ -162,8 +162,8 @@ begin atomic
     ('turn', 'content'), ('turn', 'tool'), ('turn', 'external_id'), ('turn', 'output'),
     ('memory_version', 'content'), ('memory_version', 'reason'), ('memory_version', 'state'),
     ('session', 'external_id'), ('session', 'branch'), ('session', 'summary'), ('edge', 'meta'),
-    ('summary', 'content'), ('scope_name', 'name'), ('git_event', 'body'),
-    ('git_event', 'branch'), ('stale_mark', 'path'), ('stale_mark', 'subject'),
+    ('summary', 'content'), ('summary_narrative', 'content'), ('scope_name', 'name'),
+    ('git_event', 'body'), ('git_event', 'branch'), ('stale_mark', 'path'), ('stale_mark', 'subject'),
     ('api_key', 'label'), ('outbox', 'payload'), ('recall_trace', 'query'),
     ('recall_trace', 'request'), ('dream_decision', 'reason'), ('git_file', 'facts'),
     ('git_file', 'name'), ('git_file', 'old_name'), ('git_file', 'branch'),
@@ -176,8 +176,8 @@ end;
 create function redaction_scopes(p_table text) returns text
 language sql immutable
 return case
-  when p_table in ('memory', 'session', 'summary', 'scope_name', 'dream_decision', 'engine_group',
-                   'engine_message', 'engine_turn', 'engine_effect', 'document') then 'array[x.scope]'
+  when p_table in ('memory', 'session', 'summary', 'summary_narrative', 'scope_name', 'dream_decision',
+                   'engine_group', 'engine_message', 'engine_turn', 'engine_effect', 'document') then 'array[x.scope]'
   when p_table in ('memory_version', 'stale_mark', 'review') then
     'array(select m.scope from memory m where m.tenant = x.tenant and m.id = x.memory)'
   when p_table = 'edge' then

@@ -306,6 +306,13 @@ begin
     where o.tenant = p_tenant and o.memory = any(v_ids) and m.kind <> 'session'),
     coalesce(p_scopes, array(
       select m.scope from memory m where m.tenant = p_tenant and m.id = p_memory)));
+  update summary_narrative n
+  set content = coalesce((
+    select jsonb_agg(x.item order by x.no)
+    from jsonb_array_elements(n.content) with ordinality x (item, no)
+    where not x.item -> 'memories' ?| v_ids::text[]), '[]')
+  where n.tenant = p_tenant and exists (
+    select from jsonb_array_elements(n.content) x (item) where x.item -> 'memories' ?| v_ids::text[]);
   v_nodes := lone_nodes(p_tenant, v_ids);
   for v_old in select m.* from memory m where m.tenant = p_tenant and m.id = any(v_ids) loop
     perform delete_search_rows(p_tenant, v_old);

@@ -9,11 +9,16 @@ from typing import Any
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.context.scope_summary import ComposedSummary, remove_lines, render_summary
+from reverie.domain.context.scope_summary import (
+    ComposedSummary,
+    add_sentences,
+    remove_lines,
+    render_summary,
+)
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 from reverie.store.db import row_mapping
-from reverie.store.db.database import Database
+from reverie.store.db.database import Database, TenantConnection
 from reverie.store.sessions.dreams import DreamLease
 
 LOOKBACK = timedelta(minutes=5)
@@ -57,6 +62,38 @@ class StoredSummary:
     created_at: datetime
     run: UUID | None
     sources: tuple[SummarySource, ...]
+
+
+@dataclass(frozen=True)
+class SummarySentence:
+    """A sentence of a language model on a scope, and the versions and contents of its memories."""
+
+    text: str
+    memories: Mapping[UUID, int]
+    contents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NarratedMemory:
+    """A memory that a language model is to read."""
+
+    id: UUID
+    version: int
+    kind: str
+    content: str
+
+
+@dataclass(frozen=True)
+class NarrativeBasis:
+    """The sentences on a scope that stand, and the memories that were not read for them.
+
+    `now`: the moment of reading. `fallen`: the number of sentences that stand no more.
+    """
+
+    now: datetime
+    sentences: Sequence[SummarySentence]
+    fallen: int
+    changed: Sequence[NarratedMemory]
 
 
 class SummaryStore:
@@ -115,6 +152,50 @@ class SummaryStore:
             )
         )
 
+    async def load_narrative(self, lease: DreamLease, limit: int) -> NarrativeBasis:
+        """What a language model wrote of the scope, and at most `limit` memories to read for it."""
+        async with self._db.tenant_transaction(lease.tenant) as connection:
+            [state] = await connection.fetch_rows("narrative_state", lease.scope)
+            sentences = await _load_sentences(connection, [lease.scope])
+            standing = {sentence.text for _, sentence in sentences}
+            fallen = [item for item in state["content"] or () if item["text"] not in standing]
+            changed = await connection.fetch_rows(
+                "narrative_changes",
+                lease.scope,
+                [UUID(memory) for item in fallen for memory in item["memories"]],
+                state["seen"] and state["seen"] - LOOKBACK,
+                state["shown"] or {},
+                limit,
+            )
+        return NarrativeBasis(
+            state["now"],
+            [sentence for _, sentence in sentences],
+            len(fallen),
+            [NarratedMemory(**row) for row in changed],
+        )
+
+    async def put_narrative(
+        self,
+        lease: DreamLease,
+        sentences: Sequence[SummarySentence],
+        shown: Sequence[NarratedMemory],
+        read_at: datetime,
+    ) -> bool:
+        """Stores what a language model wrote of the scope; False if the lease was lost."""
+        content = [
+            {
+                "text": sentence.text,
+                "memories": {str(memory): version for memory, version in sentence.memories.items()},
+            }
+            for sentence in sentences
+        ]
+        versions = {str(memory.id): memory.version for memory in shown}
+        return bool(
+            await self._db.call(
+                "put_narrative", lease.tenant, lease.scope, lease.epoch, content, versions, read_at
+            )
+        )
+
     async def page(
         self, principal: Principal, scope: str | None, after: str | None, limit: int
     ) -> list[StoredSummary]:
@@ -124,9 +205,8 @@ class SummaryStore:
                 "summary_list", list(principal.reads), scope, after, limit
             )
             scopes = [row["scope"] for row in found]
-            outdated = await connection.fetch_rows("summary_outdated_lines", scopes)
+            contents = await load_shown_summaries(connection, found, scopes)
             lines = await connection.fetch_rows("summary_sources", scopes, None)
-        contents = dict(remove_outdated_lines(found, outdated))
         return [
             StoredSummary(
                 row["scope"],
@@ -162,11 +242,55 @@ class SummaryStore:
         ]
 
 
+async def load_shown_summaries(
+    connection: TenantConnection, summaries: Sequence[Any], scopes: Sequence[str]
+) -> dict[str, str]:
+    """The summaries as they are shown, by scope; empty ones are left out.
+
+    Outdated lines are removed. Sentences of a language model that stand take the place of the lines
+    of their memories.
+    """
+    outdated = await connection.fetch_rows("summary_outdated_lines", list(scopes))
+    sentences = await _load_sentences(connection, scopes)
+    contents = (
+        (
+            scope,
+            add_sentences(text, [(s.text, s.contents) for each, s in sentences if each == scope]),
+        )
+        for scope, text in _remove_outdated_lines(summaries, outdated)
+    )
+    return {scope: text for scope, text in contents if text}
+
+
+async def _load_sentences(
+    connection: TenantConnection, scopes: Sequence[str]
+) -> list[tuple[str, SummarySentence]]:
+    rows = await connection.fetch_rows("summary_sentences", list(scopes))
+    return [
+        (
+            row["scope"],
+            SummarySentence(
+                row["content"],
+                dict(zip(row["memories"], row["versions"], strict=True)),
+                tuple(row["texts"]),
+            ),
+        )
+        for row in rows
+    ]
+
+
 def remove_outdated_lines(
     summaries: Sequence[Any], outdated: Sequence[Any]
 ) -> tuple[tuple[str, str], ...]:
     """Removes outdated lines from summaries by scope; empty ones are left out."""
-    contents = [
+    contents = _remove_outdated_lines(summaries, outdated)
+    return tuple((scope, text) for scope, text in contents if text)
+
+
+def _remove_outdated_lines(
+    summaries: Sequence[Any], outdated: Sequence[Any]
+) -> list[tuple[str, str]]:
+    return [
         (
             row["scope"],
             remove_lines(
@@ -176,7 +300,6 @@ def remove_outdated_lines(
         )
         for row in summaries
     ]
-    return tuple((scope, text) for scope, text in contents if text)
 
 
 def _parse_version(scope: str, row: Any, lines: Sequence[Any]) -> StoredSummary:

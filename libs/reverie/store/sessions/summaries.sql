@@ -70,3 +70,40 @@ order by version desc limit $5;
 -- The lines of summaries with the original text of their memories: the newest of the scopes $2, or the
 -- versions $3.
 select * from summary_lines($1, $2, $3) order by scope, version, no;
+
+-- name: summary_sentences
+-- The sentences of a language model on the scopes $2, as far as all memories that they rest on stand as they
+-- were; with the memories and their texts. An older sentence is not shown, and not deleted.
+select n.scope, x.item ->> 'text' as content, array_agg(s.memory::uuid order by s.memory) as memories,
+       array_agg(s.version::int order by s.memory) as versions,
+       array_agg(m.content order by s.memory) as texts
+from summary_narrative n
+cross join lateral jsonb_array_elements(n.content) with ordinality x (item, no)
+cross join lateral jsonb_each_text(x.item -> 'memories') s (memory, version)
+left join memory m on m.tenant = $1 and m.id = s.memory::uuid
+left join memory_version b
+  on b.tenant = $1 and b.memory = s.memory::uuid and b.version = s.version::int
+where n.tenant = $1 and scope_matches($2, n.scope)
+group by n.scope, x.no, x.item
+having bool_and(m.status is not distinct from 'active' and m.scope = n.scope
+                and coalesce(b.content, m.content) = m.content
+                and contradicted_by($1, m.id, m.scope, coalesce(m.confirmed, m.created)) is null)
+order by n.scope, x.no;
+
+-- name: narrative_state
+-- What a language model wrote of scope $2, what it was shown last, and up to when it knows the changes; `now`
+-- is the moment of reading.
+select now() as now, n.content, n.shown, n.seen
+from (select) x left join summary_narrative n on n.tenant = $1 and n.scope = $2;
+
+-- name: narrative_changes
+-- Memories of scope $2 for a language model to read, at most $6: those of $3 and those changed since $4 (null:
+-- all), unless it was shown them in that version ($5); the weightiest first.
+select b.id, b.version, b.kind, b.content from memory b
+where b.tenant = $1 and b.scope = $2 and b.status = 'active'
+  and b.kind not in ('file', 'entity', 'session')
+  and (b.id = any($3::uuid[])
+       or ($4::timestamptz is null or b.updated >= $4)
+          and ($5::jsonb ->> b.id::text) is distinct from b.version::text)
+  and contradicted_by($1, b.id, b.scope, coalesce(b.confirmed, b.created)) is null
+order by b.pinned desc, b.confidence desc, b.updated desc, b.id limit $6;

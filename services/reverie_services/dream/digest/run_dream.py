@@ -27,6 +27,7 @@ from reverie_services.dream.digest.leases import (
     renew_lease,
     run_with_heartbeat,
 )
+from reverie_services.dream.digest.scope_narrative import update_narrative
 from reverie_services.dream.digest.session_digest import (
     digest_session,
     timed_stage,
@@ -110,6 +111,7 @@ async def _digest_scope(deps: DigestDependencies, lease: DreamLease, run: UUID) 
         await promote_merged_branches(deps, lease, run, record)
     with timed_stage(record, "summarise"):
         await update_scope_summary(deps, lease, run)
+        await update_narrative(deps, lease, record)
     ensure_lease_held(await deps.dreams.write_record(lease, run, record))
     if failure:
         raise failure
