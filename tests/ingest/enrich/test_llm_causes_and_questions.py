@@ -1,4 +1,4 @@
-"""Causes and query expansion by a language model, and the fallback without it."""
+"""Causes, entities and query expansion by a language model, and the fallback without it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def _answers(stub: StubModel) -> None:
         if asked.task == "rephrase":
             other = [TEAM, "Who has the cloakroom key?"] if "garments" in asked.text else []
             return {"questions": other, "kinds": ["decision"]}
+        if asked.task == "names":
+            names = ["Double Click", "triple click"] if BUG in asked.text else []
+            return {"names": [{"name": name, "type": "service"} for name in names]}
         first = asked.text.index(BUG) > asked.text.index(FIX) if BUG in asked.text else False
         cause, effect = (2, 1) if first else (1, 2)
         return {
@@ -69,6 +72,14 @@ async def test_causes_and_questions_improve_with_a_model_and_work_without_it(
             sql = "select meta from edge where kind = 'led_to' and known_to is null"
             meta = value(stack.admin_url, sql)
             assert (meta["rule"], meta["evidence"]) == ("llm causes/1 stub", FIX)
+
+            sql = (
+                "select e.meta ->> 'rule' from edge e join memory n on n.id = e.dst"
+                " where e.kind = 'touches' and e.known_to is null and n.content = %s"
+            )
+            assert value(stack.admin_url, sql, "double click") == "llm names/1 stub"
+            count = "select count(*) from memory where content = 'triple click'"
+            assert value(stack.admin_url, count) == 0
 
             query = {"query": "garments custodian", "limit": 3}
             found = await stack.post("/v1/recall", query)

@@ -7,14 +7,11 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
-from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.entities.file_paths import build_anchor_metadata, extract_paths, is_same_file
-from reverie.domain.entities.recognition import extract_entities
 from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate, infer_causes
 from reverie.domain.text.chunking import chunk_text
 from reverie.inference.embedder import Embedder
@@ -23,7 +20,6 @@ from reverie.store.memories.enrichment import (
     DerivedData,
     EmbeddedChunk,
     EnrichableMemory,
-    MemoryMentions,
     TextEmbedding,
 )
 from reverie_services.ingest.batching import MAX_BATCH_TEXTS
@@ -31,8 +27,13 @@ from reverie_services.ingest.dependencies import DerivationDependencies, Enrichm
 from reverie_services.ingest.enrich import derivation_limit
 from reverie_services.ingest.enrich.derivation_limit import derive_in_thread, report_cut
 from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfound_causes
+from reverie_services.ingest.enrich.mentions import (
+    Origins,
+    add_llm_entities,
+    extract_all_mentions,
+    link_mentions,
+)
 
-MAX_ANCHORS = 50
 MAX_CANDIDATES = 40
 MAX_RELATIVES = 5
 CHUNK_TOKENS, CHUNK_OVERLAP = 200, 40
@@ -233,7 +234,11 @@ async def _write_group(
     deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> None:
     tenant_id, memories = tenant[0], [item.loaded.memory for item in group]
-    touches = await find_touched_nodes(deps, tenant_id, memories)
+    mentions = await extract_all_mentions(memories)
+    origins: dict[UUID, Origins] = {}
+    for index, found in enumerate(mentions):
+        mentions[index], origins[found.memory.id] = await add_llm_entities(deps, tenant_id, found)
+    touches = await link_mentions(deps, tenant_id, mentions, origins)
     cause_candidates = await _load_cause_candidates(deps, tenant_id, memories, touches)
     derived = []
     for item, memory, nodes, others in zip(group, memories, touches, cause_candidates, strict=True):
@@ -251,47 +256,6 @@ async def _write_group(
     await deps.publisher.publish(tenant_id, [item for batch in events for item in batch])
     if any(item.chunks for item in group):
         await deps.enrichment.index_vectors(tenant_id, len(group))
-
-
-async def find_touched_nodes(
-    deps: DerivationDependencies, tenant: int, memories: Sequence[EnrichableMemory]
-) -> list[dict[UUID, dict[str, Any]]]:
-    """Finds or creates the nodes that each memory mentions; returns them with the edge metadata."""
-    mentions = [
-        MemoryMentions(memory, (), ())
-        if memory.carried
-        else await derive_in_thread(
-            memory.id,
-            "mentions",
-            partial(_extract_mentions, memory),
-            MemoryMentions(memory, (), ()),
-        )
-        for memory in memories
-    ]
-    nodes_by_memory = await deps.enrichment.ensure_nodes(tenant, mentions)
-    return [
-        {node: {"named": label} for label, node in nodes.entities.items()}
-        | {
-            node: build_anchor_metadata(path, memory.git or {})
-            for path, node in nodes.files.items()
-        }
-        for memory, nodes in zip(memories, nodes_by_memory, strict=True)
-    ]
-
-
-def _extract_mentions(memory: EnrichableMemory) -> MemoryMentions:
-    """Extracts the files and entities that a memory mentions.
-
-    Each file is listed once, under its first name: names from the client precede names in the text.
-    """
-    git, files = memory.git or {}, list[str]()
-    if project_of_scope(memory.scope):
-        located_paths = [path for name in ("lines", "symbols") for path in git.get(name, {})]
-        for path in (*git.get("files", ()), *located_paths, *extract_paths(memory.content)):
-            if not any(path == other or is_same_file(path, other) for other in files):
-                files.append(path)
-    entities = extract_entities(memory.content)
-    return MemoryMentions(memory, files[:MAX_ANCHORS], entities[:MAX_ANCHORS])
 
 
 async def infer_rule_causes(

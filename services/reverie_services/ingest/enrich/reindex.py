@@ -16,9 +16,9 @@ from reverie_services.ingest.enrich.enrichment import (
     MAX_RELATIVES,
     chunk_memories,
     embed_chunks,
-    find_touched_nodes,
     infer_rule_causes,
 )
+from reverie_services.ingest.enrich.mentions import find_touched_nodes
 
 BATCH_SIZE = 200
 TURN_BATCH_SIZE = 2000
