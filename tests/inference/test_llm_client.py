@@ -35,6 +35,8 @@ PINNED = {
     "adjust/1": "6db2caf25a9c",
     "causes/1": "7ac311f01cf6",
     "condense/1": "bdf59d6cb456",
+    "names/1": "f6587a06fe4e",
+    "narrate/1": "94da81f0ca58",
     "picture/1": "5133b616f9b8",
     "record/1": "7fe47afc21d6",
     "reflect/1": "2cf11c36b07e",

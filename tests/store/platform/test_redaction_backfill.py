@@ -62,6 +62,7 @@ HOLD_NONE = {
     "recall_trace": {"details"},
     "audit": {"key", "service", "action", "problem", "subjects", "trace_id", "client"},
     "project_setting": {"name", "value"},
+    "summary_narrative": {"shown"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},
     "review": {"verdict", "author"},
@@ -79,7 +80,8 @@ HOLD_NONE = {
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
 those of passes; branches that were merged are slugs; of a turn that corrected something its hash is
 kept; of a call its names, which were gone through before; an agent is described by an
-administrator, the key of an author is sealed, and of the calls of a turn hashes are kept."""
+administrator, the key of an author is sealed, and of the calls of a turn hashes are kept; of what
+a model was shown ids are kept."""
 
 
 def test_every_text_column_is_backfilled_or_declared_free_of_text(
