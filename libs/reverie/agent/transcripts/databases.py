@@ -34,7 +34,13 @@ FROM session s JOIN message m ON m.session_id = s.id JOIN part p ON p.message_id
 ORDER BY s.time_created, s.id, m.time_created, m.id, p.id
 """
 GOOSE_QUERY: Final = """
-SELECT s.id, s.working_dir, m.id, m.role, m.content_json, m.created_timestamp
+SELECT s.id, s.working_dir, m.message_id, m.id, m.role, m.content_json, m.created_timestamp,
+       m.metadata_json
+FROM sessions s JOIN messages m ON m.session_id = s.id ORDER BY s.id, m.id
+"""
+"""A message keeps its id as Goose compacts a session, and all get other numbers."""
+OLD_GOOSE_QUERY: Final = """
+SELECT s.id, s.working_dir, NULL, m.id, m.role, m.content_json, m.created_timestamp, NULL
 FROM sessions s JOIN messages m ON m.session_id = s.id ORDER BY s.id, m.id
 """
 
@@ -81,11 +87,19 @@ def read_goose(lines: TranscriptLines, project: str | None) -> Iterator[SessionT
         yield from _read_goose_lines(lines, project)
         return
     calls: dict[str, dict[str, Any]] = {}
-    for session_id, folder, number, role, content, at in _query(lines.skip(), GOOSE_QUERY):
+    path = lines.skip()
+    columns = {column[1] for column in _query(path, "PRAGMA table_info(messages)")}
+    is_new = {"message_id", "metadata_json"} <= columns
+    rows = _query(path, GOOSE_QUERY if is_new else OLD_GOOSE_QUERY)
+    for session_id, folder, message_id, number, role, content, at, metadata in rows:
+        # A summary of what was said before is for the model alone.
+        if _object(metadata).get("userVisible") is False:
+            continue
         name = project or project_of_folder(non_blank_text(folder))
         session = TranscriptSession("goose", str(session_id), name)
+        external_id = non_blank_text(message_id) or f"message-{number}"
         blocks = dict_items(_decode(content))
-        for turn in _goose_turns(blocks, str(role), f"message-{number}", parse_epoch(at), calls):
+        for turn in _goose_turns(blocks, str(role), external_id, parse_epoch(at), calls):
             yield session, turn
 
 

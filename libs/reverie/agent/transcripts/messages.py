@@ -73,6 +73,9 @@ class MessageParser:
         role, metadata = text_or_empty(message.get("role")), message.get("metadata")
         if isinstance(metadata, dict) and metadata.get("displayRole") == "system":
             return
+        # Roo writes its summary of what was said before as a message of the user.
+        if message.get("isSummary") or message.get("isTruncationMarker"):
+            return
         at = parse_epoch(message.get("ts"))
         content = message.get("content")
         text = [{"type": "text", "text": content}]
@@ -81,7 +84,7 @@ class MessageParser:
         if role == "user":
             yield from _tagged_results(blocks, external_id, at)
         entry = {
-            "type": role,
+            "type": "user" if role == "tool" else role,
             "uuid": external_id,
             "timestamp": at.isoformat() if at else None,
             "message": {"content": [_translate_block(block, role) for block in blocks]},
@@ -113,6 +116,7 @@ def read_cursor(lines: TranscriptLines, project: str | None) -> Iterator[Session
 
 def _translate_block(block: dict[str, Any], role: str) -> dict[str, Any]:
     """A block as Claude Code writes it."""
+    block = _translate_part(block)
     kind, name = text_or_empty(block.get("type")), text_or_empty(block.get("name"))
     if kind == "text":
         text = text_or_empty(block.get("text"))
@@ -125,6 +129,26 @@ def _translate_block(block: dict[str, Any], role: str) -> dict[str, Any]:
     if kind == "tool_result":
         return {**block, "content": _result_text(block.get("content"))}
     return block
+
+
+def _translate_part(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a message of the AI SDK, in which newer versions of Roo keep calls and results."""
+    kind, call = text_or_empty(part.get("type")), part.get("toolCallId")
+    if kind == "tool-call":
+        return {
+            "type": "tool_use",
+            "id": call,
+            "name": part.get("toolName"),
+            "input": part.get("input"),
+        }
+    if kind != "tool-result":
+        return part
+    output = part.get("output")
+    value = output.get("value") if isinstance(output, dict) else output
+    text = value if isinstance(value, str) else extract_text(value) or json.dumps(value)
+    failed = isinstance(output, dict) and text_or_empty(output.get("type")).startswith("error")
+    failed = failed or text.lstrip().startswith("[ERROR]")
+    return {"type": "tool_result", "tool_use_id": call, "content": text, "is_error": failed}
 
 
 def _clean_said(text: str) -> str:
