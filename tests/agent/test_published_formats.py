@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.agent.agent_files import FOLDER
+from tests.agent.agent_payloads import FOLDER
 from tests.agent.test_transcript_files import said_in, write
 
 # crates/goose/src/session/session_manager.rs, as its migrations leave the tables at version 7.
