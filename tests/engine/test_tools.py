@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
+from reverie_services.engine.tools import TOOLS
 from reverie_services.engine.workspace import (
     MAX_FILE_BYTES,
     Workspace,
@@ -27,10 +28,14 @@ async def test_each_mode_offers_its_tools(engine: Engine) -> None:
     offered = {}
     for mode in ("unified", "plan", "dream"):
         await engine.say(group, "Hello.", mode=mode)
-        offered[mode] = set(engine.requests[-1].tools)
+        asked = engine.requests[-1]
+        offered[mode] = set(asked.tools)
+        # The prompt names the same tools, always in the same order.
+        assert f"Tools: {', '.join(sorted(asked.tools))}." in asked.system
     assert offered["unified"] > CHANGING
     assert offered["plan"] == offered["unified"] - CHANGING
     assert offered["dream"] == {"recall", "remember", "list_tasks", "update_task"}
+    assert offered["unified"] == TOOLS.keys() - {"web_fetch"}
 
 
 async def test_plan_mode_changes_nothing_even_if_the_model_tries(engine: Engine) -> None:

@@ -19,6 +19,7 @@ from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, TurnTable
 from reverie_services.engine.events import GroupWatchers
 from reverie_services.engine.metrics import EngineMetrics
+from reverie_services.engine.tools import list_tool_names
 
 OpenMemory = Callable[[str], AbstractAsyncContextManager[AsyncReverie]]
 """Opens the gateway with somebody's key."""
@@ -43,6 +44,11 @@ class EngineSettings:
     chain_tokens: int
     chain_micro_usd: int
     chain: ChainLimits = field(default_factory=ChainLimits)
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The tools of the engine itself that are there."""
+        return list_tool_names(self.folder is not None, self.extra_tools)
 
     def spend_limits(
         self, agent_tokens: int | None, agent_usd: float | None

@@ -6,7 +6,7 @@ no date, no memory, no state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -28,7 +28,7 @@ def build_static_prompt(
     persona: str,
     mode: str,
     others: Sequence[str],
-    tools: Sequence[str],
+    tools: Iterable[str],
 ) -> str:
     """The prompt of an agent. `persona`: one of `PERSONAS`, or a text."""
     templates = load_templates(language)

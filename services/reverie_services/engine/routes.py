@@ -43,7 +43,6 @@ from reverie_services.engine.attachments import render_message
 from reverie_services.engine.dependencies import ConversationDependencies
 from reverie_services.engine.events import SSE_HEADERS
 from reverie_services.engine.prompts import PERSONAS
-from reverie_services.engine.tools import list_tool_names
 
 _SSE_EXAMPLE = 'id: 42\nevent: text_delta\ndata: {"type": "text_delta", "data": {"text": "Hi"}}\n\n'
 
@@ -77,8 +76,8 @@ async def list_agents(deps: ConversationDependencies, call: Call[None, None]) ->
         AgentInfo(name=name, built_in=name not in stored, spec=spec.model_dump(mode="json"))
         for name, spec in sorted(resolve_agents(stored).items())
     ]
-    tools = list_tool_names(deps.settings.folder, deps.settings.extra_tools)
-    return AgentList(items=items, models=sorted(deps.models.endpoints), tools=tools)
+    models, tools = sorted(deps.models.endpoints), deps.settings.tool_names
+    return AgentList(items=items, models=models, tools=tools)
 
 
 @routes.add("GET /v1/agents/spend")
@@ -97,8 +96,7 @@ async def put_agent(deps: ConversationDependencies, call: Call[AgentBody, None])
     call.principal.check_admin()
     name, body = _check_name(call.path["name"]), call.body
     _check_known("models", body.models, deps.models.endpoints)
-    tools = list_tool_names(deps.settings.folder, deps.settings.extra_tools)
-    _check_known("tools", body.tools or [], tools)
+    _check_known("tools", body.tools or [], deps.settings.tool_names)
     spec = body.model_dump(mode="json")
     spec["persona"] = call.redactor.redact(body.persona).text
     await deps.conversations.put_agent(call.principal.tenant, name, spec)

@@ -1,18 +1,13 @@
-"""The tools of agents. Each says whether it changes something, and where it may be used.
-
-`changes`: its effect is entered in the ledger before it happens. `repeatable`: made again, it has
-its effect once, because it carries a key of its own. `memory`: dreams may use it.
-"""
+"""The tools of agents. Each says whether it changes something, and where it may be used."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid5
 
-from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai import CombinedToolset, FunctionToolset, RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
@@ -22,13 +17,38 @@ from reverie_services.engine.capabilities import TurnState
 from reverie_services.engine.workspace import Workspace, fetch_page
 
 Ctx = RunContext[TurnState]
-READ: dict[str, Any] = {}
-MEMORY_READ: dict[str, Any] = {"memory": True}
-MEMORY_CHANGE: dict[str, Any] = {"memory": True, "changes": True, "repeatable": True}
-CHANGE: dict[str, Any] = {"changes": True}
-HAND_ON: dict[str, Any] = {"changes": True, "repeatable": True}
-
 HandOn = Callable[[Ctx, str, str], Awaitable[str]]
+Function = Callable[..., Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class ToolTraits:
+    """What is known of a tool before it is called; the metadata of its definition.
+
+    `changes`: its effect is entered in the ledger before it happens. `repeatable`: made again, it
+    has its effect once, because it carries a key of its own. `memory`: dreams may use it. `needs`:
+    what the settings must allow.
+    """
+
+    changes: bool = False
+    repeatable: bool = False
+    memory: bool = False
+    needs: Literal["", "engine_folder", "web_fetch"] = ""
+
+
+TOOLS = {
+    "recall": ToolTraits(memory=True),
+    "remember": ToolTraits(memory=True, changes=True, repeatable=True),
+    "list_tasks": ToolTraits(memory=True),
+    "update_task": ToolTraits(memory=True, changes=True, repeatable=True),
+    "route_forward": ToolTraits(changes=True, repeatable=True),
+    "read_file": ToolTraits(needs="engine_folder"),
+    "list_files": ToolTraits(needs="engine_folder"),
+    "search_files": ToolTraits(needs="engine_folder"),
+    "write_file": ToolTraits(changes=True, needs="engine_folder"),
+    "web_fetch": ToolTraits(needs="web_fetch"),
+}
+"""All tools of the engine itself. The static prompt and the toolset are both made of it."""
 
 
 @dataclass
@@ -38,37 +58,55 @@ class ToolSources:
     reverie: AsyncReverie
     hand_on: HandOn
     files: Workspace | None = None
-    extra: Collection[str] = field(default_factory=frozenset)
+    servers: Sequence[AbstractToolset[TurnState]] = ()
+
+
+def list_tool_names(has_folder: bool, extra: Collection[str]) -> list[str]:
+    """The tools that the settings allow."""
+    given = {"", *extra, *(["engine_folder"] if has_folder else [])}
+    return [name for name, traits in TOOLS.items() if traits.needs in given]
+
+
+def is_offered(mode: str, traits: dict[str, Any]) -> bool:
+    """Whether a mode has a tool: all, those that only read (plan), or those of memory (dream)."""
+    if mode == "plan":
+        return not traits.get("changes")
+    return mode != "dream" or bool(traits.get("memory"))
+
+
+def choose_tools(
+    names: Collection[str], mode: str, allowed: Collection[str] | None
+) -> frozenset[str]:
+    """Those of the names that an agent may use in a mode."""
+    return frozenset(
+        name
+        for name in names
+        if is_offered(mode, asdict(TOOLS[name])) and (allowed is None or name in allowed)
+    )
 
 
 def build_toolset(
-    sources: ToolSources, mode: str, allowed: Collection[str] | None
+    sources: ToolSources, mode: str, chosen: Collection[str]
 ) -> AbstractToolset[TurnState]:
-    """The tools of a mode: all, those that only read (plan), or those of memory (dream)."""
+    """The chosen tools of the engine, and what its MCP servers offer in a mode."""
     toolset = FunctionToolset[TurnState](max_retries=2)
-    _add_memory_tools(toolset, sources.reverie)
-    _add_group_tools(toolset, sources)
+
+    def add(function: Function) -> Function:
+        traits = TOOLS[function.__name__]
+        if function.__name__ in chosen:
+            toolset.add_function(function, metadata=asdict(traits), sequential=traits.changes)
+        return function
+
+    _add_memory_tools(add, sources.reverie)
+    _add_group_tools(add, sources)
     if sources.files is not None:
-        _add_file_tools(toolset, sources.files)
-    if "web_fetch" in sources.extra:
-        toolset.add_function(_fetch, name="web_fetch", metadata=READ)
+        _add_file_tools(add, sources.files)
+    add(web_fetch)
 
     def is_allowed(_: Ctx, tool: ToolDefinition) -> bool:
-        metadata = tool.metadata or {}
-        if allowed is not None and tool.name not in allowed:
-            return False
-        if mode == "plan":
-            return not metadata.get("changes")
-        return mode != "dream" or bool(metadata.get("memory"))
+        return is_offered(mode, tool.metadata or {})
 
-    return toolset.filtered(is_allowed)
-
-
-def list_tool_names(folder: Path | None, extra: Collection[str]) -> list[str]:
-    """The tools that the settings allow."""
-    names = ["recall", "remember", "list_tasks", "update_task", "route_forward"]
-    files = ["read_file", "list_files", "search_files", "write_file"] if folder else []
-    return [*names, *files, *(["web_fetch"] if "web_fetch" in extra else [])]
+    return CombinedToolset([toolset, *sources.servers]).filtered(is_allowed)
 
 
 def effect_key(turn: UUID, call: str | None) -> str:
@@ -76,8 +114,8 @@ def effect_key(turn: UUID, call: str | None) -> str:
     return str(uuid5(turn, call or ""))
 
 
-def _add_memory_tools(toolset: FunctionToolset[TurnState], reverie: AsyncReverie) -> None:
-    @toolset.tool(metadata=MEMORY_READ)
+def _add_memory_tools(add: Callable[[Function], Function], reverie: AsyncReverie) -> None:
+    @add
     async def recall(ctx: Ctx, question: str) -> str:
         """Find memories that answer a question.
 
@@ -87,7 +125,7 @@ def _add_memory_tools(toolset: FunctionToolset[TurnState], reverie: AsyncReverie
         found = await reverie.recall_as_text(question, session=ctx.deps.turn.session)
         return found or "Nothing that answers it is remembered."
 
-    @toolset.tool(metadata=MEMORY_CHANGE, sequential=True)
+    @add
     async def remember(
         ctx: Ctx,
         content: str,
@@ -111,7 +149,7 @@ def _add_memory_tools(toolset: FunctionToolset[TurnState], reverie: AsyncReverie
         )
         return f"{answer.status}: {answer.id}"
 
-    @toolset.tool(metadata=MEMORY_READ)
+    @add
     async def list_tasks(ctx: Ctx) -> str:
         """List the open tasks."""
         lines = [
@@ -120,7 +158,7 @@ def _add_memory_tools(toolset: FunctionToolset[TurnState], reverie: AsyncReverie
         ]
         return "\n".join(lines[:50]) or "There are none."
 
-    @toolset.tool(metadata=MEMORY_CHANGE, sequential=True)
+    @add
     async def update_task(
         ctx: Ctx, id: str, state: Literal["todo", "doing", "blocked", "done"]
     ) -> str:
@@ -134,8 +172,8 @@ def _add_memory_tools(toolset: FunctionToolset[TurnState], reverie: AsyncReverie
         return state
 
 
-def _add_group_tools(toolset: FunctionToolset[TurnState], sources: ToolSources) -> None:
-    @toolset.tool(metadata=HAND_ON, sequential=True)
+def _add_group_tools(add: Callable[[Function], Function], sources: ToolSources) -> None:
+    @add
     async def route_forward(ctx: Ctx, agent: str, task: str) -> str:
         """Give a task to another agent of this group. It answers in a turn of its own.
 
@@ -146,8 +184,8 @@ def _add_group_tools(toolset: FunctionToolset[TurnState], sources: ToolSources) 
         return await sources.hand_on(ctx, agent.lstrip("@").lower(), task)
 
 
-def _add_file_tools(toolset: FunctionToolset[TurnState], workspace: Workspace) -> None:
-    @toolset.tool(metadata=READ)
+def _add_file_tools(add: Callable[[Function], Function], workspace: Workspace) -> None:
+    @add
     async def read_file(ctx: Ctx, path: str, first_line: int = 1, lines: int = 400) -> str:
         """Read a text file of the folder.
 
@@ -158,7 +196,7 @@ def _add_file_tools(toolset: FunctionToolset[TurnState], workspace: Workspace) -
         """
         return await workspace.read(path, first_line, lines)
 
-    @toolset.tool(metadata=READ)
+    @add
     async def list_files(ctx: Ctx, pattern: str = "*") -> str:
         """List files of the folder.
 
@@ -167,7 +205,7 @@ def _add_file_tools(toolset: FunctionToolset[TurnState], workspace: Workspace) -
         """
         return await workspace.find(pattern)
 
-    @toolset.tool(metadata=READ)
+    @add
     async def search_files(ctx: Ctx, text: str, pattern: str = "**/*") -> str:
         """Find lines that contain a text.
 
@@ -177,7 +215,7 @@ def _add_file_tools(toolset: FunctionToolset[TurnState], workspace: Workspace) -
         """
         return await workspace.search(text, pattern)
 
-    @toolset.tool(metadata=CHANGE, sequential=True)
+    @add
     async def write_file(ctx: Ctx, path: str, content: str) -> str:
         """Write a text file of the folder; it replaces what is there.
 
@@ -188,7 +226,7 @@ def _add_file_tools(toolset: FunctionToolset[TurnState], workspace: Workspace) -
         return await workspace.write(path, content)
 
 
-async def _fetch(ctx: Ctx, url: str) -> str:
+async def web_fetch(ctx: Ctx, url: str) -> str:
     """Fetch the text of a public web page.
 
     Args:

@@ -62,7 +62,7 @@ from reverie_services.engine.events import TurnEmitter
 from reverie_services.engine.model_errors import describe_model_error, falls_back
 from reverie_services.engine.prompts import build_static_prompt
 from reverie_services.engine.redaction import clean_text
-from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, list_tool_names
+from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, choose_tools
 from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
 
@@ -208,10 +208,9 @@ class TurnRun:
     async def _build_agent(self) -> Agent[TurnState, str | DeferredToolRequests]:
         spec, turn, settings = self.spec, self.turn, self.deps.settings
         first, *fallbacks = models = await self._models()
-        tools = list_tool_names(settings.folder, settings.extra_tools)
-        root = settings.folder
-        files = Workspace.of_tenant(root, turn.tenant) if root else None
-        sources = ToolSources(self.reverie, self.hand_on, files, settings.extra_tools)
+        tools = choose_tools(settings.tool_names, turn.mode, spec.tools)
+        files = Workspace.of_tenant(settings.folder, turn.tenant) if settings.folder else None
+        sources = ToolSources(self.reverie, self.hand_on, files)
         capabilities: list[AbstractCapability[TurnState]] = [
             _INSTRUMENTATION,
             Caching(),
@@ -232,9 +231,9 @@ class TurnRun:
                 spec.persona,
                 turn.mode,
                 [name for name in turn.agents if name != turn.agent],
-                [name for name in tools if spec.tools is None or name in spec.tools],
+                tools,
             ),
-            toolsets=[build_toolset(sources, turn.mode, spec.tools)],
+            toolsets=[build_toolset(sources, turn.mode, tools)],
             capabilities=capabilities,
             model_settings=ModelSettings(max_tokens=self._max_output_tokens()),
         )
