@@ -19,9 +19,11 @@ from reverie.client import AsyncReverie
 from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.domain.access.principals import KeyRole
 from reverie.embedded.ports import find_free_port
+from reverie.testing.chat_server import chat_server
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun, fresh_database, own_nats
 from tests.interfaces.case import Fields
+from tests.interfaces.running_engine import answer_shortly, engine_settings, run_engine
 from tests.interfaces.typescript_client import TypeScriptClient, build_client, has_node, run_client
 from tests.support.dead_letters import bury
 from tests.support.git_clone import Clone, new_clone
@@ -263,8 +265,11 @@ async def open_world(run: TestRun) -> AsyncIterator[World]:
         port, folder = find_free_port(), run.new_folder("doors")
         settings: dict[str, Any] = {"grpc_enabled": True, "grpc_port": port, "vault_key": VAULT_KEY}
         settings["audit_mode"] = "writes"
+        models = await held.enter_async_context(chat_server(answer_shortly))
+        settings |= engine_settings(models.url, folder / "agents")
         opened = running_stack(database, nats.url, model_home(), **settings)
         stack = await held.enter_async_context(opened)
+        await held.enter_async_context(run_engine(stack))
         clone = new_clone(folder / "clone")
         clone.commit("Begin", {"lamp.py": "lamp = None\n"})
         typescript = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tests.interfaces.activity_cases import WORK_CASES
 from tests.interfaces.admin_cases import ADMIN_CASES
 from tests.interfaces.case import DOORS
+from tests.interfaces.engine_cases import ENGINE_CASES
 from tests.interfaces.memory_and_graph_cases import MEMORY_CASES
 
-CASES = (*MEMORY_CASES, *WORK_CASES, *ADMIN_CASES)
+CASES = (*MEMORY_CASES, *WORK_CASES, *ADMIN_CASES, *ENGINE_CASES)
 
 
 def interfaces_table() -> str:

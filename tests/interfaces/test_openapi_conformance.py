@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,9 +21,13 @@ from schemathesis.config import OutputConfig, SanitizationConfig, SchemathesisCo
 from schemathesis.core.failures import FailureGroup
 from schemathesis.core.result import Ok
 
-from tests.support.stack import Stack
+from reverie.testing.chat_server import ChatAnswer, chat_server
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.interfaces.running_engine import engine_settings, run_engine
+from tests.support.stack import VAULT_KEY, Stack, running_stack
 
-APART = {("GET", "/v1/events"), ("POST", "/mcp")}
+APART = {("GET", "/v1/events"), ("GET", "/v1/groups/{id}/events"), ("POST", "/mcp")}
 """The first two never end; the last answers in its own protocol."""
 UNSURE = ("positive_data_acceptance", "ignored_auth", "unsupported_method")
 """What a schema cannot say is refused with 422; the others are tested once for all calls."""
@@ -86,8 +91,18 @@ def _failures(operation: Any, mode: GenerationMode, url: str, key: str, checks: 
 
 
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
-async def test_every_call_answers_as_documented(alone: Stack) -> None:
+async def test_every_call_answers_as_documented(
+    database: DatabaseUrls, nats_url: str, tmp_path: Path
+) -> None:
     """On a system of the test's own: generated calls may do anything to it."""
+    async with chat_server(lambda _: ChatAnswer("Aye.")) as models:
+        settings = {**engine_settings(models.url, tmp_path), "vault_key": VAULT_KEY}
+        opened = running_stack(database, nats_url, model_home(), **settings)
+        async with opened as alone, run_engine(alone):
+            await _check_every_call(alone)
+
+
+async def _check_every_call(alone: Stack) -> None:
     wrong = await asyncio.to_thread(_exercise, alone.url, alone.key, alone.url)
     for service, url in alone.urls.items():
         if LONG and url != alone.url:

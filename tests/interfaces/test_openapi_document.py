@@ -23,6 +23,7 @@ from reverie.runtime.http.health import health_routes
 from reverie.runtime.http.routes import Route, RouteTable
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.observability.metrics import PolledGauges
+from reverie_services.engine import routes as engine_routes
 from reverie_services.recall.routes import mcp as mcp_routes
 from reverie_services.recall.routes import openapi as openapi_routes
 from tests.interfaces.openapi_builder import build_openapi
@@ -40,6 +41,8 @@ def _tables() -> list[Route]:
         *openapi_routes.build_openapi_routes(),
         *mcp_routes.build_mcp_routes(mcp_routes.McpGateway(1.0, CallMetrics(registry, "mcp")), 1),
     ]
+    found += engine_routes.routes.bind(MagicMock())
+    found += engine_routes.message_routes.bind(MagicMock())
     for service in SERVICES:
         package = f"reverie_services.{service}.routes"
         for module in iter_modules(import_module(package).__path__, f"{package}."):
@@ -107,6 +110,8 @@ def test_every_answer_has_an_example_that_its_model_takes() -> None:
 
 NO_LISTS = {
     "GET /v1/events/page": "goes on from its `place`, now or later",
+    "GET /v1/agents": "those of a tenant, which a person made one by one",
+    "GET /v1/groups/{id}/messages": "goes on after the number of a message",
     "GET /v1/admin/keys/{id}": "the grants of one key, at most a hundred",
     "GET /v1/context": "a block within a budget of tokens",
     "GET /v1/memories/{id}": "neighbours: those that weigh most; the subgraph has all",

@@ -24,6 +24,7 @@ from tests.support.mcp_clients import call, over_http
 from tests.support.stack import eventually
 
 Through = Callable[[World, Case, Fields], Awaitable[Any]]
+WATCHED = ("watch_memories", "watch_group")
 _SERVICE = pb.DESCRIPTOR.services_by_name["Reverie"]
 
 
@@ -88,11 +89,15 @@ async def grpc(world: World, case: Case, fields: Fields) -> Any:
         pieces = iter([pb.ImportChunk(data=sent["data"].encode(), dry_run=sent["dry_run"])])
         return _plain(await ask(pieces, metadata=metadata))
     if case.operation == "export":
-        request = pb.ExportRequest(scope=sent["scope"])
-        found = b"".join([one.data async for one in ask(request, metadata=metadata)])
+        asked = pb.ExportRequest(scope=sent["scope"])
+        found = b"".join([one.data async for one in ask(asked, metadata=metadata)])
         return {"data": found.decode()}
-    if case.operation == "watch_memories":
-        watched = ask(pb.WatchRequest(cursor=sent["after"], event=sent["event"]), metadata=metadata)
+    if case.operation in WATCHED:
+        if case.operation == "watch_group":
+            request = pb.WatchGroupRequest(id=sent["id"], after=sent["after"])
+        else:
+            request = pb.WatchRequest(cursor=sent["after"], event=sent["event"])
+        watched = ask(request, metadata=metadata)
         async with asyncio.timeout(60):
             while (one := await anext(aiter(watched))).alive:
                 pass
@@ -148,7 +153,7 @@ async def cli(world: World, case: Case, fields: Fields) -> Any:
         await world.memory()
         await asyncio.wait({running}, timeout=0.2)
     found = json.loads(await running)
-    if case.operation == "watch_memories":
+    if case.operation in WATCHED:
         return {"items": [{"data": found}]}
     return {"items": found} if isinstance(found, list) else found
 
@@ -174,7 +179,7 @@ async def client(world: World, case: Case, fields: Fields) -> Any:
     if case.operation == "export":
         return {"data": b"".join([piece async for piece in found]).decode()}
     if isinstance(found, AsyncIterator):
-        most = 1 if case.operation == "watch_memories" else 1000
+        most = 1 if case.operation in WATCHED else 1000
         async with asyncio.timeout(60):
             return {"items": [_json(one) for one in await _taken(found, most)]}
     return _json(await found)
@@ -190,6 +195,9 @@ async def _taken(items: AsyncIterator[Any], most: int) -> list[Any]:
 
 
 def _json(found: Any) -> Any:
+    if isinstance(found, tuple):
+        position, event = found
+        return {"id": position, "data": _json(event)}
     if isinstance(found, BaseModel):
         return found.model_dump(mode="json", by_alias=True)
     return found if isinstance(found, dict) else vars(found)

@@ -34,6 +34,19 @@ class EngineCalls(ClientBase):
         path = f"/v1/agents/{quote_segment(name)}"
         return await self.request(of_engine.AgentInfo, "PUT", path, body=spec)
 
+    async def delete_agent(self, name: str) -> of_engine.AgentInfo:
+        """Deletes an agent; one of the first five is then as it was. It needs an admin's key."""
+        path = f"/v1/agents/{quote_segment(name)}"
+        return await self.request(of_engine.AgentInfo, "DELETE", path)
+
+    async def get_agent_spend(self) -> of_engine.SpendBody:
+        """What agents spent today, and the limits."""
+        return await self.request(of_engine.SpendBody, "GET", "/v1/agents/spend")
+
+    def list_groups(self) -> AsyncIterator[of_engine.GroupBody]:
+        """The groups, newest first."""
+        return self.paginate(of_engine.GroupPage, "/v1/groups")
+
     async def create_group(
         self,
         agents: Sequence[str],

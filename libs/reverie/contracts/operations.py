@@ -160,6 +160,16 @@ OPERATIONS = (
     Operation("get_tenant_settings", "GET", "/v1/admin/settings"),
     Operation("update_tenant_settings", "PATCH", "/v1/admin/settings", payload_field="changes"),
     Operation("delete_tenant", "DELETE", "/v1/admin/tenant", query_fields=_NO_FIELDS),
+    Operation("list_agents", "GET", "/v1/agents"),
+    Operation("get_agent_spend", "GET", "/v1/agents/spend"),
+    Operation("put_agent", "PUT", "/v1/agents/{name}", payload_field="spec"),
+    Operation("delete_agent", "DELETE", "/v1/agents/{name}"),
+    Operation("create_group", "POST", "/v1/groups"),
+    Operation("list_groups", "GET", "/v1/groups"),
+    Operation("post_message", "POST", "/v1/groups/{id}/messages"),
+    Operation("list_messages", "GET", "/v1/groups/{id}/messages"),
+    Operation("approve_call", "POST", "/v1/groups/{id}/approvals"),
+    Operation("stop_turns", "POST", "/v1/groups/{id}/stop"),
 )
 """Operations with one request and one response. `SPECIAL_OPERATIONS` holds the others."""
 
@@ -169,6 +179,7 @@ SPECIAL_OPERATIONS = (
     Operation(
         "import", "POST", "/v1/import", query_fields=frozenset({"strategy", "dry_run", "scope"})
     ),
+    Operation("watch_group", "GET", "/v1/groups/{id}/events"),
     Operation("health", "GET", "/ready"),
 )
 """Streaming operations, and the operation that needs no key."""

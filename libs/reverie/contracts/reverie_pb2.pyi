@@ -3906,3 +3906,309 @@ class TenantLimitsBody(_message.Message):
     overrides: _containers.RepeatedScalarFieldContainer[str]
     used: _containers.ScalarMap[str, int]
     def __init__(self, limits: _Optional[_Mapping[str, int]] = ..., overrides: _Optional[_Iterable[str]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ListAgentsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EngineAgent(_message.Message):
+    __slots__ = ("name", "built_in", "spec")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BUILT_IN_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    built_in: bool
+    spec: _struct_pb2.Struct
+    def __init__(self, name: _Optional[str] = ..., built_in: _Optional[bool] = ..., spec: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class ListAgentsResponse(_message.Message):
+    __slots__ = ("items", "models", "tools")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[EngineAgent]
+    models: _containers.RepeatedScalarFieldContainer[str]
+    tools: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, items: _Optional[_Iterable[_Union[EngineAgent, _Mapping]]] = ..., models: _Optional[_Iterable[str]] = ..., tools: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetAgentSpendRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AgentUse(_message.Message):
+    __slots__ = ("tokens", "micro_usd")
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MICRO_USD_FIELD_NUMBER: _ClassVar[int]
+    tokens: int
+    micro_usd: int
+    def __init__(self, tokens: _Optional[int] = ..., micro_usd: _Optional[int] = ...) -> None: ...
+
+class AgentSpend(_message.Message):
+    __slots__ = ("agents", "limits")
+    class AgentsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: AgentUse
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[AgentUse, _Mapping]] = ...) -> None: ...
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    agents: _containers.MessageMap[str, AgentUse]
+    limits: _containers.ScalarMap[str, int]
+    def __init__(self, agents: _Optional[_Mapping[str, AgentUse]] = ..., limits: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class PutAgentRequest(_message.Message):
+    __slots__ = ("name", "spec")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    spec: _struct_pb2.Struct
+    def __init__(self, name: _Optional[str] = ..., spec: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class DeleteAgentRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class CreateGroupRequest(_message.Message):
+    __slots__ = ("agents", "name", "project", "answers", "idempotency_key")
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    agents: _containers.RepeatedScalarFieldContainer[str]
+    name: str
+    project: str
+    answers: str
+    idempotency_key: str
+    def __init__(self, agents: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., answers: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class AgentGroup(_message.Message):
+    __slots__ = ("id", "name", "session", "scope", "project", "agents", "answers", "created_at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    session: str
+    scope: str
+    project: str
+    agents: _containers.RepeatedScalarFieldContainer[str]
+    answers: str
+    created_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., session: _Optional[str] = ..., scope: _Optional[str] = ..., project: _Optional[str] = ..., agents: _Optional[_Iterable[str]] = ..., answers: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListGroupsRequest(_message.Message):
+    __slots__ = ("limit", "cursor")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    cursor: str
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListGroupsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AgentGroup]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[AgentGroup, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ImageAttachment(_message.Message):
+    __slots__ = ("media_type", "data")
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    media_type: str
+    data: bytes
+    def __init__(self, media_type: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class PostMessageRequest(_message.Message):
+    __slots__ = ("id", "text", "mentions", "files", "images", "mode", "idempotency_key")
+    class FilesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    MENTIONS_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    text: str
+    mentions: _containers.RepeatedScalarFieldContainer[str]
+    files: _containers.ScalarMap[str, str]
+    images: _containers.RepeatedCompositeFieldContainer[ImageAttachment]
+    mode: str
+    idempotency_key: str
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., mentions: _Optional[_Iterable[str]] = ..., files: _Optional[_Mapping[str, str]] = ..., images: _Optional[_Iterable[_Union[ImageAttachment, _Mapping]]] = ..., mode: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class PostMessageResponse(_message.Message):
+    __slots__ = ("id", "no", "turns", "after")
+    class TurnsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NO_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    no: int
+    turns: _containers.ScalarMap[str, str]
+    after: int
+    def __init__(self, id: _Optional[str] = ..., no: _Optional[int] = ..., turns: _Optional[_Mapping[str, str]] = ..., after: _Optional[int] = ...) -> None: ...
+
+class ListMessagesRequest(_message.Message):
+    __slots__ = ("id", "after", "limit")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    after: int
+    limit: int
+    def __init__(self, id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class GroupMessage(_message.Message):
+    __slots__ = ("no", "id", "author", "content", "images", "turn", "at")
+    NO_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    no: int
+    id: str
+    author: str
+    content: str
+    images: _containers.RepeatedScalarFieldContainer[str]
+    turn: str
+    at: _timestamp_pb2.Timestamp
+    def __init__(self, no: _Optional[int] = ..., id: _Optional[str] = ..., author: _Optional[str] = ..., content: _Optional[str] = ..., images: _Optional[_Iterable[str]] = ..., turn: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GroupTurn(_message.Message):
+    __slots__ = ("id", "chain", "parent", "depth", "agent", "mode", "status", "attempts", "requests", "tokens", "micro_usd", "outcome", "error", "created_at", "ended_at", "waits")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MICRO_USD_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    chain: str
+    parent: str
+    depth: int
+    agent: str
+    mode: str
+    status: str
+    attempts: int
+    requests: int
+    tokens: int
+    micro_usd: int
+    outcome: str
+    error: str
+    created_at: _timestamp_pb2.Timestamp
+    ended_at: _timestamp_pb2.Timestamp
+    waits: _struct_pb2.Struct
+    def __init__(self, id: _Optional[str] = ..., chain: _Optional[str] = ..., parent: _Optional[str] = ..., depth: _Optional[int] = ..., agent: _Optional[str] = ..., mode: _Optional[str] = ..., status: _Optional[str] = ..., attempts: _Optional[int] = ..., requests: _Optional[int] = ..., tokens: _Optional[int] = ..., micro_usd: _Optional[int] = ..., outcome: _Optional[str] = ..., error: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., waits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class ListMessagesResponse(_message.Message):
+    __slots__ = ("items", "turns", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[GroupMessage]
+    turns: _containers.RepeatedCompositeFieldContainer[GroupTurn]
+    next: int
+    def __init__(self, items: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ..., turns: _Optional[_Iterable[_Union[GroupTurn, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+
+class ApproveCallRequest(_message.Message):
+    __slots__ = ("id", "turn", "call", "approved", "reason", "idempotency_key")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    APPROVED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    turn: str
+    call: str
+    approved: bool
+    reason: str
+    idempotency_key: str
+    def __init__(self, id: _Optional[str] = ..., turn: _Optional[str] = ..., call: _Optional[str] = ..., approved: _Optional[bool] = ..., reason: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class StopTurnsRequest(_message.Message):
+    __slots__ = ("id", "turn")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    turn: str
+    def __init__(self, id: _Optional[str] = ..., turn: _Optional[str] = ...) -> None: ...
+
+class TurnIds(_message.Message):
+    __slots__ = ("turns",)
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    turns: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, turns: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatchGroupRequest(_message.Message):
+    __slots__ = ("id", "after")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    after: int
+    def __init__(self, id: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class GroupEvent(_message.Message):
+    __slots__ = ("position", "type", "turn", "agent", "epoch", "step", "data", "alive")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    type: str
+    turn: str
+    agent: str
+    epoch: int
+    step: int
+    data: _struct_pb2.Struct
+    alive: bool
+    def __init__(self, position: _Optional[int] = ..., type: _Optional[str] = ..., turn: _Optional[str] = ..., agent: _Optional[str] = ..., epoch: _Optional[int] = ..., step: _Optional[int] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., alive: _Optional[bool] = ...) -> None: ...

@@ -555,6 +555,61 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.GraphStatsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.GraphStatsResponse.FromString,
                 _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/reverie.v1.Reverie/ListAgents',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListAgentsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListAgentsResponse.FromString,
+                _registered_method=True)
+        self.GetAgentSpend = channel.unary_unary(
+                '/reverie.v1.Reverie/GetAgentSpend',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetAgentSpendRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AgentSpend.FromString,
+                _registered_method=True)
+        self.PutAgent = channel.unary_unary(
+                '/reverie.v1.Reverie/PutAgent',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PutAgentRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.EngineAgent.FromString,
+                _registered_method=True)
+        self.DeleteAgent = channel.unary_unary(
+                '/reverie.v1.Reverie/DeleteAgent',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteAgentRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.EngineAgent.FromString,
+                _registered_method=True)
+        self.CreateGroup = channel.unary_unary(
+                '/reverie.v1.Reverie/CreateGroup',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.CreateGroupRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AgentGroup.FromString,
+                _registered_method=True)
+        self.ListGroups = channel.unary_unary(
+                '/reverie.v1.Reverie/ListGroups',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListGroupsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListGroupsResponse.FromString,
+                _registered_method=True)
+        self.PostMessage = channel.unary_unary(
+                '/reverie.v1.Reverie/PostMessage',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PostMessageRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PostMessageResponse.FromString,
+                _registered_method=True)
+        self.ListMessages = channel.unary_unary(
+                '/reverie.v1.Reverie/ListMessages',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesResponse.FromString,
+                _registered_method=True)
+        self.ApproveCall = channel.unary_unary(
+                '/reverie.v1.Reverie/ApproveCall',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ApproveCallRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TurnIds.FromString,
+                _registered_method=True)
+        self.StopTurns = channel.unary_unary(
+                '/reverie.v1.Reverie/StopTurns',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.StopTurnsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TurnIds.FromString,
+                _registered_method=True)
+        self.WatchGroup = channel.unary_stream(
+                '/reverie.v1.Reverie/WatchGroup',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.WatchGroupRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.GroupEvent.FromString,
+                _registered_method=True)
 
 
 class ReverieServicer:
@@ -1307,6 +1362,85 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAgents(self, request, context):
+        """Agents of the engine. Without the engine, these calls answer NOT_FOUND.
+        List agents of the engine (GET /v1/agents).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAgentSpend(self, request, context):
+        """Get what agents spent today (GET /v1/agents/spend).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutAgent(self, request, context):
+        """Create or change an agent of the engine (PUT /v1/agents/{name}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteAgent(self, request, context):
+        """Delete an agent of the engine (DELETE /v1/agents/{name}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateGroup(self, request, context):
+        """Create a group of agents: one conversation, one session (POST /v1/groups).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGroups(self, request, context):
+        """List groups, newest first (GET /v1/groups).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PostMessage(self, request, context):
+        """Say something in a group; agents answer in turns of their own (POST /v1/groups/{id}/messages).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMessages(self, request, context):
+        """List what was said in a group, and its newest turns (GET /v1/groups/{id}/messages).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApproveCall(self, request, context):
+        """Approve or deny a tool call that waits (POST /v1/groups/{id}/approvals).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StopTurns(self, request, context):
+        """Stop a turn of a group, or all that are open (POST /v1/groups/{id}/stop).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchGroup(self, request, context):
+        """Stream what happens in the turns of a group, from any position of the last day
+        (GET /v1/groups/{id}/events). A client that lost its stream resumes after the last position.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ReverieServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1829,6 +1963,61 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.GraphStats,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GraphStatsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.GraphStatsResponse.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListAgentsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListAgentsResponse.SerializeToString,
+            ),
+            'GetAgentSpend': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAgentSpend,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetAgentSpendRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AgentSpend.SerializeToString,
+            ),
+            'PutAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutAgent,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PutAgentRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.EngineAgent.SerializeToString,
+            ),
+            'DeleteAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteAgent,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteAgentRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.EngineAgent.SerializeToString,
+            ),
+            'CreateGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateGroup,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.CreateGroupRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AgentGroup.SerializeToString,
+            ),
+            'ListGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGroups,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListGroupsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListGroupsResponse.SerializeToString,
+            ),
+            'PostMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.PostMessage,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PostMessageRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PostMessageResponse.SerializeToString,
+            ),
+            'ListMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMessages,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'ApproveCall': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApproveCall,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ApproveCallRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TurnIds.SerializeToString,
+            ),
+            'StopTurns': grpc.unary_unary_rpc_method_handler(
+                    servicer.StopTurns,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.StopTurnsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TurnIds.SerializeToString,
+            ),
+            'WatchGroup': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchGroup,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.WatchGroupRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.GroupEvent.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -4640,6 +4829,303 @@ class Reverie:
             '/reverie.v1.Reverie/GraphStats',
             reverie_dot_contracts_dot_reverie__pb2.GraphStatsRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.GraphStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListAgents',
+            reverie_dot_contracts_dot_reverie__pb2.ListAgentsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAgentSpend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetAgentSpend',
+            reverie_dot_contracts_dot_reverie__pb2.GetAgentSpendRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.AgentSpend.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/PutAgent',
+            reverie_dot_contracts_dot_reverie__pb2.PutAgentRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.EngineAgent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/DeleteAgent',
+            reverie_dot_contracts_dot_reverie__pb2.DeleteAgentRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.EngineAgent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/CreateGroup',
+            reverie_dot_contracts_dot_reverie__pb2.CreateGroupRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.AgentGroup.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListGroups',
+            reverie_dot_contracts_dot_reverie__pb2.ListGroupsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PostMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/PostMessage',
+            reverie_dot_contracts_dot_reverie__pb2.PostMessageRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.PostMessageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListMessages',
+            reverie_dot_contracts_dot_reverie__pb2.ListMessagesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApproveCall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ApproveCall',
+            reverie_dot_contracts_dot_reverie__pb2.ApproveCallRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TurnIds.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StopTurns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/StopTurns',
+            reverie_dot_contracts_dot_reverie__pb2.StopTurnsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TurnIds.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/reverie.v1.Reverie/WatchGroup',
+            reverie_dot_contracts_dot_reverie__pb2.WatchGroupRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.GroupEvent.FromString,
             options,
             channel_credentials,
             insecure,

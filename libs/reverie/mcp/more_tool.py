@@ -31,6 +31,8 @@ WITHHELD_OPERATIONS = {
     "delete_project": "it cannot be undone: `reverie admin projects delete`",
     "delete_scope": "it cannot be undone: `reverie admin scopes delete`",
     "delete_tenant": "it cannot be undone: `reverie admin tenants delete`",
+    "approve_call": "no model may approve what asks a person: `reverie groups approve`",
+    "watch_group": "it has no end: `list_messages` has the answers, or `reverie groups watch`",
 }
 """Operations that a model may not run: the reason, and the command for people."""
 _EVENT_PAGE = Operation("watch_memories", "GET", "/v1/events/page")
@@ -39,6 +41,7 @@ _NUMBER_OR_LIST = re.compile(r"\s*(-?\d+(\.\d+)?|true|false|[\[{].*)\s*$", re.DO
 _DATA_FIELD, _VERSION_FIELD = "data", "version"
 _HIDDEN_MESSAGE = "is a secret, and would stand in the conversation: `reverie vault get`"
 _EXTRA_HELP = {
+    "post_message": "then `list_messages` after its `no`, until its turns are over",
     "vault_get": "what is no secret, such as a counter or a cursor",
     "watch_memories": "what happened since the `after` of the last page; without: where to begin",
     "import": "`data`: the JSON lines of an export",

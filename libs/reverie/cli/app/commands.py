@@ -54,6 +54,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Agents": {
         "chat": "agents.chat:chat",
+        "agents": "agents.engine_agents:app",
+        "groups": "agents.engine_groups:app",
         "init": "agents.init:init",
         "setup": "agents.setup:setup",
         "rules": "agents.rules:app",

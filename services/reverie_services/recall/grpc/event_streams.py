@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.base import Problem
@@ -47,7 +48,7 @@ class _StreamEnd:
 
 @dataclass(frozen=True)
 class EventStreamServicer:
-    """The calls `WatchMemories` and `WatchStale`.
+    """The calls `WatchMemories`, `WatchStale` and `WatchGroup`.
 
     A watcher that is more than `backlog` events behind is disconnected.
     """
@@ -88,13 +89,22 @@ class EventStreamServicer:
         stale_event.memory.CopyFrom(encode_message(pb.Memory, memory))
         return stale_event
 
+    async def watch_group(self, request: pb.WatchGroupRequest, context: Any) -> AsyncIterator[Any]:
+        """`WatchGroup`."""
+        fields = decode_fields(request)
+        path = f"/v1/groups/{quote(str(fields.pop('id', '')), safe='') or '-'}/events"
+        async with aclosing(self.iterate_buffered(fields, context, path)) as events:
+            async for event in events:
+                yield build_group_event(event)
+
     async def iterate_buffered(
-        self, fields: FieldValues, context: Any
+        self, fields: FieldValues, context: Any, path: str = "/v1/events"
     ) -> AsyncGenerator[ServerSentEvent, None]:
         """Yields the events in order. A task reads ahead, up to the backlog limit."""
         queue: asyncio.Queue[ServerSentEvent | _StreamEnd] = asyncio.Queue(self.backlog + 1)
         read_task = asyncio.create_task(
-            self._fill_queue(fields, forwarded_headers(context), queue), name=READER_TASK_NAME
+            self._fill_queue(path, fields, forwarded_headers(context), queue),
+            name=READER_TASK_NAME,
         )
         stop_task = asyncio.create_task(self.stopping.wait())
         next_task = asyncio.create_task(queue.get())
@@ -115,16 +125,17 @@ class EventStreamServicer:
 
     async def _fill_queue(
         self,
+        path: str,
         fields: FieldValues,
         headers: dict[str, str],
         queue: asyncio.Queue[ServerSentEvent | _StreamEnd],
     ) -> None:
         """Reads events until the queue is full or the stream ends; the reason comes last."""
         query = {name: value for name, value in fields.items() if name != "cursor"}
-        query["after"] = fields.get("cursor")
+        query.setdefault("after", fields.get("cursor"))
         end = _StreamEnd(problem_from_error(Unavailable("the stream", f"it broke: {RETRY_HINT}")))
         try:
-            url = f"/v1/events{encode_query(query)}"
+            url = f"{path}{encode_query(query)}"
             async with self.dispatcher.open("GET", url, headers) as response:
                 await check_response(response)
                 if response.chunks is not None:
@@ -165,3 +176,10 @@ def build_memory_event(event: ServerSentEvent) -> pb.MemoryEvent:
         fields = {name: body[name] for name in _MEMORY_EVENT_FIELDS & body.keys()}
     memory_event: pb.MemoryEvent = encode_message(pb.MemoryEvent, {**fields, "cursor": event.id})
     return memory_event
+
+
+def build_group_event(event: ServerSentEvent) -> pb.GroupEvent:
+    """An event of a turn, or a sign of life."""
+    body = json.loads(event.data) if event.data else {"alive": True}
+    group_event: pb.GroupEvent = encode_message(pb.GroupEvent, body | {"position": event.id or 0})
+    return group_event

@@ -132,6 +132,7 @@ def _create_server(
     for name, method in (
         ("WatchMemories", event_streams.watch_memories),
         ("WatchStale", event_streams.watch_stale),
+        ("WatchGroup", event_streams.watch_group),
         ("Export", transfers.export_file),
     ):
         handlers[name] = _build_handler(method, name, grpc.unary_stream_rpc_method_handler)
