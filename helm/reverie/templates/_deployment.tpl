@@ -99,7 +99,7 @@ spec:
           args: [serve, {{ .service }}]
           env:
             {{- include "reverie.servers" (dict "root" $root "keys" $keys "service" .service "noBus" $recall) | trim | nindent 12 }}
-            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_EMBEDDING_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" "REVERIE_ENGINE_MODELS" "engineModels" }}
+            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_EMBEDDING_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" "REVERIE_ENGINE_MODELS" "engineModels" "REVERIE_ENGINE_MCP_SERVERS" "engineMcpServers" }}
             {{- with index $keys $name }}
             {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}
             {{- end }}

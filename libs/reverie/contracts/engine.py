@@ -31,7 +31,8 @@ class AgentBody(RequestBody):
 
     `models`: names of `engine_models`, the fallbacks after the first; none is `default`. `persona`:
     one of the personas, or a text of its own. `tools`: null allows all that the mode and the
-    settings allow. `ask`: the tools that wait for a person's approval.
+    settings allow. `servers`: MCP servers of the operator whose tools it may use, too. `ask`: the
+    tools that wait for a person's approval; the name of a server stands for all of its tools.
     """
 
     models: list[Name] = Field(default=["default"], min_length=1, max_length=5)
@@ -39,6 +40,7 @@ class AgentBody(RequestBody):
     language: Literal["en", "zh"] = "en"
     mode: Mode = "unified"
     tools: list[Name] | None = Field(default=None, max_length=100)
+    servers: list[Name] = Field(default=[], max_length=16)
     ask: list[Name] = Field(default=["write_file"], max_length=100)
     budget: AgentBudget = AgentBudget()
 
@@ -52,11 +54,12 @@ class AgentInfo(ResponseBody):
 
 
 class AgentList(ResponseBody):
-    """`GET /v1/agents`, with the names of models and tools that an agent may have."""
+    """`GET /v1/agents`, with the names of models, tools and servers that an agent may have."""
 
     items: list[AgentInfo]
     models: list[str]
     tools: list[str]
+    servers: list[str] = Field(default_factory=list)
 
 
 class CreateGroupRequest(RequestBody):

@@ -3922,14 +3922,16 @@ class EngineAgent(_message.Message):
     def __init__(self, name: _Optional[str] = ..., built_in: _Optional[bool] = ..., spec: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class ListAgentsResponse(_message.Message):
-    __slots__ = ("items", "models", "tools")
+    __slots__ = ("items", "models", "tools", "servers")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
     TOOLS_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[EngineAgent]
     models: _containers.RepeatedScalarFieldContainer[str]
     tools: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, items: _Optional[_Iterable[_Union[EngineAgent, _Mapping]]] = ..., models: _Optional[_Iterable[str]] = ..., tools: _Optional[_Iterable[str]] = ...) -> None: ...
+    servers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, items: _Optional[_Iterable[_Union[EngineAgent, _Mapping]]] = ..., models: _Optional[_Iterable[str]] = ..., tools: _Optional[_Iterable[str]] = ..., servers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetAgentSpendRequest(_message.Message):
     __slots__ = ()

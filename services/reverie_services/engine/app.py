@@ -16,6 +16,7 @@ from reverie.client.async_client import AsyncReverie
 from reverie.domain.core.errors import Misconfigured
 from reverie.inference.chat_models import open_chat_models, parse_chat_endpoints
 from reverie.inference.llm_endpoint import build_language_endpoint
+from reverie.mcp.tool_servers import parse_tool_servers
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import secret_text
@@ -125,6 +126,7 @@ def build_engine_settings(settings: Settings) -> EngineSettings:
         worker=f"{socket.gethostname()}/{os.getpid()}",
         folder=settings.engine_folder,
         extra_tools=frozenset(settings.engine_tools),
+        servers=parse_tool_servers(secret_text(settings.engine_mcp_servers)),
         concurrency=settings.engine_concurrency,
         message_bytes=settings.turn_limit,
         lease_seconds=settings.engine_lease,

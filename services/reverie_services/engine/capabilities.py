@@ -263,7 +263,7 @@ class TurnTools(AbstractCapability[TurnState]):
     ) -> Any:
         state, tool = ctx.deps, call.tool_name
         metadata = tool_def.metadata or {}
-        if tool in self.ask and not ctx.tool_call_approved:
+        if {tool, metadata.get("server")} & self.ask and not ctx.tool_call_approved:
             raise ApprovalRequired
         state.calls.append(sign_call(tool, args))
         if block := find_repetition([*state.earlier_calls, *state.calls]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.client.async_client import AsyncReverie
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.chat_models import ChatModels
+from reverie.mcp.tool_servers import ToolServer
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, TurnTable
 from reverie_services.engine.events import GroupWatchers
@@ -43,6 +44,7 @@ class EngineSettings:
     daily_micro_usd: int
     chain_tokens: int
     chain_micro_usd: int
+    servers: Mapping[str, ToolServer] = field(default_factory=dict)
     chain: ChainLimits = field(default_factory=ChainLimits)
 
     @property

@@ -77,7 +77,8 @@ async def list_agents(deps: ConversationDependencies, call: Call[None, None]) ->
         for name, spec in sorted(resolve_agents(stored).items())
     ]
     models, tools = sorted(deps.models.endpoints), deps.settings.tool_names
-    return AgentList(items=items, models=models, tools=tools)
+    servers = sorted(deps.settings.servers)
+    return AgentList(items=items, models=models, tools=tools, servers=servers)
 
 
 @routes.add("GET /v1/agents/spend")
@@ -97,6 +98,7 @@ async def put_agent(deps: ConversationDependencies, call: Call[AgentBody, None])
     name, body = _check_name(call.path["name"]), call.body
     _check_known("models", body.models, deps.models.endpoints)
     _check_known("tools", body.tools or [], deps.settings.tool_names)
+    _check_known("servers", body.servers, deps.settings.servers)
     spec = body.model_dump(mode="json")
     spec["persona"] = call.redactor.redact(body.persona).text
     await deps.conversations.put_agent(call.principal.tenant, name, spec)

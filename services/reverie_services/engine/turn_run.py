@@ -7,6 +7,7 @@ tools, decisions of people.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid5
@@ -30,13 +31,12 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
-    TextPart,
-    ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
 
 from reverie.client.async_client import AsyncReverie
@@ -62,7 +62,9 @@ from reverie_services.engine.events import TurnEmitter
 from reverie_services.engine.model_errors import describe_model_error, falls_back
 from reverie_services.engine.prompts import build_static_prompt
 from reverie_services.engine.redaction import clean_text
+from reverie_services.engine.server_tools import ServerToolset, open_server_tools
 from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, choose_tools
+from reverie_services.engine.turn_messages import answer_text, is_answered, is_open
 from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
 
@@ -110,6 +112,7 @@ class TurnRun:
     state: TurnState
     redactor: Redactor
     reverie: AsyncReverie
+    servers: Sequence[AbstractToolset[TurnState]] = ()
 
     async def run(self) -> TurnResult:
         """Runs the turn to its end. Raises `LostTurn`, and what the store raises."""
@@ -120,7 +123,8 @@ class TurnRun:
         await self._remember_question(history)
         await self._recall(history)
         try:
-            result = await self._converse(history)
+            async with self._open_servers() as self.servers:
+                result = await self._converse(history)
         except Exception as error:
             result = self._fail(error)
         if result.status == "done":
@@ -185,7 +189,7 @@ class TurnRun:
         agent = await self._build_agent()
         approvals = self._read_approvals()
         for _ in range(MAX_CONTINUATIONS + 1):
-            if not _is_answered(state.stored):
+            if not is_answered(state.stored):
                 # Those before a person decided, or a worker died, are requests of this turn, too.
                 left = max(0, self.spec.budget.requests_per_turn - state.requests)
                 result = await agent.run(
@@ -200,17 +204,17 @@ class TurnRun:
                     return await self._wait(result.output)
             last = state.stored[-1]
             if not (isinstance(last, ModelResponse) and last.finish_reason == "length"):
-                return TurnResult("done", "end_turn", _answer_text(state.stored))
+                return TurnResult("done", "end_turn", answer_text(state.stored))
             more = ModelRequest(parts=[UserPromptPart(_CONTINUE[self.spec.language])])
             await state.save([*state.stored, more])
-        return TurnResult("done", "max_tokens", _answer_text(state.stored[:-1]))
+        return TurnResult("done", "max_tokens", answer_text(state.stored[:-1]))
 
     async def _build_agent(self) -> Agent[TurnState, str | DeferredToolRequests]:
         spec, turn, settings = self.spec, self.turn, self.deps.settings
         first, *fallbacks = models = await self._models()
         tools = choose_tools(settings.tool_names, turn.mode, spec.tools)
         files = Workspace.of_tenant(settings.folder, turn.tenant) if settings.folder else None
-        sources = ToolSources(self.reverie, self.hand_on, files)
+        sources = ToolSources(self.reverie, self.hand_on, files, self.servers)
         capabilities: list[AbstractCapability[TurnState]] = [
             _INSTRUMENTATION,
             Caching(),
@@ -231,12 +235,20 @@ class TurnRun:
                 spec.persona,
                 turn.mode,
                 [name for name in turn.agents if name != turn.agent],
-                tools,
+                [*tools, *(f"{server}_*" for server in self._server_names())],
             ),
             toolsets=[build_toolset(sources, turn.mode, tools)],
             capabilities=capabilities,
             model_settings=ModelSettings(max_tokens=self._max_output_tokens()),
         )
+
+    def _server_names(self) -> list[str]:
+        """Those of the agent; a dream has the tools of memory alone."""
+        return [] if self.turn.mode == "dream" else self.spec.servers
+
+    def _open_servers(self) -> AbstractAsyncContextManager[list[ServerToolset]]:
+        settings, emitter = self.deps.settings, self.state.emitter
+        return open_server_tools(settings.servers, self._server_names(), self.reverie, emitter)
 
     async def _models(self) -> list[Model]:
         endpoints = self.deps.models.endpoints
@@ -266,7 +278,7 @@ class TurnRun:
             if entry["approved"]
             else ToolDenied(entry.get("reason") or "denied")
             for call, entry in self.turn.approvals.items()
-            if entry.get("approved") is not None and _is_open(self.state.stored, call)
+            if entry.get("approved") is not None and is_open(self.state.stored, call)
         }
         return DeferredToolResults(approvals=dict(decided)) if decided else None
 
@@ -366,30 +378,6 @@ class TurnRun:
         if described is None:
             raise error
         return TurnResult("failed", "interrupted" if said else "error", said, described)
-
-
-def _is_answered(messages: Sequence[ModelMessage]) -> bool:
-    """Whether the last message is a whole answer: the worker died before it could end the turn."""
-    last = messages[-1] if messages else None
-    return isinstance(last, ModelResponse) and not last.tool_calls
-
-
-def _is_open(messages: Sequence[ModelMessage], call: str) -> bool:
-    """Whether a call has no result yet."""
-    results = {p.tool_call_id for m in messages for p in m.parts if isinstance(p, ToolReturnPart)}
-    return call not in results
-
-
-def _answer_text(messages: Sequence[ModelMessage]) -> str:
-    """What the model said after the last tool result, continuations included."""
-    texts: list[str] = []
-    for message in reversed(messages):
-        if isinstance(message, ModelRequest):
-            if any(isinstance(part, ToolReturnPart) for part in message.parts):
-                break
-            continue
-        texts += [part.content for part in reversed(message.parts) if isinstance(part, TextPart)]
-    return "".join(reversed(texts))
 
 
 def new_state(deps: TurnDependencies, turn: ClaimedTurn, emitter: TurnEmitter) -> TurnState:

@@ -235,6 +235,7 @@ def test_every_setting_is_documented() -> None:
         "oidc_client_secret",
         "llm_key",
         "engine_models",
+        "engine_mcp_servers",
     }
 
 

@@ -225,6 +225,11 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
         "anthropic, ollama), model, url, key or vault (name of the vault's entry); unset: "
         "llm_model, as default",
     )
+    engine_mcp_servers: SecretStr | None = Field(
+        None,
+        description="MCP servers whose tools agents of the engine may use: JSON of name to command "
+        "or url, env, headers, vault (header to entry), tools, timeout; unset: none",
+    )
     engine_folder: Path | None = Field(
         None,
         description="folder with a subfolder for each tenant, by its number, whose files agents of "
