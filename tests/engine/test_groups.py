@@ -202,3 +202,16 @@ async def test_an_agent_recalls_with_the_rights_of_who_asks(engine: Engine) -> N
     assert "May" not in engine.requests[-1].last
     await engine.say(group, "When is the merger?")
     assert "May" in engine.requests[-1].last
+
+
+async def test_a_message_that_is_sent_again_is_said_once(engine: Engine) -> None:
+    engine.play(lambda _: ChatAnswer("ok"))
+    group = await engine.group("beck")
+    path, headers = f"/v1/groups/{group}/messages", {"Idempotency-Key": "said-once"}
+    first, second = [
+        await engine.call("POST", path, {"text": "Hello."}, headers=headers) for _ in range(2)
+    ]
+    assert (first.status, second.status) == (202, 202)
+    assert first.body == second.body
+    await engine.ended(group, first.body)
+    assert [item["content"] for item in (await engine.log(group))["items"]] == ["Hello.", "ok"]
