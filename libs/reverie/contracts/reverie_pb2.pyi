@@ -4084,14 +4084,16 @@ class PostMessageResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ..., no: _Optional[int] = ..., turns: _Optional[_Mapping[str, str]] = ..., after: _Optional[int] = ...) -> None: ...
 
 class ListMessagesRequest(_message.Message):
-    __slots__ = ("id", "after", "limit")
+    __slots__ = ("id", "after", "limit", "before")
     ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     id: str
     after: int
     limit: int
-    def __init__(self, id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    before: int
+    def __init__(self, id: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
 
 class GroupMessage(_message.Message):
     __slots__ = ("no", "id", "author", "content", "images", "turn", "at")
@@ -4148,14 +4150,16 @@ class GroupTurn(_message.Message):
     def __init__(self, id: _Optional[str] = ..., chain: _Optional[str] = ..., parent: _Optional[str] = ..., depth: _Optional[int] = ..., agent: _Optional[str] = ..., mode: _Optional[str] = ..., status: _Optional[str] = ..., attempts: _Optional[int] = ..., requests: _Optional[int] = ..., tokens: _Optional[int] = ..., micro_usd: _Optional[int] = ..., outcome: _Optional[str] = ..., error: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., waits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class ListMessagesResponse(_message.Message):
-    __slots__ = ("items", "turns", "next")
+    __slots__ = ("items", "turns", "next", "previous")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[GroupMessage]
     turns: _containers.RepeatedCompositeFieldContainer[GroupTurn]
     next: int
-    def __init__(self, items: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ..., turns: _Optional[_Iterable[_Union[GroupTurn, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+    previous: int
+    def __init__(self, items: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ..., turns: _Optional[_Iterable[_Union[GroupTurn, _Mapping]]] = ..., next: _Optional[int] = ..., previous: _Optional[int] = ...) -> None: ...
 
 class ApproveCallRequest(_message.Message):
     __slots__ = ("id", "turn", "call", "approved", "reason", "idempotency_key")
