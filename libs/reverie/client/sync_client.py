@@ -139,6 +139,16 @@ class Reverie(_BlockingClient):
         )
         super().__init__(inner, BlockingPortal())
 
+    @property
+    def asynchronous(self) -> AsyncReverie:
+        """The client behind this one; what it does runs in `portal`."""
+        return self._inner
+
+    @property
+    def portal(self) -> BlockingPortal:
+        """Runs coroutines over `asynchronous`."""
+        return self._portal
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
