@@ -1,0 +1,45 @@
+"""Filters of a store's search: values, parts of values, and comparisons of numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+def is_match(value: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
+    """Whether each field has what the filter asks for."""
+    return all(_has(value.get(name), wanted) for name, wanted in filters.items())
+
+
+def _has(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_compare(value, name, operand) for name, operand in wanted.items())
+        return isinstance(value, Mapping) and is_match(value, wanted)
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list) and len(value) == len(wanted) and all(map(_has, value, wanted))
+        )
+    return bool(value == wanted)
+
+
+def _compare(value: Any, name: str, operand: Any) -> bool:
+    """Whether a comparison holds; of what is no number, none does. Raises `ValueError`."""
+    if name == "$eq":
+        return bool(value == operand)
+    if name == "$ne":
+        return bool(value != operand)
+    if name not in _COMPARISONS:
+        raise ValueError(f"Unsupported operator: {name}")
+    try:
+        return _COMPARISONS[name](float(value), float(operand))
+    except (TypeError, ValueError):
+        return False

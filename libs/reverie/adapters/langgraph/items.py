@@ -1,0 +1,159 @@
+"""Items of a store as documents: a collection for each namespace, each label of it quoted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from langgraph.store.base import (
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    validate_op_namespace,
+)
+
+from reverie.adapters.langgraph.filters import is_match
+from reverie.adapters.langgraph.texts import Texts, name_memory
+from reverie.client import AsyncReverie
+
+Namespace = tuple[str, ...]
+
+_STORE: Final = "langgraph/store/"
+_BATCH: Final = 1_000
+"""The most documents of a call."""
+
+
+class Items:
+    """The items in a scope. `fields`: the paths of the texts that are remembered."""
+
+    def __init__(self, reverie: AsyncReverie, scope: str | None, fields: Sequence[str]) -> None:
+        self._reverie = reverie
+        self._scope = scope
+        self._texts = Texts(reverie, scope, fields)
+
+    async def run(self, ops: Sequence[Op]) -> list[Result]:
+        """Reads first, then writes; of several writes of a key, the last one counts."""
+        for op in ops:
+            validate_op_namespace(op)
+        results = await asyncio.gather(*(self._read(op) for op in ops))
+        writes = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        await self._write(list(writes.values()))
+        return list(results)
+
+    async def _read(self, op: Op) -> Result:
+        if isinstance(op, GetOp):
+            return await self._get(op)
+        if isinstance(op, SearchOp):
+            return await self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return await self._list_namespaces(op)
+        return None
+
+    async def _get(self, op: GetOp) -> Item | None:
+        found = self._reverie.list_documents(
+            _name(op.namespace), key=_quote(op.key), scope=self._scope
+        )
+        async for document in found:
+            return Item(**_read_document(op.namespace, document))
+        return None
+
+    async def _search(self, op: SearchOp) -> list[SearchItem]:
+        query = (op.query or "").strip()
+        found = [item async for item in self._select(op, query)]
+        if query:
+            scores = await self._texts.score(op.namespace_prefix, query)
+            for item in found:
+                item.score = scores.get(name_memory(item.namespace, item.key))
+            found.sort(key=lambda item: -1.0 if item.score is None else item.score, reverse=True)
+        return found[op.offset : op.offset + op.limit]
+
+    async def _select(self, op: SearchOp, query: str) -> AsyncIterator[SearchItem]:
+        """The items under the prefix that pass the filter; no more than the answer needs."""
+        wanted = None if query else op.offset + op.limit
+        taken = 0
+        async for namespace in self._walk(op.namespace_prefix):
+            documents = self._reverie.list_documents(_name(namespace), scope=self._scope)
+            async for document in documents:
+                if taken == wanted:
+                    return
+                item = SearchItem(**_read_document(namespace, document))
+                if is_match(item.value, op.filter or {}):
+                    taken += 1
+                    yield item
+
+    async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        found = {
+            namespace[: op.max_depth]
+            async for namespace in self._walk(())
+            if all(_is_named(condition, namespace) for condition in op.match_conditions or ())
+        }
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+    async def _walk(self, prefix: Namespace) -> AsyncIterator[Namespace]:
+        """The namespaces that have items, under a prefix."""
+        named = self._reverie.list_collections(prefix=_name(prefix), scope=self._scope)
+        async for found in named:
+            labels = found.collection.removeprefix(_STORE).rstrip("/").split("/")
+            yield tuple(unquote(label) for label in labels)
+
+    async def _write(self, ops: Sequence[PutOp]) -> None:
+        """Documents come first: a memory without an item is never found by a search."""
+        by_namespace: dict[Namespace, list[PutOp]] = {}
+        for op in ops:
+            by_namespace.setdefault(op.namespace, []).append(op)
+        for namespace, writes in by_namespace.items():
+            gone = [_quote(op.key) for op in writes if op.value is None]
+            for start in range(0, len(gone), _BATCH):
+                await self._reverie.delete_documents(
+                    _name(namespace), keys=gone[start : start + _BATCH], scope=self._scope
+                )
+            kept = [_build_document(op) for op in writes if op.value is not None]
+            for start in range(0, len(kept), _BATCH):
+                await self._reverie.put_documents(
+                    _name(namespace), kept[start : start + _BATCH], scope=self._scope
+                )
+        await self._texts.write(ops)
+
+
+def _build_document(op: PutOp) -> dict[str, Any]:
+    document: dict[str, Any] = {"key": _quote(op.key), "value": op.value}
+    if op.ttl is not None:
+        document["expires_in"] = op.ttl * 60
+    return document
+
+
+def _read_document(namespace: Namespace, document: Any) -> dict[str, Any]:
+    return {
+        "namespace": namespace,
+        "key": unquote(document.key[1:]),
+        "value": document.value,
+        "created_at": document.created_at,
+        "updated_at": document.updated_at,
+    }
+
+
+def _is_named(condition: MatchCondition, namespace: Namespace) -> bool:
+    """Whether a namespace begins, or ends, with a path, of which `*` is any label."""
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    begins = condition.match_type == "prefix"
+    part = namespace[: len(path)] if begins else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+
+
+def _name(namespace: Namespace) -> str:
+    return _STORE + "".join(quote(label, safe="") + "/" for label in namespace)
+
+
+def _quote(key: str) -> str:
+    """A key may be empty, a document's may not."""
+    return "=" + quote(key, safe="")
