@@ -16,6 +16,7 @@ NEEDED = {"h11", "pydantic", "tenacity"}
 PARTS = (
     "*",
     "adapters/*",
+    "adapters/langgraph/*",
     "client/*",
     "contracts/*",
     "domain/*",

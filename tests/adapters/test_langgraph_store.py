@@ -22,6 +22,7 @@ from langgraph.store.memory import InMemoryStore
 
 from reverie.adapters.langgraph import ReverieStore
 from reverie.client import AsyncReverie, Reverie
+from tests.adapters.examples import run_example
 from tests.support.stack import Stack, eventually
 
 LABELS = st.sampled_from(["a", "b", "a/b", "ä *", "=", "%2F"])
@@ -201,3 +202,10 @@ async def test_it_works_without_await_over_the_blocking_client(stack: Stack) -> 
             assert store.list_namespaces(prefix=("a",)) == [("a", "b")]
 
     await asyncio.to_thread(run)
+
+
+async def test_the_example_goes_on_where_it_stopped(stack: Stack) -> None:
+    assert await run_example(stack, "adapters/langgraph_memory") == [
+        "120 euros. Ann approves refunds above 100 euros. Approve?",
+        "approved by Ann",
+    ]
