@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from reverie.agent.transcripts.specstory import read_transcript
-from reverie.agent.transcripts.turns import Transcript, truncate_middle
+from reverie.agent.transcripts.turns import Transcript
+from reverie.domain.text.truncation import truncate_middle
 from tests.support.real_history import DATA, PROJECT
 from tests.support.stack import Stack, eventually
 

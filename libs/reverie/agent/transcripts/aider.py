@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Final
 
 from reverie.agent.transcripts.specstory import advance_fence
-from reverie.agent.transcripts.turns import ParsedTurn, TurnRole, truncate_middle
+from reverie.agent.transcripts.turns import ParsedTurn, TurnRole
+from reverie.domain.text.truncation import MAX_TOOL_BYTES, truncate_middle
 
 MAX_MESSAGE_BYTES: Final = 1_000_000
 """Limit per message; the rest is left out."""
-MAX_TOOL_BYTES: Final = 12_000
 _SESSION_START: Final = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$")
 _PROGRAM_NOISE: Final = re.compile(
     r"(?:Tokens:|Aider v|Model:|Main model:|Weak model:|Editor model:|Git repo:|Repo-map:|Use /help"

@@ -17,10 +17,9 @@ from reverie.agent.transcripts.turns import (
     TurnRole,
     drop_oldest_calls,
     text_or_empty,
-    truncate_middle,
 )
+from reverie.domain.text.truncation import MAX_TOOL_BYTES, truncate_middle
 
-MAX_TOOL_BYTES: Final = 12_000
 _INJECTED_TAG: Final = re.compile(
     r"<(system-reminder|command-name|command-message|command-args|command-contents"
     r"|local-command-stdout|local-command-stderr|local-command-caveat|user-prompt-submit-hook)>"

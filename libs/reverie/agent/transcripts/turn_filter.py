@@ -10,7 +10,8 @@ from typing import Any, Final
 from reverie.agent.tool_names import BOOKKEEPING_TOOLS, READ_TOOLS
 from reverie.agent.transcripts.batch_limits import MAX_LINE_BYTES
 from reverie.agent.transcripts.claude_code import ClaudeCodeParser
-from reverie.agent.transcripts.turns import ParsedTurn, truncate_middle
+from reverie.agent.transcripts.turns import ParsedTurn
+from reverie.domain.text.truncation import truncate_middle
 
 MAX_READ_BYTES: Final = 4_000_000
 """Amount of a transcript that is read at once."""

@@ -10,7 +10,6 @@ TurnRole = Literal["user", "assistant", "tool"]
 
 MAX_PENDING_CALLS: Final = 500
 """Tool calls without a result that a reader remembers."""
-_TRUNCATION_MARK = "\n[…]\n"
 
 
 @dataclass(frozen=True)
@@ -37,18 +36,6 @@ class Transcript:
     session_id: str
     started_at: datetime | None
     turns: tuple[ParsedTurn, ...]
-
-
-def truncate_middle(content: str, limit: int) -> str:
-    """Truncates to at most `limit` bytes of UTF-8; keeps the beginning and the end."""
-    raw = content.encode(errors="replace")
-    if len(raw) <= limit:
-        return content
-    available = max(limit - len(_TRUNCATION_MARK.encode()), 0)
-    head, tail = available - available // 3, available // 3
-    start = raw[:head].decode(errors="ignore")
-    stop = raw[len(raw) - tail :].decode(errors="ignore") if tail else ""
-    return f"{start}{_TRUNCATION_MARK if available else ''}{stop}"
 
 
 def text_or_empty(value: object) -> str:
