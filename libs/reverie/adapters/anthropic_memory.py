@@ -1,0 +1,134 @@
+"""Files of Anthropic's memory tool (`memory_20250818`), kept in Reverie and found by recall.
+
+`client.beta.messages.tool_runner(tools=[ReverieMemoryTool(reverie, scope="project/shop")], …)`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote, unquote
+
+from anthropic.lib.tools import BetaAsyncAbstractMemoryTool
+from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+
+from reverie.client import AsyncReverie
+
+COLLECTION = "anthropic-memory"
+MAX_REMEMBERED = 30_000
+"""The characters of a file that are remembered; its document holds all of it."""
+
+
+class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):
+    """The directory /memories of a scope; without `scope`, of the scope of the key.
+
+    A command runs on the files by Anthropic's own tool, so answers and refusals are its own. Each
+    file is a document, and its text a memory under a key of its own: a deleted file is forgotten,
+    a renamed one is remembered under its new name. Secrets in a file are replaced, and a NUL
+    character is refused. Commands of one tool run one after the other; of two programs that write
+    the same file at the same time, the last one wins.
+    """
+
+    def __init__(
+        self, client: AsyncReverie, *, scope: str | None = None, cache_control: Any = None
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._client, self._scope = client, scope
+        self._lock = asyncio.Lock()
+
+    async def _run(self, command: Any) -> str:
+        return await self._change("execute", command)
+
+    view = create = str_replace = insert = delete = rename = _run
+
+    async def clear_all_memory(self) -> str:
+        """Deletes and forgets all files of the scope."""
+        return await self._change("clear_all_memory")
+
+    async def _change(self, method: str, *arguments: Any) -> str:
+        """Runs a method of Anthropic's tool on the files, and keeps what it changed."""
+        async with self._lock:
+            before = {
+                unquote(one.key): one.value
+                async for one in self._client.list_documents(COLLECTION, scope=self._scope)
+            }
+            with TemporaryDirectory() as folder:
+                tool = BetaLocalFilesystemMemoryTool(folder)
+                await asyncio.to_thread(_write_files, Path(folder), before)
+                try:
+                    return str(await asyncio.to_thread(getattr(tool, method), *arguments))
+                finally:
+                    # A refused command may have made a directory, as it does on a disk.
+                    after = await asyncio.to_thread(_read_files, Path(folder))
+                    await self._keep(before, after)
+
+    async def _keep(self, before: dict[str, str | None], after: dict[str, str | None]) -> None:
+        gone = sorted(before.keys() - after.keys())
+        changed = {
+            key: text for key, text in after.items() if key not in before or before[key] != text
+        }
+        documents = [{"key": quote(key), "value": text} for key, text in changed.items()]
+        for at in range(0, len(documents), 1000):
+            await self._client.put_documents(
+                COLLECTION, documents[at : at + 1000], scope=self._scope
+            )
+        for at in range(0, len(gone), 1000):
+            await self._client.delete_documents(
+                COLLECTION, keys=[quote(key) for key in gone[at : at + 1000]], scope=self._scope
+            )
+        for key, text in changed.items():
+            if text and text.strip():
+                await self._remember(key, text)
+            elif text is not None and key in before:
+                await self._forget(key)
+        for key in gone:
+            if not key.endswith("/"):
+                await self._forget(key)
+
+    async def _remember(self, path: str, text: str) -> None:
+        place = {"scope": self._scope} if self._scope else {}
+        await self._client.remember(
+            f"{path}\n\n{text[:MAX_REMEMBERED]}",
+            kind="reference",
+            key=_memory_key(path),
+            soft=True,
+            **place,  # type: ignore[typeddict-item]
+        )
+
+    async def _forget(self, path: str) -> None:
+        found = self._client.list_memories(
+            scope=self._scope, key=_memory_key(path), status=["active"]
+        )
+        for memory in [one async for one in found]:
+            await self._client.forget(memory.id)
+
+
+def _memory_key(path: str) -> str:
+    """The key of a file's memory; a path may be longer than a key."""
+    key = f"anthropic-memory:{path}"
+    return key if len(key) <= 200 else f"anthropic-memory:{sha256(path.encode()).hexdigest()}"
+
+
+def _write_files(folder: Path, files: dict[str, str | None]) -> None:
+    for key, text in files.items():
+        path = folder / key.lstrip("/")
+        if text is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+
+
+def _read_files(folder: Path) -> dict[str, str | None]:
+    """The text of each file by its path; a directory's path ends with `/`, and it has no text."""
+    found: dict[str, str | None] = {}
+    for path in sorted((folder / "memories").rglob("*")):
+        key = f"/{path.relative_to(folder)}"
+        if path.is_dir():
+            found[f"{key}/"] = None
+        else:
+            found[key] = path.read_bytes().decode()
+    return found

@@ -1,0 +1,134 @@
+"""Anthropic's memory tool, against its own on a file system."""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reverie.adapters.anthropic_memory import ReverieMemoryTool
+from reverie.client import AsyncReverie
+from tests.adapters.examples import run_example
+from tests.support.stack import Stack
+
+PATHS = st.sampled_from(
+    [
+        *("/memories", "/memories/", "/memories/a.md", "/memories/b .txt", "/memories/.hidden"),
+        *("/memories/notes", "/memories/notes/a.md", "/memories/notes/deep/er/c%2F.md"),
+        *("/memories/../secret", "/memories/notes/../a.md", "/memoriesx", "/etc/passwd", ""),
+    ]
+)
+TEXTS = st.sampled_from(["", "one", "one\ntwo\n", "two\r\none\none", " \n", "😀\n\nthree\n"])
+PIECES = st.sampled_from(["one", "two", "", "\n", "none"])
+COMMANDS = st.one_of(
+    st.fixed_dictionaries(
+        {"command": st.just("view"), "path": PATHS},
+        optional={"view_range": st.lists(st.integers(-1, 4), min_size=2, max_size=2)},
+    ),
+    st.fixed_dictionaries({"command": st.just("create"), "path": PATHS, "file_text": TEXTS}),
+    st.fixed_dictionaries(
+        {"command": st.just("str_replace"), "path": PATHS, "old_str": PIECES, "new_str": PIECES}
+    ),
+    st.fixed_dictionaries(
+        {
+            "command": st.just("insert"),
+            "path": PATHS,
+            "insert_line": st.integers(-1, 4),
+            "insert_text": TEXTS,
+        }
+    ),
+    st.fixed_dictionaries({"command": st.just("delete"), "path": PATHS}),
+    st.fixed_dictionaries({"command": st.just("rename"), "old_path": PATHS, "new_path": PATHS}),
+)
+
+
+def _told(error: Exception) -> str:
+    """A refusal. What the file system refuses names a folder, which differs."""
+    return f"{type(error).__name__}: {error.errno if isinstance(error, OSError) else error}"
+
+
+async def _answer(tool: ReverieMemoryTool, command: dict[str, Any]) -> str:
+    try:
+        return str(await tool.call(command))
+    except Exception as error:
+        return _told(error)
+
+
+def _reference_answer(tool: BetaLocalFilesystemMemoryTool, command: dict[str, Any]) -> str:
+    try:
+        return str(tool.call(command))
+    except Exception as error:
+        return _told(error)
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(COMMANDS, min_size=8, max_size=16))
+async def test_answers_and_refusals_are_those_of_the_tool_on_a_file_system(
+    stack: Stack, commands: list[dict[str, Any]]
+) -> None:
+    with TemporaryDirectory() as folder:
+        reference = BetaLocalFilesystemMemoryTool(folder)
+        async with AsyncReverie(stack.url, stack.key) as client:
+            await ReverieMemoryTool(client).clear_all_memory()
+            for command in [*commands, {"command": "view", "path": "/memories"}]:
+                # A tool of its own each time: what is known is known from the documents.
+                answer = await _answer(ReverieMemoryTool(client), command)
+                assert answer == _reference_answer(reference, command), command
+
+
+async def test_a_file_is_remembered_under_its_name_until_it_is_deleted(stack: Stack) -> None:
+    async with AsyncReverie(stack.url, stack.key) as client:
+        tool = ReverieMemoryTool(client, scope="project/tower")
+
+        async def remembered() -> list[str]:
+            found = client.list_memories(scope="project/tower", status=["active"])
+            return sorted([one.content async for one in found])
+
+        made = {"command": "create", "path": "/memories/lamp.md"}
+        await tool.call({**made, "file_text": "The lamp is lit at dusk.\n"})
+        await tool.call({**made, "path": "/memories/oil.md", "file_text": "Oil is below.\n"})
+        changed = {"command": "str_replace", "path": "/memories/lamp.md"}
+        await tool.call({**changed, "old_str": "dusk", "new_str": "six"})
+        assert await remembered() == [
+            "/memories/lamp.md\n\nThe lamp is lit at six.",
+            "/memories/oil.md\n\nOil is below.",
+        ]
+        found = await client.recall("When is the lamp lit?", scopes=["project/tower"])
+        assert "lit at six" in found.memories[0].content
+        moved = {"command": "rename", "old_path": "/memories/lamp.md"}
+        await tool.call({**moved, "new_path": "/memories/tower/lamp.md"})
+        await tool.call({"command": "delete", "path": "/memories/oil.md"})
+        assert await remembered() == ["/memories/tower/lamp.md\n\nThe lamp is lit at six."]
+        # A name that was used before can be used again.
+        await tool.call({**made, "path": "/memories/oil.md", "file_text": "Oil is below.\n"})
+        assert len(await remembered()) == 2
+        await tool.call({"command": "delete", "path": "/memories/tower"})
+        await tool.call(
+            {**changed, "path": "/memories/oil.md", "old_str": "Oil is below.", "new_str": ""}
+        )
+        assert await remembered() == []
+
+
+async def test_a_name_may_be_longer_than_a_key(stack: Stack) -> None:
+    path = f"/memories/{'n' * 120}/{'m' * 120}.md"
+    async with AsyncReverie(stack.url, stack.key) as client:
+        tool = ReverieMemoryTool(client)
+        await tool.call({"command": "create", "path": path, "file_text": "Far away."})
+        (kept,) = [one async for one in client.list_memories(status=["active"])]
+        assert "Far away." in kept.content
+        await tool.call({"command": "delete", "path": path})
+        assert [one async for one in client.list_memories(status=["active"])] == []
+
+
+async def test_the_example_reads_what_an_earlier_conversation_wrote(stack: Stack) -> None:
+    assert await run_example(stack, "adapters/anthropic_memory_tool") == [
+        "I wrote it down.",
+        "In cents.",
+    ]
