@@ -16,13 +16,14 @@ from anthropic.lib.tools import BetaAsyncAbstractMemoryTool
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 
 from reverie.client import AsyncReverie
+from reverie.client.parameters import RememberFields
 
 COLLECTION = "anthropic-memory"
 MAX_REMEMBERED = 30_000
 """The characters of a file that are remembered; its document holds all of it."""
 
 
-class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):
+class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
     """The directory /memories of a scope; without `scope`, of the scope of the key.
 
     A command runs on the files by Anthropic's own tool, so answers and refusals are its own. Each
@@ -89,14 +90,10 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):
                 await self._forget(key)
 
     async def _remember(self, path: str, text: str) -> None:
-        place = {"scope": self._scope} if self._scope else {}
-        await self._client.remember(
-            f"{path}\n\n{text[:MAX_REMEMBERED]}",
-            kind="reference",
-            key=_memory_key(path),
-            soft=True,
-            **place,  # type: ignore[typeddict-item]
-        )
+        fields: RememberFields = {"kind": "reference", "key": _memory_key(path), "soft": True}
+        if self._scope:
+            fields["scope"] = self._scope
+        await self._client.remember(f"{path}\n\n{text[:MAX_REMEMBERED]}", **fields)
 
     async def _forget(self, path: str) -> None:
         found = self._client.list_memories(
