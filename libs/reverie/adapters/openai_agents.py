@@ -1,0 +1,163 @@
+"""Sessions of OpenAI's Agents SDK, kept in Reverie and digested by dreams.
+
+`await Runner.run(agent, "Hello", session=ReverieSession("chat-1", reverie, project="shop"))`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from agents.memory import SessionABC, SessionSettings
+from agents.memory.session_settings import resolve_session_limit
+
+from reverie.client import AsyncReverie
+from reverie.domain.text.truncation import MAX_TOOL_BYTES, truncate_middle
+
+BATCH = 1_000
+MAX_ARGUMENT = 1_000
+"""The characters of an argument of a tool that a turn shows."""
+
+
+class ReverieSession(SessionABC):  # type: ignore[misc]
+    """The items of a conversation, as documents; what was said and done in it, as turns.
+
+    Items come back as they were, in their order, with two exceptions: secrets are replaced, and a
+    NUL character is refused. Each item also becomes at most one turn of the Reverie session with
+    the `session_id` as its external id: texts of user and assistant, and calls of tools with their
+    results, shortened. `pop_item` and `clear_session` change the items alone: turns stay, since
+    they say what happened.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: AsyncReverie,
+        *,
+        agent: str = "openai-agents",
+        project: str | None = None,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings or SessionSettings()
+        self._client, self._agent, self._project = client, agent, project
+        self._scope = f"project/{project}" if project else None
+        self._collection = f"openai-agents/{quote(session_id)}"
+        self._started: str | None = None
+        self._lock = asyncio.Lock()
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items, or the latest `limit` of them, in their order."""
+        limit = resolve_session_limit(limit, self.session_settings)
+        if limit == 0:
+            return []
+        if limit is None or limit < 0:
+            return [one.value async for one in self._documents()]
+        items: list[Any] = []
+        async for one in self._documents(newest=True):
+            items.append(one.value)
+            if len(items) == limit:
+                break
+        return items[::-1]
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Adds items at the end, and appends the turns that they make."""
+        keyed = [(uuid4().hex, item) for item in items]
+        for batch in _batches(keyed):
+            documents = [{"key": key, "value": item} for key, item in batch]
+            await self._client.put_documents(self._collection, documents, scope=self._scope)
+        turns = [turn for key, item in keyed if (turn := await self._turn(key, item))]
+        for turn_batch in _batches(turns):
+            await self._client.append_turns(await self._session(), turn_batch)
+
+    async def pop_item(self) -> Any | None:
+        """Takes the latest item away and returns it."""
+        while True:
+            latest = await anext(self._documents(newest=True), None)
+            if latest is None:
+                return None
+            gone = await self._client.delete_documents(
+                self._collection, keys=[latest.key], scope=self._scope
+            )
+            # Else another program has just taken it.
+            if gone.deleted:
+                return latest.value
+
+    async def clear_session(self) -> None:
+        """Takes all items away."""
+        await self._client.delete_documents(self._collection, scope=self._scope)
+
+    def _documents(self, newest: bool = False) -> Any:
+        order: Any = "newest" if newest else None
+        return self._client.list_documents(self._collection, scope=self._scope, order=order)
+
+    async def _session(self) -> str:
+        async with self._lock:
+            if self._started is None:
+                started = await self._client.start_session(
+                    self._agent,
+                    project=self._project,
+                    external_id=self.session_id,
+                    include_context=False,
+                )
+                self._started = str(started.session)
+            return self._started
+
+    async def _turn(self, key: str, item: dict[str, Any]) -> dict[str, Any] | None:
+        """The turn that an item makes; a call makes one with its result."""
+        kind = str(item.get("type") or "message")
+        role = item.get("role")
+        if kind == "message" and role in ("user", "assistant"):
+            content, tool = _text_of(item.get("content")), None
+        elif kind.endswith("_call_output"):
+            call = await self._call_of(item.get("call_id"))
+            role, tool = "tool", str(call.get("name") or kind.removesuffix("_call_output"))[:200]
+            content = _tool_text(call, _text_of(item.get("output")))
+        else:
+            return None
+        if not any(letter.isprintable() and not letter.isspace() for letter in content):
+            return None
+        turn = {"role": role, "content": content, "external_id": key}
+        return turn | {"tool": tool} if tool else turn
+
+    async def _call_of(self, call_id: Any) -> dict[str, Any]:
+        """The call of a result: its item is among the latest, perhaps of an earlier process."""
+        async for one in self._documents(newest=True):
+            item = one.value
+            kind = str(item.get("type"))
+            if item.get("call_id") == call_id and not kind.endswith("_output"):
+                return dict(item)
+        return {}
+
+
+def _batches(entries: list[Any]) -> Iterable[list[Any]]:
+    return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
+
+
+def _text_of(content: Any) -> str:
+    """The text of a message or a result: itself, or its texts without pictures and files."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if content is None else json.dumps(content, ensure_ascii=False)
+    parts = [part.get("text") or part.get("refusal") for part in content if isinstance(part, dict)]
+    return "\n\n".join(part for part in parts if isinstance(part, str))
+
+
+def _tool_text(call: dict[str, Any], output: str) -> str:
+    """A call and its result, in the form of the turns of transcripts."""
+    asked: Any = call.get("arguments") or call.get("input") or call.get("action") or {}
+    if isinstance(asked, str):
+        with suppress(ValueError, RecursionError):
+            asked = json.loads(asked)
+    text = asked if isinstance(asked, str) else json.dumps(asked, ensure_ascii=False)
+    # What a function of its own was asked has no name that a trace shows.
+    shown = {"description": text, **asked} if isinstance(asked, dict) else {"command": text}
+    short = {name: part[:MAX_ARGUMENT] for name, part in shown.items() if isinstance(part, str)}
+    request = json.dumps(short, ensure_ascii=False)
+    return truncate_middle(f"{request}\n```\n{output}\n```", MAX_TOOL_BYTES)
