@@ -1,4 +1,4 @@
-"""Files of Anthropic's memory tool (`memory_20250818`), kept in Reverie and found by recall.
+"""Files of Anthropic's memory tool (memory_20250818), kept in Reverie and found by recall.
 
 `client.beta.messages.tool_runner(tools=[ReverieMemoryTool(reverie, scope="project/shop")], …)`
 """

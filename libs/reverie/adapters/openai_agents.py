@@ -17,6 +17,7 @@ from agents.memory import SessionABC, SessionSettings
 from agents.memory.session_settings import resolve_session_limit
 
 from reverie.client import AsyncReverie
+from reverie.domain.text.characters import is_blank
 from reverie.domain.text.truncation import MAX_TOOL_BYTES, truncate_middle
 
 BATCH = 1_000
@@ -116,11 +117,12 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
             content, tool = _text_of(item.get("content")), None
         elif kind.endswith("_call_output"):
             call = await self._call_of(item.get("call_id"))
-            role, tool = "tool", str(call.get("name") or kind.removesuffix("_call_output"))[:200]
+            name = str(call.get("name") or "")[:200]
+            role, tool = "tool", kind.removesuffix("_call_output") if is_blank(name) else name
             content = _tool_text(call, _text_of(item.get("output")))
         else:
             return None
-        if not any(letter.isprintable() and not letter.isspace() for letter in content):
+        if is_blank(content):
             return None
         turn = {"role": role, "content": content, "external_id": key}
         return turn | {"tool": tool} if tool else turn
