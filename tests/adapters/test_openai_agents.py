@@ -172,4 +172,7 @@ async def test_a_run_goes_on_with_what_an_earlier_one_decided(stack: Stack) -> N
 
 
 async def test_the_example_goes_on_with_a_conversation(stack: Stack) -> None:
-    assert await run_example(stack, "openai_agents_session") == ["I noted it.", "In cents."]
+    assert await run_example(stack, "adapters/openai_agents_session") == [
+        "I noted it.",
+        "In cents.",
+    ]
