@@ -49,6 +49,9 @@ async def test_lists_page_in_both_directions_and_by_prefix(stack: Stack) -> None
     assert await _keys(stack, "collection=c&prefix=a") == ["a1", "a2", "a3"]
     assert await _keys(stack, "collection=c&key=a2") == ["a2"]
     assert await _keys(stack, "collection=c&order=newest&limit=2") == ["a3", "b2"]
+    second = (await stack.get("/v1/documents?collection=c&key=a1"))["items"][0]["position"]
+    assert await _keys(stack, f"collection=c&after={second}") == ["a2", "b2", "a3"]
+    assert await _keys(stack, f"collection=c&after={second}&order=newest") == ["b1"]
     seen, cursor = [], ""
     while True:
         page = await stack.get(f"/v1/documents?collection=c&limit=2{cursor}")

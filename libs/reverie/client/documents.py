@@ -41,10 +41,15 @@ class DocumentCalls(ClientBase):
         scope: str | None = None,
         key: str | None = None,
         prefix: str | None = None,
+        after: int | None = None,
         order: Literal["oldest", "newest"] | None = None,
     ) -> AsyncIterator[of_documents.DocumentBody]:
-        """The documents of a collection, in the order in which they were written first."""
-        query = drop_none(collection=collection, scope=scope, key=key, prefix=prefix, order=order)
+        """The documents of a collection, in the order in which they were written first.
+
+        `after`: those beyond a position.
+        """
+        query = drop_none(collection=collection, scope=scope, key=key, prefix=prefix)
+        query |= drop_none(after=after, order=order)
         return self.paginate(of_documents.DocumentPage, "/v1/documents", query)
 
     def list_collections(

@@ -2840,7 +2840,7 @@ class PutDocumentsResponse(_message.Message):
     def __init__(self, scope: _Optional[str] = ..., written: _Optional[int] = ..., redactions: _Optional[int] = ...) -> None: ...
 
 class ListDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "scope", "key", "prefix", "order", "limit", "cursor")
+    __slots__ = ("collection", "scope", "key", "prefix", "order", "limit", "cursor", "after")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -2848,6 +2848,7 @@ class ListDocumentsRequest(_message.Message):
     ORDER_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     collection: str
     scope: str
     key: str
@@ -2855,7 +2856,8 @@ class ListDocumentsRequest(_message.Message):
     order: str
     limit: int
     cursor: str
-    def __init__(self, collection: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., prefix: _Optional[str] = ..., order: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    after: int
+    def __init__(self, collection: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., prefix: _Optional[str] = ..., order: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
 
 class DocumentBody(_message.Message):
     __slots__ = ("key", "position", "value", "data", "created_at", "updated_at", "expires_at")

@@ -228,7 +228,7 @@ def _build_routes(
                 resources.settings.request_timeout / 2,
             )
         ),
-        *documents.routes.bind(DocumentStore(database)),
+        *documents.bind_documents(DocumentStore(database), resources.settings.document_limit),
         *audit.routes.bind(AuditTable(database)),
         *project_links.routes.bind(ProjectLinkStore(database)),
         *dead_letters.routes.bind(resources.bus),

@@ -271,7 +271,6 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     """The paths that are passed on, and to which service."""
     to_ingest = (
         "/v1/admin",
-        "/v1/documents",
         "/v1/facts",
         "/v1/links",
         "/v1/memories/{id}",
@@ -288,6 +287,13 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     return [
         *_build_engine_routes(settings),
         *(ProxyRoute(prefix, "ingest", ingest_url) for prefix in to_ingest),
+        ProxyRoute(
+            "/v1/documents",
+            "ingest",
+            ingest_url,
+            body_limit=settings.document_limit,
+            body_limit_setting="document_limit",
+        ),
         ProxyRoute(
             "/v1/memories/{id}/pictures",
             "ingest",

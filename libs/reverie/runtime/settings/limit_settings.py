@@ -43,6 +43,9 @@ class LimitSettings(BaseSettings):
         3600.0, description="seconds that an import or export may take"
     )
     content_limit: Count = Field(65_536, description="largest content of a memory, in bytes")
+    document_limit: Count = Field(
+        16 * 1024 * 1024, description="largest body of a write of documents, in bytes"
+    )
     picture_limit: Count = Field(
         10 * 1024 * 1024, description="largest picture that a memory may carry, in bytes"
     )

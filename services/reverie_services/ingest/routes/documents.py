@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
@@ -27,19 +28,23 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
-from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.routes import Route, RouteTable
 from reverie.store.documents.documents import DocumentStore, NewDocument, StoredDocument
 
 NameQuery = Annotated[str, Field(max_length=1_000)]
 
 
 class ListDocumentsQuery(PageQuery):
-    """Which documents: one `key`, or those whose keys begin with `prefix`."""
+    """Which documents: one `key`, or those whose keys begin with `prefix`.
+
+    `after`: those beyond a position, in the direction of `order`.
+    """
 
     collection: NonBlankStr
     scope: NonBlankStr | None = None
     key: NonBlankStr | None = None
     prefix: NameQuery = ""
+    after: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     order: Literal["oldest", "newest"] = "oldest"
 
 
@@ -63,6 +68,16 @@ class CollectionCursor(CursorPosition):
 
 
 routes = RouteTable[DocumentStore]()
+
+
+def bind_documents(store: DocumentStore, body_limit: int) -> list[Route]:
+    """The routes; `body_limit`: the most bytes of a body."""
+    return [
+        replace(route, body_limit=body_limit, body_limit_setting="document_limit")
+        if route.body
+        else route
+        for route in routes.bind(store)
+    ]
 
 
 @routes.add("POST /v1/documents")
@@ -105,7 +120,7 @@ async def list_documents(
         query.collection,
         None if query.key is None else [query.key],
         query.prefix,
-        after.position if after else None,
+        after.position if after else query.after,
         query.order == "newest",
         query.limit + 1,
     )
