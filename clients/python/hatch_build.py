@@ -16,6 +16,13 @@ NEEDED = {"h11", "pydantic", "tenacity"}
 PARTS = (
     "*",
     "adapters/*",
+    "agent/__init__.py",
+    "agent/tool_names.py",
+    "agent/transcripts/__init__.py",
+    "agent/transcripts/batch_limits.py",
+    "agent/transcripts/claude_code.py",
+    "agent/transcripts/turn_filter.py",
+    "agent/transcripts/turns.py",
     "adapters/langgraph/*",
     "client/*",
     "contracts/*",

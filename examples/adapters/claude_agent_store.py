@@ -1,6 +1,6 @@
 """A session of the Claude Agent SDK goes on where only Reverie knows of it.
 
-    REVERIE_API_KEY=rv_... python examples/adapters/claude_agent_sdk.py
+    REVERIE_API_KEY=rv_... python examples/adapters/claude_agent_store.py
 
 The model is scripted, so no account is needed. Leave `env` out to use your own.
 """
