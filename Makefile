@@ -81,6 +81,7 @@ adapters: $(READY) ## install the clients and frameworks that are tested with, a
 	@for pair in mem0=mem0ai==2.2.1 hindsight=hindsight-client==1.1.0; do \
 		name=$${pair%%=*}; test -x .adapters/$$name/bin/python || $(UV) venv --quiet .adapters/$$name; \
 		$(UV) pip install --quiet --python .adapters/$$name/bin/python "$${pair#*=}" || exit 1; done
+	@$(UV) sync --frozen --quiet --inexact --all-extras
 	@$(BIN)/pytest -q tests/adapters tests/compat
 
 fuzz: $(READY) ## make up requests for every call and texts for every parser (ARGS=50 for how many)
