@@ -15,7 +15,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "he
 LINK = re.compile(r"(?:\]\(|(?:src|href)=\")([^)\"\s]+)")
 PAGES_FOR_CONTRIBUTORS = frozenset({"CONTRIBUTING.md", "performance.md", "reliability.md"})
 PATH_IN_CODE = re.compile(r"\bdocs/[\w/-]+\.(?:md|svg)(?:#[\w-]+)?")
-COMMAND = re.compile(r"\breverie((?: [a-z][a-z-]*)+)")
+COMMAND = re.compile(r"\breverie((?: [a-z][a-z0-9-]*)+)")
 MODULE = re.compile(r"`((?:ingest|recall|dream|staleness)(?:\.[a-z_]+)+)`")
 CODE_FOLDERS = ("libs", "services", "tests", "chaos", "benchmarks", "deploy", "helm")
 CODE_SUFFIXES = frozenset({".py", ".yaml", ".yml", ".txt", ".tpl", ".json", ".sql", ".toml"})

@@ -130,6 +130,13 @@ def import_memories(
     Exit codes: 1 if a line conflicts with stored memories, 2 if the file is refused; for the
     others see `reverie --help`.
     """
+    run_import(options, path, strategy, dry_run, scope)
+
+
+def run_import(
+    options: CommonOptions, path: Path, strategy: ImportStrategy, dry_run: bool, scope: str | None
+) -> None:
+    """Sends a file or a folder, and prints what became of it."""
     import asyncio
 
     from reverie.client import ApiError

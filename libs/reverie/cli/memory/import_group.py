@@ -1,4 +1,4 @@
-"""`reverie import`: imports an export (the default), or transcripts of coding agents."""
+"""`reverie import`: imports an export (the default), of other systems too, or transcripts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from reverie.cli.app.gateway_client import error_from_response, open_client
 from reverie.cli.app.options import CommonOptions, common_options
 from reverie.cli.app.output import err, plural, show_progress
 from reverie.cli.memory.export_import import import_memories
+from reverie.cli.memory.other_systems import import_hindsight, import_mem0
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ app = DefaultImportGroup(
     "Example: reverie import backup/ --dry-run",
     epilog=EXIT_CODES_HELP,
 )
-app.add_command(import_memories)
+for command in (import_memories, import_mem0, import_hindsight):
+    app.add_command(command)
 
 
 @app.command("transcripts")
