@@ -62,14 +62,16 @@ class ParsedPage(HTMLParser):
 
 @dataclass
 class Answer:
-    """A response: its status, headers and page."""
+    """A response: its status, headers and bytes, the same as text, and as a page."""
 
     status: int
     headers: Mapping[str, str]
-    body: str
+    data: bytes
+    body: str = field(init=False)
     page: ParsedPage = field(init=False)
 
     def __post_init__(self) -> None:
+        self.body = self.data.decode(errors="replace")
         is_page = self.headers.get("Content-Type", "").startswith("text/html")
         self.page = ParsedPage(self.body if is_page else "")
 
@@ -86,7 +88,7 @@ class ConsoleVisitor:
         async with self.http.get(
             f"{self.url}/console{path}", params=params, allow_redirects=False
         ) as answer:
-            return Answer(answer.status, answer.headers, await answer.text())
+            return Answer(answer.status, answer.headers, await answer.read())
 
     async def post(self, path: str, fields: Mapping[str, Any], **headers: str) -> Answer:
         """Posts a form, without following the redirect."""
@@ -101,7 +103,7 @@ class ConsoleVisitor:
             headers=headers,
             allow_redirects=False,
         ) as answer:
-            return Answer(answer.status, answer.headers, await answer.text())
+            return Answer(answer.status, answer.headers, await answer.read())
 
     async def sign_in(self, key: str) -> Answer:
         """Signs in by a key."""

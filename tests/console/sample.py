@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,11 @@ SCOPE = "project/harbour"
 NOWHERE = "01900000-0000-7000-8000-000000000000"
 """An id of nothing."""
 
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A picture of one pixel."""
+
 DISTINCT = (
     "The crane lifts four tonnes.",
     "Grain is stored in the north silo.",
@@ -43,6 +49,8 @@ class Sample:
     session: str
     trace: str
     edge: str
+    picture: str
+    """The address of the memory's picture."""
     pages: list[str] = field(default_factory=list)
 
     def subject_of(self, action: Action) -> str:
@@ -82,6 +90,7 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
     await stack.call(
         "PATCH", f"/v1/memories/{memory}", {"content": f"At ten. {text}", "reason": text}
     )
+    picture = await attach(stack, memory, PNG, name=text[:60], text=text)
     fact = {"topic": "tides", "statement": f"High water is at six. {text}", "confidence": "high"}
     await stack.post("/v1/facts", {**fact, "verified": "2026-01-31", "scope": SCOPE})
     turns = [{"role": role, "content": f"{role} says {text}"} for role in ("user", "assistant")]
@@ -108,7 +117,8 @@ async def fill(stack: Stack, text: str = HOSTILE) -> Sample:
         f"/do/link?id={memory}&to={quote(text)}",
         f"/do/dream?id={quote(text)}",
     ]
-    sample = Sample(memory, other, task, session, trace, str(edge["id"]), paths)
+    address = f"/memories/{memory}/pictures/{picture}"
+    sample = Sample(memory, other, task, session, trace, str(edge["id"]), address, paths)
     paths += [
         f"/do/{name}?id={quote(sample.subject_of(action), safe='')}"
         for name, action in ACTIONS.items()
@@ -120,6 +130,12 @@ async def remember(stack: Stack, content: str, **more: Any) -> str:
     """The id of a new memory."""
     body = {"content": content, "scope": SCOPE, **more}
     return str((await stack.post("/v1/remember", body))["id"])
+
+
+async def attach(stack: Stack, memory: str, data: bytes, **more: Any) -> str:
+    """The hash of a picture that the memory carries from now on."""
+    body = {"data": base64.b64encode(data).decode(), **more}
+    return str((await stack.post(f"/v1/memories/{memory}/pictures", body))["hash"])
 
 
 async def dream(stack: Stack, sample: Sample) -> str:

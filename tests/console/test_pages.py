@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -20,7 +21,7 @@ from reverie_services.console.live import MAX_STREAMS_OF_KEY
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.recall.app import open_service
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
-from tests.console.sample import DISTINCT, dream, fill, remember
+from tests.console.sample import DISTINCT, PNG, attach, dream, fill, remember
 from tests.support.stack import Stack, eventually
 
 OWN_ELEMENTS = {
@@ -31,6 +32,8 @@ OWN_ELEMENTS = {
     *("ins", "strong", "br", "textarea", "fieldset", "legend", "progress", "circle", "path"),
 }
 
+PICTURE_ADDRESS = r"/console/memories/[0-9a-f-]{36}/pictures/[0-9a-f]{64}"
+
 
 def check_is_safe(answer: Answer, path: str) -> None:
     """Fails where a page runs or loads anything but the console's own files."""
@@ -40,7 +43,8 @@ def check_is_safe(answer: Answer, path: str) -> None:
         assert not [name for name in attrs if name.startswith("on") or name == "style"], path
         if tag in {"script", "link", "img"}:
             address = attrs.get("src") or attrs.get("href", "")
-            assert address.startswith("/console/static/"), path
+            is_picture = tag == "img" and re.fullmatch(PICTURE_ADDRESS, address)
+            assert is_picture or address.startswith("/console/static/"), path
         for name in {"href", "action", "formaction"} & attrs.keys():
             assert attrs[name].startswith(("/console", "#")), (path, attrs[name])
     assert page.find("script", src="") == [], path
@@ -77,13 +81,16 @@ async def test_every_page_and_form_answers_and_hostile_text_stays_text(
             assert stack.key not in answer.body
         memory = await visitor.get(f"/memories/{sample.memory}")
         shared = await visitor.get(file)
+        picture = await visitor.get(sample.picture)
     assert "<script>alert(2)</script>" in memory.page.text
     # What turns the direction of writing is shown, not obeyed.
     assert "\u202e" not in memory.body
     assert "attachment" in shared.headers["Content-Disposition"]
     assert shared.page.find("script") == []
     assert shared.page.find("reverie-hostile") == []
-    shown = [path.partition("?")[0].strip("/") for path in (*paths, file)]
+    assert picture.data == PNG
+    visited = (*paths, file, sample.picture)
+    shown = [path.partition("?")[0].strip("/") for path in visited]
     pages = {found[0].path for path in shown if (found := find_page(path))}
     # Chats need the engine: `tests/engine/test_console_chat.py` visits one.
     assert pages == {page.path for page in PAGES.pages} - {"chat/{id}"}
@@ -130,7 +137,7 @@ async def test_pages_show_only_what_the_key_may_read(stack: Stack) -> None:
     stranger = stack.apart()
     for key in (elsewhere, stranger.key):
         async with visiting(stack, key) as visitor:
-            for path in [*sample.pages, f"/sessions/{sample.session}/share"]:
+            for path in [*sample.pages, f"/sessions/{sample.session}/share", sample.picture]:
                 answer = await visitor.get(path)
                 assert answer.status in {200, 403, 404}, (path, answer.page.text)
                 text = answer.page.text.lower()
@@ -160,6 +167,38 @@ async def test_pages_of_administrators_are_refused_to_other_roles(
     assert len(pages) >= 8
     assert answers == dict.fromkeys(pages, 403)
     assert menu.page.find("a", href="/console/keys") == []
+
+
+async def test_the_pictures_of_a_memory_are_seen_and_an_svg_is_only_saved(stack: Stack) -> None:
+    memory = await remember(stack, "The harbour in two pictures.")
+    seen = f"/memories/{memory}/pictures/{await attach(stack, memory, PNG, text='The quay')}"
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><title>Berths</title><script>a()</script></svg>'
+    saved = f"/memories/{memory}/pictures/{await attach(stack, memory, svg)}"
+    async with visiting(stack, stack.key) as visitor:
+        page = (await visitor.get(f"/memories/{memory}")).page
+        png, file = await visitor.get(seen), await visitor.get(saved)
+        missing = [
+            (await visitor.get(f"/memories/{memory}/pictures/{name}")).status
+            for name in ("f" * 64, "nothing")
+        ]
+    images = page.find("img", src=f"/console{seen}")
+    assert [image["alt"] for image in images] == ["The quay"]
+    assert page.find("img", src=f"/console{saved}") == []
+    assert page.find("a", href=f"/console{saved}") != []
+    assert f"image/png, {len(PNG)} bytes" in page.text
+    assert "Berths image/svg+xml" in page.text
+    assert (png.data, png.headers["Content-Type"]) == (PNG, "image/png")
+    assert "Content-Disposition" not in png.headers
+    assert (file.data, file.headers["Content-Type"]) == (svg, "image/svg+xml")
+    assert file.headers["Content-Disposition"].startswith("attachment; filename=")
+    for answer in (png, file):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"].startswith("private")
+    assert missing == [404, 404]
+    await stack.call("DELETE", f"/v1/memories/{memory}")
+    async with visiting(stack, stack.key) as visitor:
+        assert (await visitor.get(seen)).status == 404
 
 
 async def test_what_is_believed_about_a_file_is_told_in_words(stack: Stack) -> None:
@@ -325,4 +364,4 @@ async def test_chinese_is_chosen_by_the_browser_or_by_the_person(stack: Stack) -
 
 async def _get_with(visitor: ConsoleVisitor, path: str, headers: dict[str, str]) -> Answer:
     async with visitor.http.get(f"{visitor.url}/console{path}", headers=headers) as answer:
-        return Answer(answer.status, answer.headers, await answer.text())
+        return Answer(answer.status, answer.headers, await answer.read())

@@ -112,11 +112,15 @@ def html_response(status: int, page: str) -> OutgoingResponse:
 
 def file_response(name: str, media_type: str, content: str) -> OutgoingResponse:
     """A file to save."""
+    data = content.encode(errors="replace")
+    return data_response(data, f"{media_type}; charset=utf-8", name)
+
+
+def data_response(data: bytes, content_type: str, save_as: str | None = None) -> OutgoingResponse:
+    """Bytes of exactly that type; with a name, a file to save."""
     headers = CIMultiDict(
-        {
-            "Content-Type": f"{media_type}; charset=utf-8",
-            "Content-Disposition": f'attachment; filename="{name}"',
-            **SECURITY_HEADERS,
-        }
+        {"Content-Type": content_type, "X-Content-Type-Options": "nosniff", **SECURITY_HEADERS}
     )
-    return OutgoingResponse(200, headers, content.encode(errors="replace"))
+    if save_as is not None:
+        headers["Content-Disposition"] = f'attachment; filename="{save_as}"'
+    return OutgoingResponse(200, headers, data)

@@ -10,6 +10,7 @@ from reverie.domain.formats.pictures import (
     add_picture_line,
     detect_media_type,
     extract_svg_text,
+    find_picture_label,
     parse_digest,
     remove_picture_line,
 )
@@ -37,6 +38,8 @@ def test_a_picture_is_removed_without_the_words_that_mention_it() -> None:
     once = add_picture_line(said, HASH, "ports.svg", "80 443")
     assert once == f"{said}\n\n[picture {HASH[:12]}] ports.svg 80 443"
     assert add_picture_line(once, HASH, "ports.svg", "80 443") == once
+    assert find_picture_label(once, HASH) == "ports.svg 80 443"
+    assert find_picture_label(said, HASH) == ""
     both = add_picture_line(once, "f" * 64, None, "A cat")
     assert remove_picture_line(both, HASH) == f"{said}\n\n[picture {'f' * 12}] A cat"
     assert remove_picture_line(once, HASH) == said

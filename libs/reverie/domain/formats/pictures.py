@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from reverie.domain.core.errors import InvalidInput, NotFound
@@ -84,13 +85,25 @@ def add_picture_line(content: str, picture_hash: str, name: str | None, text: st
 
 def remove_picture_line(content: str, picture_hash: str) -> str:
     """The content without the line of a picture."""
-    lines, mark = content.split("\n"), _mark(picture_hash)
-    # The last line that begins so: a person may mention the picture before it.
-    found = [number for number, line in enumerate(lines) if line.startswith(mark)]
-    if not found:
+    lines = content.split("\n")
+    number = _find_line(lines, picture_hash)
+    if number is None:
         return content
-    before, rest = "\n".join(lines[: found[-1]]), "\n".join(lines[found[-1] + 1 :])
+    before, rest = "\n".join(lines[:number]), "\n".join(lines[number + 1 :])
     return "\n\n".join(filter(None, (before.rstrip("\n"), rest.lstrip("\n"))))
+
+
+def find_picture_label(content: str, picture_hash: str) -> str:
+    """The name and the text of a picture, as the content of its memory says; empty without one."""
+    lines = content.split("\n")
+    number = _find_line(lines, picture_hash)
+    return "" if number is None else lines[number].removeprefix(_mark(picture_hash)).strip()
+
+
+def _find_line(lines: Sequence[str], picture_hash: str) -> int | None:
+    mark = _mark(picture_hash)
+    # The last line that begins so: a person may mention the picture before it.
+    return next((n for n in reversed(range(len(lines))) if lines[n].startswith(mark)), None)
 
 
 def parse_digest(text: str) -> bytes:

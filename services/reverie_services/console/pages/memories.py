@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
+from reverie.domain.formats.pictures import find_picture_label
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.visit import PageValues, Visit, memory_path
 
@@ -14,6 +15,7 @@ PAGE_SIZE = 50
 FILTERS = ("scope", "kind", "status", "tag", "key", "session", "valid_at")
 STATUSES = ("active", "superseded", "archived", "deleted")
 _VERSIONS = 50
+_PICTURES = 12
 
 
 @PAGES.add("memories", "memories.html", "Memories")
@@ -41,8 +43,9 @@ async def show_memory(visit: Visit) -> PageValues:
     path = memory_path(visit.values["id"])
     memory = await visit.get(path, as_of=visit.ask("as_of"))
     path = memory_path(memory["id"])
-    history, provenance, stale, audit = await asyncio.gather(
+    history, pictures, provenance, stale, audit = await asyncio.gather(
         visit.try_get(f"{path}/history", limit=_VERSIONS, cursor=visit.ask("cursor")),
+        visit.try_get(f"{path}/pictures", limit=_PICTURES, cursor=visit.ask("pictures")),
         visit.try_get(f"{path}/provenance"),
         visit.try_get("/v1/stale", scope=memory["scope"], limit=200)
         if memory.get("stale_grade")
@@ -56,6 +59,11 @@ async def show_memory(visit: Visit) -> PageValues:
         "memory": memory,
         "versions": _pair_versions(versions),
         "next_cursor": (history or {}).get("next"),
+        "pictures": [
+            {**picture, "label": find_picture_label(memory["content"], picture["hash"])}
+            for picture in (pictures or {}).get("items", [])
+        ],
+        "next_pictures": (pictures or {}).get("next"),
         "provenance": provenance,
         "evidence": _find_evidence(memory["id"], (stale or {}).get("items", [])),
         "audit": (audit or {}).get("items", []),
