@@ -344,7 +344,7 @@ async def test_the_console_can_be_switched_off(shared_database: DatabaseUrls) ->
         )
         async with open_service(settings) as service:
             mounts.append(list(service.mounts))
-    assert mounts == [["/console"], []]
+    assert mounts == [["/compat", "/console"], ["/compat"]]
 
 
 async def test_chinese_is_chosen_by_the_browser_or_by_the_person(stack: Stack) -> None:
