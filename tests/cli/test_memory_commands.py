@@ -26,6 +26,7 @@ from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.ids import short_id
 from tests.support.stack import Stack, eventually
+from tests.support.tables import tell_of
 
 
 class Shell:
@@ -209,6 +210,18 @@ async def test_the_list_of_memories_marks_what_is_superseded_and_takes_a_project
     assert "Mondays" not in listed
     both = await shell.run("memories", "--project", "till", "--scope", "global")
     assert both[0] == USAGE
+
+
+async def test_a_sentence_of_a_language_model_is_told_with_what_it_cites(
+    shell: Shell, stack: Stack
+) -> None:
+    scope = "project/lamps"
+    memory = (await stack.post("/v1/remember", {"content": "Lamp one is lit.", "scope": scope}))[
+        "id"
+    ]
+    tell_of(stack.admin_url, memory, "Lamps are lit.")
+    told = await shell.said("dream", "summaries", "--scope", scope)
+    assert f"\n- Lamps are lit. [{memory[-8:]}]" in told
 
 
 async def test_the_counts_of_each_line_of_stats_sum_to_its_total(

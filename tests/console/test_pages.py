@@ -23,6 +23,7 @@ from reverie_services.recall.app import open_service
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
 from tests.console.sample import DISTINCT, PNG, attach, dream, fill, remember
 from tests.support.stack import Stack, eventually
+from tests.support.tables import tell_of
 
 OWN_ELEMENTS = {
     *("html", "head", "meta", "title", "link", "script", "body", "a", "header", "img", "form"),
@@ -199,6 +200,17 @@ async def test_the_pictures_of_a_memory_are_seen_and_an_svg_is_only_saved(stack:
     await stack.call("DELETE", f"/v1/memories/{memory}")
     async with visiting(stack, stack.key) as visitor:
         assert (await visitor.get(seen)).status == 404
+
+
+async def test_a_sentence_of_a_language_model_leads_to_the_memories_that_it_cites(
+    stack: Stack,
+) -> None:
+    memory = await remember(stack, "The sluice opens at nine.", scope="project/told")
+    tell_of(stack.admin_url, memory, "Sluices open at nine.")
+    async with visiting(stack, stack.key) as visitor:
+        page = (await visitor.get("/summaries?scope=project/told")).page
+    assert page.find("a", href=f"/console/memories/{memory}") != []
+    assert page.text.count("Sluices open at nine.") == 2
 
 
 async def test_what_is_believed_about_a_file_is_told_in_words(stack: Stack) -> None:

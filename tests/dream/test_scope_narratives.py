@@ -123,6 +123,18 @@ async def test_sentences_of_the_model_take_the_place_of_the_lines_that_they_tell
         assert len(dreaming.stub.asked) == 1
 
 
+async def test_each_sentence_is_listed_with_the_memories_that_it_cites(store: Store) -> None:
+    async with _dreaming(store) as dreaming:
+        dreaming.says(_tell)
+        facts = [*map(_memory, FACTS)]
+        await dreaming.remember(*facts)
+        await dreaming.dream()
+        [summary] = await dreaming.parts.summaries.page(store.me, "global", None, 2)
+        [sentence] = summary.overview
+        assert sentence.text == TOLD
+        assert sentence.memories.keys() == {facts[1].id, facts[2].id}
+
+
 async def test_only_what_changed_is_sent_with_the_sentences_so_far(store: Store) -> None:
     async with _dreaming(store) as dreaming:
         dreaming.says(_tell)

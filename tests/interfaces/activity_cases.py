@@ -140,7 +140,7 @@ WORK_CASES = (
          cli="dream history {id}", client="get_dream"),
     Case("list_undigested", lambda w: w.none(scope=SCOPE), lambda a, f: "items" in a,
          cli="dream status --scope {scope}", client="list_undigested"),
-    Case("list_summaries", World.summarised, lambda a, f: a["items"][0]["scope"] == f["scope"],
+    Case("list_summaries", World.narrated, lambda a, f: a["items"][0]["overview"] == f["_told"],
          cli="dream summaries --scope {scope}", client="list_summaries"),
     Case("list_summary_versions", World.summarised, lambda a, f: a["items"][0]["version"] >= 1,
          cli="dream summaries --scope {scope} --history", client="list_summary_versions"),

@@ -29,7 +29,7 @@ from tests.support.dead_letters import bury
 from tests.support.git_clone import Clone, new_clone
 from tests.support.mcp_clients import over_http
 from tests.support.stack import Stack, eventually, running_stack
-from tests.support.tables import rows
+from tests.support.tables import rows, tell_of
 
 VAULT_KEY = base64.b64encode(b"k" * 32).decode()
 _FIRST, _THEN = "bdfgklmnprstvz", "aeiou"
@@ -146,6 +146,16 @@ class World:
 
         await eventually(told)
         return {"scope": scope}
+
+    async def narrated(self) -> Fields:
+        """A scope whose summary has a sentence of a language model."""
+        scope = f"project/told{self.number()}"
+        fields = await self.memory(scope=scope)
+        tell_of(self.stack.admin_url, fields["id"], "Lamps are lit at dusk.")
+        return {
+            "scope": scope,
+            "_told": [{"text": "Lamps are lit at dusk.", "memories": [fields["id"]]}],
+        }
 
     async def picture(self, **more: Any) -> Fields:
         """A memory that carries a picture, and the picture's hash."""

@@ -88,6 +88,20 @@ def value(admin_url: str, query: LiteralString, *args: object) -> Any:
     return rows(admin_url, query, *args)[0][0]
 
 
+def tell_of(admin_url: str, memory: str, sentence: str) -> None:
+    """A sentence on the memory's scope, as if a dream had asked a language model for it."""
+    told = (
+        "with told as (select tenant, scope, jsonb_build_array(jsonb_build_object('text', %s::text,"
+        " 'memories', jsonb_build_object(id, version))) as content"
+        " from memory where id = %s::uuid),"
+        " head as (insert into summary (tenant, scope, content, tokens)"
+        " select tenant, scope, '', 1 from told on conflict do nothing)"
+        " insert into summary_narrative (tenant, scope, content, shown, seen)"
+        " select tenant, scope, content, '{}', now() from told returning 1"
+    )
+    assert rows(admin_url, told, sentence, memory)
+
+
 @contextmanager
 def holding(admin_url: str, *statements: LiteralString) -> Iterator[None]:
     """Holds the locks that the statements take, and rolls back afterwards."""

@@ -241,11 +241,19 @@ class SummarySourceBody(ResponseBody):
     current: bool
 
 
+class CitedSentence(ResponseBody):
+    """A sentence that a language model wrote, and the memories that it rests on."""
+
+    text: str
+    memories: list[UUID]
+
+
 class ScopeSummary(ResponseBody):
     """The summary of a scope. `sources` lists the cited memories in the order of the lines.
 
-    The newest version omits memories that were forgotten, replaced or archived since. An older
-    version omits only forgotten memories. `run` is the dream that created an older version.
+    `overview` has the sentences of a language model in the newest version. The newest version omits
+    memories that were forgotten, replaced or archived since. An older version omits only forgotten
+    memories. `run` is the dream that created an older version.
     """
 
     scope: str
@@ -255,6 +263,7 @@ class ScopeSummary(ResponseBody):
     created_at: AwareDatetime
     run: UUID | None = None
     sources: list[SummarySourceBody] = Field(default_factory=list)
+    overview: list[CitedSentence] = Field(default_factory=list)
 
 
 class SummaryPage(PageResponse):

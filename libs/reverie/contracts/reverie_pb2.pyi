@@ -2212,8 +2212,16 @@ class ListSummariesResponse(_message.Message):
     next: str
     def __init__(self, items: _Optional[_Iterable[_Union[ScopeSummary, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
+class CitedSentence(_message.Message):
+    __slots__ = ("text", "memories")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    memories: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, text: _Optional[str] = ..., memories: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class ScopeSummary(_message.Message):
-    __slots__ = ("scope", "version", "content", "tokens", "created_at", "run", "sources")
+    __slots__ = ("scope", "version", "content", "tokens", "created_at", "run", "sources", "overview")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -2221,6 +2229,7 @@ class ScopeSummary(_message.Message):
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
+    OVERVIEW_FIELD_NUMBER: _ClassVar[int]
     scope: str
     version: int
     content: str
@@ -2228,7 +2237,8 @@ class ScopeSummary(_message.Message):
     created_at: _timestamp_pb2.Timestamp
     run: str
     sources: _containers.RepeatedCompositeFieldContainer[SummarySource]
-    def __init__(self, scope: _Optional[str] = ..., version: _Optional[int] = ..., content: _Optional[str] = ..., tokens: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run: _Optional[str] = ..., sources: _Optional[_Iterable[_Union[SummarySource, _Mapping]]] = ...) -> None: ...
+    overview: _containers.RepeatedCompositeFieldContainer[CitedSentence]
+    def __init__(self, scope: _Optional[str] = ..., version: _Optional[int] = ..., content: _Optional[str] = ..., tokens: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run: _Optional[str] = ..., sources: _Optional[_Iterable[_Union[SummarySource, _Mapping]]] = ..., overview: _Optional[_Iterable[_Union[CitedSentence, _Mapping]]] = ...) -> None: ...
 
 class SummarySource(_message.Message):
     __slots__ = ("memory", "version", "current")

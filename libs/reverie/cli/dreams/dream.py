@@ -131,6 +131,8 @@ def history(options: CommonOptions, id: str | None, scope: str | None, limit: in
 def list_summaries(options: CommonOptions, scope: str | None, history: bool, limit: int) -> None:
     """Show the summary of each scope, which dreams keep up to date.
 
+    Behind a sentence that a language model wrote stand the ids of the memories that it tells.
+
     Example: reverie dream summaries --scope project/shop --history
     """
     if history and scope is None:
@@ -142,7 +144,14 @@ def list_summaries(options: CommonOptions, scope: str | None, history: bool, lim
 
 def _format_summary(summary: JsonObject) -> str:
     head = f"{summary['scope']}, version {summary['version']}, {format_age(summary['created_at'])}"
-    return f"{head}\n{summary['content'].strip() or '(no text)'}"
+    content = summary["content"].strip()
+    cited = {
+        f"- {sentence['text']}": ", ".join(map(short_id, sentence["memories"]))
+        for sentence in summary["overview"]
+    }
+    lines = content.split("\n") if content else ["(no text)"]
+    shown = (f"{line} [{cited[line]}]" if line in cited else line for line in lines)
+    return "\n".join((head, *shown))
 
 
 def _format_details(dream: JsonObject) -> Iterator[str]:

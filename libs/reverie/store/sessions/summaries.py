@@ -49,10 +49,20 @@ class SummarySource:
 
 
 @dataclass(frozen=True)
+class SummarySentence:
+    """A sentence of a language model on a scope, and the versions and contents of its memories."""
+
+    text: str
+    memories: Mapping[UUID, int]
+    contents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StoredSummary:
     """A version of a scope's summary, without content that was deleted since.
 
-    The newest version is also without outdated lines.
+    The newest version is also without outdated lines. `overview`: the sentences of a language model
+    in it.
     """
 
     scope: str
@@ -62,15 +72,7 @@ class StoredSummary:
     created_at: datetime
     run: UUID | None
     sources: tuple[SummarySource, ...]
-
-
-@dataclass(frozen=True)
-class SummarySentence:
-    """A sentence of a language model on a scope, and the versions and contents of its memories."""
-
-    text: str
-    memories: Mapping[UUID, int]
-    contents: tuple[str, ...]
+    overview: tuple[SummarySentence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,8 @@ class SummaryStore:
                 "summary_list", list(principal.reads), scope, after, limit
             )
             scopes = [row["scope"] for row in found]
-            contents = await load_shown_summaries(connection, found, scopes)
+            sentences = await _load_sentences(connection, scopes)
+            contents = await _render_shown(connection, found, scopes, sentences)
             lines = await connection.fetch_rows("summary_sources", scopes, None)
         return [
             StoredSummary(
@@ -216,6 +219,7 @@ class SummaryStore:
                 row["updated"],
                 None,
                 _parse_sources([line for line in lines if line["scope"] == row["scope"]]),
+                tuple(sentence for scope, sentence in sentences if scope == row["scope"]),
             )
             for row in found
         ]
@@ -250,8 +254,17 @@ async def load_shown_summaries(
     Outdated lines are removed. Sentences of a language model that stand take the place of the lines
     of their memories.
     """
-    outdated = await connection.fetch_rows("summary_outdated_lines", list(scopes))
     sentences = await _load_sentences(connection, scopes)
+    return await _render_shown(connection, summaries, scopes, sentences)
+
+
+async def _render_shown(
+    connection: TenantConnection,
+    summaries: Sequence[Any],
+    scopes: Sequence[str],
+    sentences: Sequence[tuple[str, SummarySentence]],
+) -> dict[str, str]:
+    outdated = await connection.fetch_rows("summary_outdated_lines", list(scopes))
     contents = (
         (
             scope,

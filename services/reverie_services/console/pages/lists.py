@@ -17,8 +17,8 @@ WORK, ADMIN = "Work", "Administration"
 class Column:
     """A column: a field of each item, and how it is shown.
 
-    `kind`: text, time, number, list, pairs or flag. `link`: the page that the field leads to, with
-    the fields of the item in braces.
+    `kind`: text, time, number, list, pairs, sentences or flag. `link`: the page that the
+    field leads to, with the fields of the item in braces.
     """
 
     label: str
@@ -141,6 +141,7 @@ LISTS = (
         "The condensed state of each scope, as a session is given it at its start.",
         (
             Column("Summary", "content", "block"),
+            Column("Sentences of a language model", "overview", "sentences"),
             Column("Scope", "scope", link="summaries/history?scope={scope}"),
             Column("Version", "version", "number"),
             Column("Tokens", "tokens", "number"),

@@ -6,7 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reverie.contracts.dreams import ScopeSummary, SummaryPage, SummarySourceBody
+from reverie.contracts.dreams import (
+    CitedSentence,
+    ScopeSummary,
+    SummaryPage,
+    SummarySourceBody,
+)
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, ScopedQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable
@@ -69,4 +74,8 @@ def _build_summary_body(summary: StoredSummary) -> ScopeSummary:
         created_at=summary.created_at,
         run=summary.run,
         sources=[SummarySourceBody(**vars(basis)) for basis in summary.sources],
+        overview=[
+            CitedSentence(text=sentence.text, memories=list(sentence.memories))
+            for sentence in summary.overview
+        ],
     )
