@@ -87,3 +87,5 @@ async def test_a_prediction_shows_nothing_that_the_key_may_not_read(stack: Stack
     both = await stack.call("POST", "/v1/predict", {**body, "session": "0" * 32})
     neither = await stack.call("POST", "/v1/predict", {"edited": ["a.py"]})
     assert (both.status, neither.status) == (422, 422)
+    assert both.body["detail"].endswith("not both")
+    assert neither.body["detail"].endswith("give a project or a session")

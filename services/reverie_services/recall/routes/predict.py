@@ -31,7 +31,9 @@ routes = RouteTable[RecallDependencies]()
 async def predict(deps: RecallDependencies, call: Call[PredictRequest, None]) -> PredictResponse:
     """Predict the files that will be touched next, and get what is known of them."""
     principal, body, timeout = call.principal, call.body, deps.pipeline.settings.arm_timeout
-    if (body.project is None) is (body.session is None):
+    if body.project is None and body.session is None:
+        raise InvalidInput("project", "give a project or a session")
+    if body.project is not None and body.session is not None:
         raise InvalidInput("project", "give a project or a session, not both")
     session, missing = await find_session(deps.sessions, principal, body.session, timeout)
     project = body.project or (session.project if session else None)
