@@ -15,7 +15,12 @@ ROOT = Path(__file__).parents[2]
 
 
 async def run_example(stack: Stack, name: str, environment: str = "") -> list[str]:
-    """The lines that `examples/<name>.py` prints.
+    """The lines that `examples/<name>.py` prints."""
+    return await run_script(stack, f"examples/{name}.py", environment)
+
+
+async def run_script(stack: Stack, path: str, environment: str = "") -> list[str]:
+    """The lines that a script prints, which reads REVERIE_URL and REVERIE_API_KEY.
 
     `environment`: one that `make adapters` makes; where it is missing, the test is skipped.
     """
@@ -24,8 +29,13 @@ async def run_example(stack: Stack, name: str, environment: str = "") -> list[st
         pytest.skip(f"`make adapters` installs {environment}")
     process = await asyncio.create_subprocess_exec(
         str(python) if environment else sys.executable,
-        str(ROOT / "examples" / f"{name}.py"),
-        env={**os.environ, "REVERIE_URL": stack.url, "REVERIE_API_KEY": stack.key},
+        str(ROOT / path),
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "libs"),
+            "REVERIE_URL": stack.url,
+            "REVERIE_API_KEY": stack.key,
+        },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
