@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +12,6 @@ from reverie.adapters.claude_agent_sdk import ReverieSessionStore
 from reverie.client import AsyncReverie, Unavailable
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack
-
-SDK = Path(__file__).parents[2] / ".adapters" / "claude-agent-sdk"
-"""`make adapters` puts it there: with its program, it is too large for the environment of tests."""
-if SDK.is_dir() and str(SDK) not in sys.path:
-    sys.path.append(str(SDK))
 
 KEY = {"project_key": "-srv-shop", "session_id": "7c2f01aa"}
 
@@ -122,10 +115,9 @@ async def test_turns_that_could_not_be_sent_come_with_the_next_entries(stack: St
 
 
 async def test_the_example_goes_on_where_only_the_store_knows_of_the_session(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
+    stack: Stack,
 ) -> None:
     pytest.importorskip("claude_agent_sdk", reason="needs claude-agent-sdk")
-    monkeypatch.setenv("PYTHONPATH", str(SDK))
     lines = await run_example(stack, "adapters/claude_agent_store")
     assert lines == [
         "Decided: prices are whole numbers of cents, because floats lost money.",
