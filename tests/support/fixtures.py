@@ -82,8 +82,8 @@ def pytest_collection(session: pytest.Session) -> None:
     workers, worker = _workers(), os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")
     files = sorted((config.rootpath / "tests").rglob("test_*.py"))
     for file in files[int(worker) % workers :: workers]:
-        # What cannot be imported, pytest tells when it comes to it.
-        with suppress(Exception):
+        # What cannot be imported, or skips itself, pytest tells when it comes to it.
+        with suppress(Exception, pytest.skip.Exception):
             import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
