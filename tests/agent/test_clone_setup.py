@@ -179,6 +179,16 @@ def test_init_does_not_write_a_project_file_through_a_link(
     assert mine.read_text() == ""
 
 
+@pytest.mark.parametrize("name", [".", "../shop", "-", "?!"])
+def test_init_takes_no_folder_for_the_name_of_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["init", "--home", str(tmp_path / "home"), "--", name])
+    assert "--dir" in str(refused.exception)
+    assert not (tmp_path / "reverie.toml").exists()
+
+
 def test_a_reverie_that_only_an_active_environment_offers_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from reverie.cli.app.options import (
     yes_option,
 )
 from reverie.cli.app.output import confirm, err, plural, print_plain, print_warnings
-from reverie.domain.core.errors import Conflict, Misconfigured
+from reverie.domain.core.errors import Conflict, InvalidInput, Misconfigured
 
 
 @click.command("init")
@@ -54,6 +54,7 @@ def init(
     from reverie.domain.access.scopes import slugify
     from reverie.runtime.settings.project_file import load_project_file
 
+    _check_name(name)
     project_file = load_project_file(folder)
     file, existing = Path(project_file.path), project_file.project
     project = slugify(
@@ -91,6 +92,12 @@ def init(
         set_up_agent(options, agent_name, file.parent, project, yes=yes)
     if not agent and not options.json:
         err().print("Set up an agent with `reverie setup AGENT`.", style="dim")
+
+
+def _check_name(name: str | None) -> None:
+    # As for `git init .`: who gives a folder would get a project whose name nobody knows.
+    if name is not None and ("/" in name or not any(map(str.isalnum, name))):
+        raise InvalidInput("NAME", "is no name of a project; for another folder give --dir")
 
 
 def _should_import_files(requested: bool | None, folder: Path, interactive: bool) -> bool:
