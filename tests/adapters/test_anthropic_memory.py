@@ -5,6 +5,7 @@ from __future__ import annotations
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,9 @@ COMMANDS = st.one_of(
     st.fixed_dictionaries({"command": st.just("delete"), "path": PATHS}),
     st.fixed_dictionaries({"command": st.just("rename"), "old_path": PATHS, "new_path": PATHS}),
 )
+
+# The threads of the stack use `random` while Hypothesis draws.
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 
 
 def _told(error: Exception) -> str:

@@ -48,6 +48,9 @@ FILTERS = st.fixed_dictionaries(
         "at": st.fixed_dictionaries({"x": st.integers(0, 1)}),
     },
 )
+
+# The threads of the stack use `random` while Hypothesis draws.
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 PATHS = st.lists(LABELS | st.just("*"), min_size=1, max_size=2).map(tuple)
 CONDITIONS = st.builds(MatchCondition, st.sampled_from(["prefix", "suffix"]), PATHS)
 PUTS = st.builds(PutOp, NAMESPACES, KEYS, st.none() | VALUES, st.just(False), ttl=st.none())

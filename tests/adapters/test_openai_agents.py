@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, SQLiteSession, function_tool
 from agents.memory import SessionSettings
 from agents.tracing import set_tracing_disabled
@@ -54,6 +55,9 @@ STEPS = st.one_of(
     st.tuples(st.just("pop_item")),
     st.tuples(st.just("clear_session")),
 )
+
+# The threads of the stack use `random` while Hypothesis draws.
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 
 
 @settings(

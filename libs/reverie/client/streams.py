@@ -83,7 +83,7 @@ class StreamCalls(ClientBase):
 
     async def import_memories(
         self,
-        source: bytes | IO[bytes],
+        source: str | bytes | IO[bytes],
         *,
         strategy: Literal["merge", "replace", "skip"] = "merge",
         scope: str | None = None,
@@ -91,14 +91,15 @@ class StreamCalls(ClientBase):
         media_type: str = "application/x-ndjson",
         timeout_seconds: float = 3600.0,
     ) -> of_export_import.ImportResponse:
-        """Imports an export: bytes, or a file that is read while it is sent.
+        """Imports an export: text, bytes, or a file that is read while it is sent.
 
         `media_type`: its media type, also `text/markdown` or `application/x-tar`.
         `timeout_seconds`: the limit of the call. It is sent once; sending it again repeats no
         change.
         """
         query = drop_none(strategy=strategy, scope=scope, dry_run=dry_run)
+        body = source.encode() if isinstance(source, str) else source
         response = await self._transport.upload(
-            "/v1/import", query, source, media_type, timeout_seconds
+            "/v1/import", query, body, media_type, timeout_seconds
         )
         return of_export_import.ImportResponse.model_validate(response.body)

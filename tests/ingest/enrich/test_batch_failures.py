@@ -73,7 +73,7 @@ async def test_one_failed_write_asks_no_model_again_for_the_others(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
-        stub.answer = lambda _: {"pairs": []}
+        stub.answer = lambda asked: {"names" if asked.task == "names" else "pairs": []}
         endpoint = LanguageEndpoint(
             "openai", "stub", f"{url}/v1", "key-1", timeout=30.0, retry_delay=0.0
         )
@@ -87,7 +87,10 @@ async def test_one_failed_write_asks_no_model_again_for_the_others(
         await model.close()
     assert done[:2] == [True, True]
     assert isinstance(done[2], Exception)
-    assert len(stub.asked) == 1
+    # Of causes once for all three, and of names once for each.
+    asked = [(request.task, request.text) for request in stub.asked]
+    assert [task for task, _ in asked].count("causes") == 1
+    assert len(set(asked)) == len(asked)
 
 
 async def test_a_failed_comparison_repeats_neither_writes_nor_events(

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from reverie.domain.entities.recognition import Entity, extract_entities
 from reverie_services.ingest.batching import MAX_BATCH_TEXTS
-from reverie_services.ingest.enrich import derivation_limit, enrichment
+from reverie_services.ingest.enrich import derivation_limit, mentions
 from tests.support import tables
 from tests.support.stack import Stack, eventually
 
@@ -38,7 +38,7 @@ async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
             is_over.wait(30)
         return extract_entities(text)
 
-    monkeypatch.setattr(enrichment, "extract_entities", extract_slowly)
+    monkeypatch.setattr(mentions, "extract_entities", extract_slowly)
     monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 2.0)
 
     async def remember(content: str) -> str:
