@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 
@@ -88,8 +89,28 @@ async def test_an_expired_document_is_gone_and_its_key_is_free(stack: Stack) -> 
         return not await _keys(stack, "collection=c")
 
     await eventually(gone)
+    await _put(stack, "c", "b")
     assert (await _put(stack, "c", "a", if_absent=True))["written"] == 1
-    assert await _keys(stack, "collection=c") == ["a"]
+    assert await _keys(stack, "collection=c") == ["b", "a"]
+
+
+async def test_a_page_of_large_documents_is_short_and_the_next_one_goes_on(stack: Stack) -> None:
+    keys = [f"k{number:02}" for number in range(12)]
+    for key in keys:
+        documents = [{"key": key, "value": "x" * 900_000}]
+        await stack.post("/v1/documents", {"collection": "c", "documents": documents})
+    page = await stack.get("/v1/documents?collection=c")
+    first = [item["key"] for item in page["items"]]
+    assert first == keys[:9]
+    rest = await stack.get(f"/v1/documents?collection=c&cursor={page['next']}")
+    assert [item["key"] for item in rest["items"]] == keys[9:]
+    assert rest["next"] is None
+
+
+async def test_writers_in_opposite_orders_do_not_stop_each_other(stack: Stack) -> None:
+    keys = [f"k{number}" for number in range(300)]
+    calls = [_put(stack, "c", *(keys if number % 2 else keys[::-1])) for number in range(8)]
+    assert {answer["written"] for answer in await asyncio.gather(*calls)} == {300}
 
 
 async def test_secrets_are_replaced_in_values_and_refused_in_names(stack: Stack) -> None:

@@ -46,13 +46,19 @@ class FoundPattern:
 
 @cache
 def import_all() -> tuple[ModuleType, ...]:
-    """Every module of both packages."""
-    return tuple(
-        importlib.import_module(found.name)
-        for package in PACKAGES
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        if not found.name.endswith("__main__")
-    )
+    """Every module of both packages, without the adapters of frameworks that are not installed."""
+    modules = []
+    for package in PACKAGES:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if found.name.endswith("__main__"):
+                continue
+            try:
+                modules.append(importlib.import_module(found.name))
+            except ModuleNotFoundError as error:
+                is_extra = found.name.startswith("reverie.adapters.")
+                if not is_extra or str(error.name).startswith("reverie"):
+                    raise
+    return tuple(modules)
 
 
 @cache

@@ -47,6 +47,7 @@ from tests.support.store_setup import (
 
 ACROSS = {
     "delete_old_rows(text,interval)",
+    "delete_expired_documents(integer)",
     "changes_unprocessed(interval,integer)",
     "dream_claim(text,interval)",
     "dream_queue()",
@@ -78,7 +79,7 @@ READ = {
     "session", "work_failure",
 }  # fmt: skip
 CHANGED = {
-    "audit", "dream_decision", "dream_job", "idempotency", "memory_change", "outbox",
+    "audit", "document", "dream_decision", "dream_job", "idempotency", "memory_change", "outbox",
     "recall_trace", "tenant", "vault_epoch", "vault_retired", "engine_chain", "engine_effect",
     "engine_spend", "engine_turn",
 }  # fmt: skip

@@ -28,7 +28,7 @@ where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p') and n
 UNREAD = {
     *("api_key", "audit", "webhook", "idempotency", "llm_usage_daily", "quota_usage", "outbox"),
     *("reindex_progress", "tenant", "maintenance_pass", "vault", "vault_epoch"),
-    *("console_session", "retired_key", "vault_retired"),
+    *("console_session", "retired_key", "vault_retired", "document"),
     *("engine_agent", "engine_chain", "engine_effect", "engine_group", "engine_image"),
     *("engine_message", "engine_spend", "engine_turn"),
 }

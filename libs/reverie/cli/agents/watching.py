@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reverie.cli.app.local_gateway import find_gateway
 from reverie.cli.app.options import CommonOptions, common_options
 from reverie.cli.app.output import err, out
 from reverie.domain.core.errors import Conflict, InvalidInput, Unavailable
@@ -52,6 +51,7 @@ def follow(options: CommonOptions, once: bool) -> None:
     from filelock import Timeout
 
     from reverie.agent.watch.known_clones import list_clones
+    from reverie.cli.app.local_gateway import find_gateway
 
     settings = options.settings()
     clones = list_clones(settings.home)
@@ -79,6 +79,7 @@ def _build_watcher(
     from reverie.agent.gateway.http_client import GatewayConnection
     from reverie.agent.gateway.user_detection import detect_user
     from reverie.agent.watch.local_watcher import LocalWatcher
+    from reverie.cli.app.local_gateway import find_gateway
 
     user, ca = detect_user(settings.user or "", os.environ), settings.trusted_ca_file
 

@@ -13,6 +13,8 @@ from reverie.store.db.database import Database
 from reverie.store.db.idempotency import run_once
 
 SWEPT_AT_ONCE = 10_000
+PAGE_BYTES = 8 * 1024 * 1024
+"""The most bytes of a page of several documents."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,16 @@ class DocumentStore:
         """Writes documents of different keys; returns how many were written."""
         columns = (
             [document.key for document in documents],
-            [
-                json.dumps(document.value) if document.data is None else None
-                for document in documents
-            ],
+            [json.dumps(document.value) for document in documents],
             [document.data for document in documents],
             [document.expires for document in documents],
         )
         async with self._db.tenant_transaction(principal.tenant) as connection:
 
             async def write() -> int:
+                place = (scope, collection)
+                await connection.fetch_rows("documents_lock", *place)
+                await connection.fetch_rows("documents_expire", *place, columns[0])
                 rows = await connection.fetch_rows(
                     "documents_put", scope, collection, *columns, if_absent
                 )
@@ -92,8 +94,9 @@ class DocumentStore:
         after: int | None,
         newest_first: bool,
         limit: int,
-    ) -> list[StoredDocument]:
-        """Documents of a collection in the order of writing, or in the opposite one."""
+    ) -> tuple[list[StoredDocument], bool]:
+        """Documents of a collection in the order of writing, or in the opposite one; and whether
+        there are more. A page ends before `PAGE_BYTES`, but has one document at least."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
             rows = await connection.fetch_rows(
                 "documents_list",
@@ -104,12 +107,13 @@ class DocumentStore:
                 after,
                 newest_first,
                 limit,
+                PAGE_BYTES,
             )
-        return [
+        found = [
             StoredDocument(
                 row["key"],
                 row["position"],
-                None if row["value"] is None else json.loads(row["value"]),
+                json.loads(row["value"]),
                 None if row["data"] is None else bytes(row["data"]),
                 row["created"],
                 row["updated"],
@@ -117,6 +121,7 @@ class DocumentStore:
             )
             for row in rows
         ]
+        return found, bool(rows) and bool(rows[0]["is_cut"])
 
     async def list_collections(
         self, principal: Principal, scope: str, prefix: str, after: str, limit: int

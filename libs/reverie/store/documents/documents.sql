@@ -1,3 +1,13 @@
+-- name: documents_lock
+-- One writer of a collection at a time: places follow commits, and no two writers wait for each other.
+select pg_advisory_xact_lock(hashtextextended(format('%s %s %s', $1::int, $2::text, $3::text), 0));
+
+-- name: documents_expire
+-- Deletes those of the keys $4 that have expired: what is written again comes last.
+delete from document d
+where d.tenant = $1 and d.scope = $2 and d.collection = $3 and d.key = any($4::text[])
+  and d.expires <= now();
+
 -- name: documents_put
 -- Writes documents (keys $4, values $5, data $6, ends $7) of the scope $2 and collection $3, in order. With $8,
 -- those that are there stay as they are. Returns the keys that were written.
@@ -7,21 +17,33 @@ from unnest($4::text[], $5::text[], $6::bytea[], $7::timestamptz[]) with ordinal
   x (key, value, data, expires, no)
 order by x.no
 on conflict (tenant, scope, collection, key) do update
-  set value = excluded.value, data = excluded.data, expires = excluded.expires, updated = now(),
-      created = case when d.expires <= now() then now() else d.created end
-  where not $8 or d.expires <= now()
+  set value = excluded.value, data = excluded.data, expires = excluded.expires, updated = now()
+  where not $8
 returning d.key;
 
 -- name: documents_list
 -- Documents of the scope $2 and the collection $3: of the keys $4, or whose keys begin with $5. They come after
--- the position $6, at most $8, by position; from the last to the first with $7.
-select d.key, d.position, d.value, d.data, d.created, d.updated, d.expires
-from document d
-where d.tenant = $1 and d.scope = $2 and d.collection = $3
-  and ($4::text[] is null or d.key = any($4)) and starts_with(d.key, $5)
-  and ($6::bigint is null or case when $7 then d.position < $6 else d.position > $6 end)
-  and (d.expires is null or d.expires > now())
-order by case when $7 then -d.position else d.position end limit $8;
+-- the position $6, by position; from the last to the first with $7. At most $8 of them, and beyond the first no
+-- more than $9 bytes together. `is_cut`: there are more.
+with found as (
+  select d.key, d.position, octet_length(d.value) + coalesce(octet_length(d.data), 0) as size
+  from document d
+  where d.tenant = $1 and d.scope = $2 and d.collection = $3
+    and ($4::text[] is null or d.key = any($4)) and starts_with(d.key, $5)
+    and ($6::bigint is null or case when $7 then d.position < $6 else d.position > $6 end)
+    and (d.expires is null or d.expires > now())
+  order by case when $7 then -d.position else d.position end limit $8 + 1),
+counted as (
+  select f.key, row_number() over w as no, sum(f.size) over w as bytes, count(*) over () as total
+  from found f
+  window w as (order by case when $7 then -f.position else f.position end)),
+kept as (
+  select c.* from counted c where c.no <= $8 and (c.no = 1 or c.bytes <= $9))
+select d.key, d.position, d.value, d.data, d.created, d.updated, d.expires,
+       max(k.no) over () < k.total as is_cut
+from kept k
+join document d on d.tenant = $1 and d.scope = $2 and d.collection = $3 and d.key = k.key
+order by k.no;
 
 -- name: documents_collections
 -- The collections of the scope $2 whose names begin with $3, after $4, at most $5.

@@ -8,13 +8,12 @@ create table document (
   collection text collate "C" not null,
   key text collate "C" not null,
   position bigint generated always as identity,
-  value text,
+  value text not null default 'null',
   data bytea,
   created timestamptz not null default now(),
   updated timestamptz not null default now(),
   expires timestamptz,
-  primary key (tenant, scope, collection, key),
-  check ((value is null) <> (data is null))
+  primary key (tenant, scope, collection, key)
 );
 create index document_position on document (tenant, scope, collection, position);
 create index document_expires on document (expires) where expires is not null;

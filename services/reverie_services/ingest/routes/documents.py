@@ -27,7 +27,13 @@ from reverie.domain.access.scopes import parse_scope
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
+from reverie.runtime.http.pagination import (
+    CursorPosition,
+    PageQuery,
+    cut_page,
+    decode_cursor,
+    encode_cursor,
+)
 from reverie.runtime.http.routes import Route, RouteTable
 from reverie.store.documents.documents import DocumentStore, NewDocument, StoredDocument
 
@@ -114,7 +120,7 @@ async def list_documents(
     query, scope = call.query, _resolve_scope(call.principal, call.query.scope)
     call.principal.check_read([scope])
     after = decode_cursor(query.cursor, DocumentCursor)
-    rows = await store.list_documents(
+    rows, is_cut = await store.list_documents(
         call.principal,
         scope,
         query.collection,
@@ -122,10 +128,10 @@ async def list_documents(
         query.prefix,
         after.position if after else query.after,
         query.order == "newest",
-        query.limit + 1,
+        query.limit,
     )
-    items, cursor = cut_page(rows, query.limit, lambda row: DocumentCursor(position=row.position))
-    return DocumentPage(items=[_build_body(item) for item in items], next=cursor)
+    cursor = encode_cursor(DocumentCursor(position=rows[-1].position)) if is_cut else None
+    return DocumentPage(items=[_build_body(row) for row in rows], next=cursor)
 
 
 @routes.add("GET /v1/documents/collections")
