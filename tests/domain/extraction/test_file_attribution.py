@@ -94,3 +94,20 @@ def test_digests_attach_files_to_memories_with_their_write_times() -> None:
     assert {file for one in about for file in one.files} == {"shop/src/cart/total.py"}
     fixed = next(one for one in about if "cents" in one.content)
     assert fixed.file_writes == (("shop/src/cart/total.py", WORK[4].at),)
+
+
+def test_a_change_to_a_file_that_is_told_in_few_words_is_the_outcome_of_its_request() -> None:
+    work = turns(
+        ("user", "The function ensure_resume_args has several paths, and no test looks at them."),
+        edit("shop/exec_test.go"),
+        (
+            "assistant",
+            "Done. Created `exec_test.go` with 9 test cases covering all the paths:\n\n"
+            "| Case | Scenario |\n|---|---|\n| 1 | Nil args |\n| 2 | Empty args |\n\n"
+            "The last case is an edge case that documents the current behaviour when the flag "
+            "exists but has no following argument - it appends a new `--resume` flag.",
+        ),
+    )
+    [memory] = [one for one in extract_memories(segment_turns(work)) if one.record]
+    assert "Done: Created `exec_test.go` with 9 test cases" in memory.content
+    assert memory.files == ("shop/exec_test.go",)

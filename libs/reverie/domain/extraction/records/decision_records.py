@@ -262,15 +262,14 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     if not chosen or (is_fragment and (not problem or leans(problem))):
         return None
     if is_work and not any(map(_tells_outcome, _drop_asked(chosen, exchanges))):
-        # What was asked for is no outcome, and neither is what was merely looked up.
-        chosen = _drop_asked(chosen, exchanges)
-        if not chosen or not (is_question(problem) or any(map(_tells_why, chosen))):
-            return None
-    if is_work and not any(map(_tells_outcome, chosen)):
-        replies = [turn for exchange in exchanges for turn in exchange.replies]
         outcome = _find_outcome(statements)
-        if select_write_turns(replies) and outcome is None:
-            return None
+        has_written = select_write_turns(turn for e in exchanges for turn in e.replies)
+        if not (has_written and outcome):
+            # What was asked for is no outcome, and neither is what was merely looked up.
+            chosen = _drop_asked(chosen, exchanges)
+            tells = is_question(problem) or any(map(_tells_why, chosen))
+            if has_written or not chosen or not tells:
+                return None
         chosen += [outcome] if outcome else []
     told = proofread(chosen if is_work else _drop_passing(chosen))
     return DecisionRecord(
