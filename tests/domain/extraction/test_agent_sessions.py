@@ -64,6 +64,27 @@ def test_the_outcome_of_a_request_is_kept_if_it_only_tells_of_tests() -> None:
     assert "Double quotes would require complex escaping" in record.content
 
 
+@pytest.mark.parametrize(
+    ("cause", "is_told"),
+    [
+        ("src/label.py cuts an address after its fourth line.", True),
+        ("Months are summed by name, and those of two years are one: src/chart.py.", True),
+        ("It cuts an address after the fourth line, in src/label.py.", False),
+        ("This is done twice by `print_label`.", False),
+        ("The address is cut after a line.", False),
+    ],
+)
+def test_a_cause_that_was_found_is_a_line_of_its_session_if_it_names_what_it_is_of(
+    cause: str, is_told: bool
+) -> None:
+    said = (
+        ("user", "The labels of parcels are printed without their country. Why?"),
+        ("assistant", f"Root cause: {cause}"),
+    )
+    [memory] = [memory for memory in memories(*said) if memory.record]
+    assert memory.headline == (f"Root cause: {cause}" if is_told else "")
+
+
 def test_a_review_of_changes_leaves_no_memory_as_its_advice_may_be_refused() -> None:
     turns = build_turns(("user", "/pr-review 12"), TOOL, ("assistant", REPORT))
     assert [m for m in memories(("user", "/pr-review 12"), ("assistant", REPORT)) if m.record] == []

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
+from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.work_log import select_write_turns
 from reverie.domain.extraction.records.matters import (
@@ -55,6 +56,7 @@ _OUTCOME = re.compile(
 _REASON = re.compile(
     r"\b(?:because|since|due to|so|cause[sd]?|reason|not)\b|n't\b|因为|由于|原因", re.I
 )
+_PRONOUN = re.compile(r"\b(?:its?|they|them)\b", re.I)
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
 _CODE_LEAD = re.compile(r"[^\n`]{3,140}:\n(?=```)")
@@ -157,16 +159,16 @@ class DecisionRecord:
     def headline(self) -> str:
         """One line: the first sentence of the weightiest statement, whole.
 
-        "" where there is none that says by itself what it is about.
+        "" where there is none that says by itself what it is about. An answer is an outcome only
+        where it tells what was wrong.
         """
-        if self.is_answer or self.is_whole:
+        if (self.is_answer or self.is_whole) and self.kind is not Kind.BUG:
             return ""
         weighed = [
             (s.is_decided or s.is_done, s.score, without_code(s.text)) for s in self.statements
         ]
         outcome = next(iter(split_sentences(max(weighed)[2])), "")
-        names_itself = extract_exact_terms(outcome) and not POINTING.search(outcome)
-        return outcome if names_itself and len(outcome) <= MAX_HEADLINE_CHARS else ""
+        return outcome if _names_itself(outcome) and len(outcome) <= MAX_HEADLINE_CHARS else ""
 
     @property
     def score(self) -> float:
@@ -190,6 +192,14 @@ class DecisionRecord:
         cited += [*(r.turn for r in self.refused), *self.also_cited]
         unique = {turn.id: turn for turn in cited if turn}
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
+
+
+def _names_itself(sentence: str) -> bool:
+    """Whether a sentence says by itself what it is about: "it" may mean what it named before."""
+    names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
+    start = min((n for n in map(sentence.lower().find, names) if n >= 0), default=0)
+    unnamed = sentence[:start] + _PRONOUN.sub("", sentence[start:])
+    return bool(names) and not POINTING.search(unnamed)
 
 
 def _render(lines: Iterable[str]) -> str:

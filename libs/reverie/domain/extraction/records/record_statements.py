@@ -36,7 +36,8 @@ _OPENING_WORDS = re.compile(
     re.I,
 )
 POINTING = re.compile(
-    r"\b(?:this|these|those|them|they|its|it|here|(?<!is )(?<!was )(?<!are )there(?! (?:is|are))"
+    r"\b(?:this|these|those(?! (?:of|who|which)\b)|them|they|its|it|here"
+    r"|(?<!is )(?<!was )(?<!are )there(?! (?:is|are))"
     r"|the (?:exact|same) \w+ again|(?<!\w )that(?! \w+ (?:we|you|i)\b))\b",
     re.I,
 )
