@@ -21,9 +21,12 @@ ASKS = "Write it down."
 
 
 def answer_shortly(asked: ChatRequest) -> ChatAnswer:
-    """A call that waits for a person if it is told to write, else a word."""
+    """A call that waits for a person if it is told to write, else a word.
+
+    The question comes first: what memory has to say follows it.
+    """
     call = ToolUse("write_file", {"path": "log.txt", "content": "x"})
-    wants = ASKS in asked.last and not asked.is_after_tool
+    wants = ASKS in asked.texts[0] and not asked.is_after_tool
     return ChatAnswer(calls=(call,)) if wants else ChatAnswer("Aye.")
 
 
