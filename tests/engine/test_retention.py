@@ -8,6 +8,7 @@ from reverie.domain.access.principals import KeyRole
 from reverie.runtime.settings.field_types import require_secret
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
 from tests.engine.conftest import Engine
+from tests.support.stack import eventually
 from tests.support.tables import TABLES, rows, run, value
 
 NAME = "Leocadia Winterbottom"
@@ -22,6 +23,7 @@ join reverie.engine_group g on g.tenant = t.tenant and g.session = t.session
 where g.id = %s::uuid and t.role = 'user'
 """
 TURNS = "select messages::text, calls::text from reverie.engine_turn where group_id = %s::uuid"
+TRACES = "select from reverie.recall_trace where position(%s in query) > 0"
 KEYS = "select count(sealed_key) from reverie.engine_chain where group_id = %s::uuid"
 
 
@@ -38,6 +40,15 @@ def _holding(engine: Engine, text: str) -> list[str]:
     names = [name for (name,) in rows(url, TABLES, "reverie")]
     query = "select 1 from reverie.{} t where position(%s in t::text) > 0 limit 1"
     return [name for name in names if rows(url, query.format(name), text)]
+
+
+async def _traced(engine: Engine, text: str, recalls: int) -> None:
+    """Waits for the traces of recalls that asked for it: they are written after the answer."""
+
+    async def are_written() -> bool:
+        return len(rows(engine.stack.admin_url, TRACES, text)) >= recalls
+
+    await eventually(are_written)
 
 
 async def test_an_erased_memory_is_in_nothing_that_agents_said(engine: Engine) -> None:
@@ -63,6 +74,7 @@ async def test_an_erased_memory_is_in_nothing_that_agents_said(engine: Engine) -
     await engine.post(group, f"@clerk {SECRET}?")
     waiting = await engine.turn(group, "clerk", "waiting")
     await engine.stack.settled()
+    await _traced(engine, SECRET, 2)
     assert {"engine_message", "engine_turn"} <= set(_holding(engine, NAME))
     assert await _count_events(engine)
     erased = await engine.stack.call("POST", f"/v1/memories/{memory}/erase", {})
@@ -85,6 +97,7 @@ async def test_a_conversation_loses_what_a_memory_was_made_of_whatever_its_case(
     body = {"content": SECRET, "kind": "context", "scope": f"project/{project}"}
     memory = (await engine.stack.post("/v1/remember", body))["id"]
     run(url, MADE_OF, memory, group)
+    await _traced(engine, SECRET.upper(), 1)
     scopes = [f"project/{project}"]
     narrow = engine.stack.key_of(role=KeyRole.ADMIN, reads=scopes, writes=scopes)
     erased = await engine.stack.call("POST", f"/v1/memories/{memory}/erase", {}, key=narrow)

@@ -235,7 +235,8 @@ begin
   where x.tenant = p_tenant and exists (
     select from unnest(p_statements) s
     where quotes_text(x.query, s) or quotes_text(s, x.query))
-    and not exists (select from unnest(x.scopes) r where not scope_matches(p_scopes, r));
+    and (x.session = any(v_sessions)
+      or not exists (select from unnest(x.scopes) r where not scope_matches(p_scopes, r)));
   get diagnostics gone = row_count;
   name := 'recall_trace';
   if gone > 0 then return next; end if;
