@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
@@ -129,6 +132,31 @@ async def test_a_name_may_be_longer_than_a_key(stack: Stack) -> None:
         assert "Far away." in kept.content
         await tool.call({"command": "delete", "path": path})
         assert [one async for one in client.list_memories(status=["active"])] == []
+
+
+async def test_a_document_that_is_no_file_below_the_directory_is_left_alone(
+    stack: Stack, tmp_path: Path
+) -> None:
+    up = "../" * 20
+    values: dict[str, Any] = {
+        f"/{up}{tmp_path}/one.txt": "Out.",
+        f"/memories/{up}{tmp_path}/two.txt": "Out.",
+        f"{up}{tmp_path}/three/": None,
+        "/memories/../memoriesx/four.md": "Beside.",
+        "/memories": "The directory itself.",
+        "/memories/number.md": 5,
+        "/memories/good.md": "Good.",
+    }
+    documents = [{"key": quote(path), "value": value} for path, value in values.items()]
+    async with AsyncReverie(stack.url, stack.key) as client:
+        await client.put_documents("anthropic-memory", documents)
+        tool = ReverieMemoryTool(client)
+        listing = str(await tool.call({"command": "view", "path": "/memories"}))
+        kept = [one.key async for one in client.list_documents("anthropic-memory")]
+    assert "good.md" in listing
+    assert "number.md" not in listing
+    assert os.listdir(tmp_path) == []
+    assert kept == [document["key"] for document in documents]
 
 
 async def test_the_example_reads_what_an_earlier_conversation_wrote(stack: Stack) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,8 @@ COLLECTION = "anthropic-memory"
 MAX_REMEMBERED = 30_000
 """The characters of a file that are remembered; its document holds all of it."""
 
+log = logging.getLogger("reverie.adapters")
+
 
 class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
     """The directory /memories of a scope; without `scope`, of the scope of the key.
@@ -29,8 +32,9 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
     A command runs on the files by Anthropic's own tool, so answers and refusals are its own. Each
     file is a document, and its text a memory under a key of its own: a deleted file is forgotten,
     a renamed one is remembered under its new name. Secrets in a file are replaced, and a NUL
-    character is refused. Commands of one tool run one after the other; of two programs that write
-    the same file at the same time, the last one wins.
+    character is refused. A document that is no file below /memories is left alone. Commands of
+    one tool run one after the other; of two programs that write the same file at the same time,
+    the last one wins.
     """
 
     def __init__(
@@ -52,13 +56,13 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
     async def _change(self, method: str, *arguments: Any) -> str:
         """Runs a method of Anthropic's tool on the files, and keeps what it changed."""
         async with self._lock:
-            before = {
+            files = {
                 unquote(one.key): one.value
                 async for one in self._client.list_documents(COLLECTION, scope=self._scope)
             }
             with TemporaryDirectory() as folder:
                 tool = BetaLocalFilesystemMemoryTool(folder)
-                await asyncio.to_thread(_write_files, Path(folder), before)
+                before = await asyncio.to_thread(_write_files, Path(folder), files)
                 try:
                     return str(await asyncio.to_thread(getattr(tool, method), *arguments))
                 finally:
@@ -109,14 +113,22 @@ def _memory_key(path: str) -> str:
     return key if len(key) <= 200 else f"anthropic-memory:{sha256(path.encode()).hexdigest()}"
 
 
-def _write_files(folder: Path, files: dict[str, str | None]) -> None:
+def _write_files(folder: Path, files: dict[str, Any]) -> dict[str, str | None]:
+    """Writes files, and answers which. Others may write documents: a key may name any path."""
+    top = folder.resolve() / "memories"
+    written: dict[str, str | None] = {}
     for key, text in files.items():
-        path = folder / key.lstrip("/")
+        path = (folder / key.lstrip("/")).resolve()
+        if top not in path.parents or not isinstance(text, str | None):
+            log.warning("the document %r is no file below /memories: left alone", key)
+            continue
+        written[key] = text
         if text is None:
             path.mkdir(parents=True, exist_ok=True)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())
+    return written
 
 
 def _read_files(folder: Path) -> dict[str, str | None]:
