@@ -5,6 +5,7 @@ The calls are made with the key of the caller: rights, redaction and limits are 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -23,11 +24,17 @@ from reverie_services.in_process_rest import InProcessRestClient
 PREFIX = "/compat"
 
 
-def mount_compat(body_limit: int) -> MountFactory:
-    """The mount. `body_limit`: the most bytes of a body."""
+def mount_compat(body_limit: int, request_timeout: float) -> MountFactory:
+    """The mount. `body_limit`: the most bytes of a body. `request_timeout`: seconds to send it."""
 
     def create_handler(dispatcher: Dispatcher, authenticate: Authenticator) -> RequestHandler:
         async def handle(request: IncomingRequest) -> OutgoingResponse:
+            own_headers = _own_headers(request.headers)
+            # The calls of this gateway that answer it have this limit each.
+            async with asyncio.timeout(request_timeout):
+                # Nothing is read before the key is checked.
+                await authenticate(own_headers)
+                body = await _read_body(request, body_limit)
             # Loaded with the first call: most gateways have none.
             from reverie_services.compat import hindsight, mem0
 
@@ -37,8 +44,8 @@ def mount_compat(body_limit: int) -> MountFactory:
                 request.method,
                 f"/{path.rstrip('/')}",
                 dict(request.url.query),
-                await _read_body(request, body_limit),
-                InProcessRestClient(dispatcher, _own_headers(request.headers)),
+                body,
+                InProcessRestClient(dispatcher, own_headers),
             )
             if answer is None:
                 raise call.no_route()

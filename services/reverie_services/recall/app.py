@@ -247,7 +247,7 @@ async def open_service(
             if settings.database_replica_url
             else PositionHooks(),
             mounts={
-                COMPAT_PREFIX: mount_compat(settings.body_limit),
+                COMPAT_PREFIX: mount_compat(settings.body_limit, settings.request_timeout),
                 **(
                     {
                         CONSOLE_PREFIX: mount_console(
