@@ -77,6 +77,63 @@ async def test_what_is_refused_says_why(
     assert (got, said in str(problem)) == (status, True), problem
 
 
+MEM0 = "/compat/mem0"
+TEXTS = [{"content": "A buoy."}]
+
+
+MALFORMED: list[tuple[str, str, Any, str]] = [
+    ("POST", f"{MEM0}/v3/memories/add", {"messages": "abc", "user_id": "ada"}, "messages"),
+    ("POST", f"{MEM0}/v3/memories/add", {"messages": ["abc"], "user_id": "ada"}, "messages.0"),
+    ("POST", f"{MEM0}/v3/memories/add", {"messages": TEXTS, "user_id": [1]}, "user_id"),
+    ("POST", f"{MEM0}/v3/memories/add", {"messages": TEXTS, "filters": "x"}, "filters"),
+    (
+        "POST",
+        f"{MEM0}/v3/memories/add",
+        {"messages": TEXTS, "user_id": "ada", "metadata": 1},
+        "metadata",
+    ),
+    ("POST", f"{MEM0}/v3/memories", {"filters": "x"}, "filters"),
+    ("POST", f"{MEM0}/v3/memories", {"filters": {"AND": "x"}}, "filters.AND"),
+    ("POST", f"{MEM0}/v3/memories", {"filters": {"AND": [1]}}, "filters.AND.0"),
+    ("POST", f"{MEM0}/v3/memories", {"filters": {"user_id": {"in": ["a"]}}}, "user_id"),
+    ("POST", f"{MEM0}/v3/memories?page=abc", ADA, "page"),
+    ("POST", f"{MEM0}/v3/memories?page={10**30}", ADA, "page"),
+    ("POST", f"{MEM0}/v3/memories?page=1&page=2", ADA, "page"),
+    ("POST", f"{MEM0}/v3/memories?page_size=-5", ADA, "page_size"),
+    ("POST", f"{MEM0}/v3/memories/search", {**ADA, "query": ["x"]}, "query"),
+    ("POST", f"{MEM0}/v3/memories/search", {**ADA, "query": "x", "top_k": "y"}, "top_k"),
+    ("POST", f"{MEM0}/v3/memories/search", {**ADA, "query": "x", "threshold": []}, "threshold"),
+    ("DELETE", f"{MEM0}/v1/memories?user_id=a&user_id=b", None, "user_id"),
+    ("GET", f"{MEM0}/v1/memories/%3Fa%00é", None, ""),
+    ("PUT", f"{MEM0}/v1/memories/x", {"text": [1]}, ""),
+    ("POST", f"{BANK}/memories", {"items": "x"}, "items"),
+    ("POST", f"{BANK}/memories", {"items": ["x"]}, "items.0"),
+    ("POST", f"{BANK}/memories", {"items": [{"content": [{}]}]}, "content"),
+    ("POST", f"{BANK}/memories", {"items": [{"content": [{"type": "text"}]}]}, "content"),
+    ("POST", f"{BANK}/memories", {"items": [{"content": 1, "tags": "x"}]}, "tags"),
+    ("POST", f"{BANK}/memories", {"items": [{"content": "a", "metadata": 1}]}, "metadata"),
+    ("POST", f"{BANK}/memories/recall", {"query": "x", "max_tokens": []}, "max_tokens"),
+    ("POST", f"{BANK}/memories/recall", {"query": "x", "tags": 1}, "tags"),
+    ("GET", f"{BANK}/memories/list?limit=abc", None, "limit"),
+    ("GET", f"{BANK}/memories/list?offset=-1", None, "offset"),
+    ("PUT", BANK, {"name": {}}, "name"),
+]
+"""Method, path and body of a call, and what its problem names."""
+
+
+async def test_what_is_malformed_is_a_problem_that_names_it(stack: Stack) -> None:
+    for method, path, body, said in MALFORMED:
+        reply = await stack.call(method, path, body)
+        assert reply.status == 422 or (not said and reply.status in {400, 404}), (path, body, reply)
+        assert said in reply.body["detail"], (path, body, reply)
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, "{", '{"a": ' * 40 + "1" + "}" * 40, "\xff"])
+async def test_a_body_that_cannot_be_read_is_a_problem(stack: Stack, body: str) -> None:
+    reply = await stack.call("PUT", BANK, None, data=body.encode("latin-1"))
+    assert reply.status in {400, 422}, reply
+
+
 async def test_the_client_of_mem0_needs_only_another_address(stack: Stack) -> None:
     assert await run_example(stack, "compat/mem0_memory", "mem0") == [
         "['Prices are kept in cents.']",

@@ -43,7 +43,7 @@ def mount_compat(body_limit: int, request_timeout: float) -> MountFactory:
             call = CompatCall(
                 request.method,
                 f"/{path.rstrip('/')}",
-                dict(request.url.query),
+                request.url.query,
                 body,
                 InProcessRestClient(dispatcher, own_headers),
             )
@@ -76,7 +76,7 @@ async def _read_body(request: IncomingRequest, limit: int) -> Mapping[str, Any]:
             raise PayloadTooLarge("the body", len(data), limit, "send less at once")
     try:
         body = json.loads(data) if data else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedInput("the body is not JSON") from error
     if not isinstance(body, dict):
         raise MalformedInput("the body is not a JSON object")

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from multidict import MultiMapping
+from pydantic import BaseModel
 
 from reverie.domain.core.errors import NotFound
+from reverie.runtime.http.validation import parse_query, parse_value
 from reverie_services.in_process_rest import InProcessRestClient
 
 PAGE = 100
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class CompatRefusal(Exception):
@@ -26,9 +32,19 @@ class CompatCall:
 
     method: str
     path: str
-    query: Mapping[str, str]
+    query: MultiMapping[str]
     body: Mapping[str, Any]
     rest: InProcessRestClient
+
+    def parse_body(self, model: type[ModelT]) -> ModelT:
+        """The body as `model`. Raises `InvalidInput` with the field."""
+        return parse_value(model, self.body)
+
+    def parse_query(self, model: type[ModelT]) -> ModelT:
+        """The query as `model`. Raises `InvalidInput` with the name."""
+        query = parse_query(model, self.query)
+        assert query is not None
+        return query
 
     async def ask(self, method: str, path: str, query: Any = None, body: Any = None) -> Any:
         """The answer of a call of this gateway. Raises `CompatRefusal`."""

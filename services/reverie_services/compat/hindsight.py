@@ -5,10 +5,16 @@ A bank is the scope `project/<bank>`. Each item becomes a memory as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from reverie.domain.core.errors import InvalidInput
+from reverie_services.compat.bodies import (
+    HindsightBank,
+    HindsightItem,
+    HindsightPage,
+    HindsightRecallBody,
+    HindsightRetainBody,
+)
 from reverie_services.compat.calls import CompatCall
 
 
@@ -16,7 +22,7 @@ async def answer(call: CompatCall) -> Any:
     """The answer to one call."""
     match call.method, call.path.strip("/").split("/"):
         case "PUT" | "PATCH", ["v1", "default", "banks", bank]:
-            return _bank(bank, call.body)
+            return _bank(bank, call.parse_body(HindsightBank))
         case "DELETE", ["v1", "default", "banks", bank] | [
             "v1", "default", "banks", bank, "memories",
         ]:  # fmt: skip
@@ -32,35 +38,42 @@ async def answer(call: CompatCall) -> Any:
 
 
 async def _retain(call: CompatCall, bank: str) -> Any:
-    items = [_item(item, bank) for item in call.body.get("items") or []]
+    items = [_item(item, bank) for item in call.parse_body(HindsightRetainBody).items or []]
     if not items:
         raise InvalidInput("items", "holds nothing to retain")
     await call.remember(items)
     return {"success": True, "bank_id": bank, "items_count": len(items), "async": False}
 
 
-def _item(item: Mapping[str, Any], bank: str) -> dict[str, Any]:
-    content = item.get("content")
+def _item(item: HindsightItem, bank: str) -> dict[str, Any]:
+    content = item.content
     if isinstance(content, list):
-        if any(block.get("type") != "text" for block in content):
+        if any(block.type != "text" for block in content):
             raise InvalidInput("items", "hold a picture: attach it by /v1/memories/{id}/pictures")
-        content = "\n".join(block["text"] for block in content)
-    names = ("context", "document_id", "timestamp")
-    known = {name: str(item[name]) for name in names if item.get(name)}
+        if any(block.text is None for block in content):
+            raise InvalidInput("items", "hold a block of content without text")
+        content = "\n".join(block.text or "" for block in content)
+    known = {
+        "context": item.context, "document_id": item.document_id, "timestamp": item.timestamp
+    }  # fmt: skip
     return {
         "content": content,
         "scope": f"project/{bank}",
-        "tags": item.get("tags") or [],
-        "metadata": {**(item.get("metadata") or {}), **known},
+        "tags": item.tags or [],
+        "metadata": {
+            **(item.metadata or {}),
+            **{name: value for name, value in known.items() if value},
+        },
     }
 
 
 async def _recall(call: CompatCall, bank: str) -> Any:
+    asked = call.parse_body(HindsightRecallBody)
     body = {
-        "query": call.body.get("query"),
+        "query": asked.query,
         "scopes": [f"project/{bank}"],
-        "budget_tokens": call.body.get("max_tokens") or 4096,
-        **({"tags": call.body["tags"]} if call.body.get("tags") else {}),
+        "budget_tokens": asked.max_tokens or 4096,
+        **({"tags": asked.tags} if asked.tags else {}),
     }
     found = await call.ask("POST", "/v1/recall", body=body)
     hits = found["memories"] if found["answered"] else []
@@ -79,7 +92,7 @@ async def _recall(call: CompatCall, bank: str) -> Any:
 
 
 async def _list(call: CompatCall, bank: str) -> Any:
-    limit, offset = int(call.query.get("limit", 100)), int(call.query.get("offset", 0))
+    part = call.parse_query(HindsightPage)
     found = [
         {
             "id": memory["id"],
@@ -91,12 +104,12 @@ async def _list(call: CompatCall, bank: str) -> Any:
         }
         async for memory in call.memories({"scope": f"project/{bank}"})
     ]
-    page = found[offset : offset + limit]
-    return {"items": page, "total": len(found), "limit": limit, "offset": offset}
+    page = found[part.offset : part.offset + part.limit]
+    return {"items": page, "total": len(found), "limit": part.limit, "offset": part.offset}
 
 
-def _bank(bank: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def _bank(bank: str, body: HindsightBank) -> dict[str, Any]:
     """A bank needs no making; traits of a character are not kept."""
     traits = dict.fromkeys(("skepticism", "literalism", "empathy"), 3)
-    name = body.get("name") or bank
+    name = body.name or bank
     return {"bank_id": bank, "name": name, "disposition": traits, "mission": ""}

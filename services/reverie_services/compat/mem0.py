@@ -11,6 +11,14 @@ from itertools import islice
 from typing import Any
 
 from reverie.domain.core.errors import InvalidInput
+from reverie_services.compat.bodies import (
+    Mem0AddBody,
+    Mem0Entities,
+    Mem0FilterBody,
+    Mem0Filters,
+    Mem0Page,
+    Mem0SearchBody,
+)
 from reverie_services.compat.calls import CompatCall
 
 _SCOPES = {"user_id": "user", "agent_id": "agent", "app_id": "project", "run_id": "topic"}
@@ -29,7 +37,7 @@ async def answer(call: CompatCall) -> Any:
         case "POST", ["v3", "memories"]:
             return await _get_all(call)
         case "DELETE", ["v1", "memories"]:
-            await call.forget(_place(call.query))
+            await call.forget(_place(_entities(call.parse_query(Mem0Entities))))
             return {"message": "Memories deleted successfully!"}
         case method, ["v1", "memories", *rest] if rest:
             return await _one(call, method, rest)
@@ -56,36 +64,38 @@ async def _one(call: CompatCall, method: str, rest: list[str]) -> Any:
 
 
 async def _add(call: CompatCall) -> Any:
-    place = _place({**call.body, **_flat(call.body.get("filters"))})
-    said = [one for one in call.body.get("messages") or [] if isinstance(one.get("content"), str)]
+    body = call.parse_body(Mem0AddBody)
+    place = _place(_entities(body) | _filtered(body.filters))
+    said = [one.content for one in body.messages or [] if isinstance(one.content, str)]
     if not said:
         raise InvalidInput("messages", "holds no message with text")
     tags = [place["tag"]] if "tag" in place else []
-    metadata = call.body.get("metadata") or {}
+    metadata = body.metadata or {}
     items = [
-        {"content": one["content"], "scope": place["scope"], "tags": tags, "metadata": metadata}
-        for one in said
+        {"content": text, "scope": place["scope"], "tags": tags, "metadata": metadata}
+        for text in said
     ]
     stored = await call.remember(items)
     events = {"created": "ADD", "superseded": "UPDATE", "duplicate": "NONE"}
     return {
         "results": [
-            {"id": made["id"], "memory": one["content"], "event": events[made["status"]]}
-            for one, made in zip(said, stored, strict=True)
+            {"id": made["id"], "memory": text, "event": events[made["status"]]}
+            for text, made in zip(said, stored, strict=True)
         ]
     }
 
 
 async def _search(call: CompatCall) -> Any:
-    place = _place(_flat(call.body.get("filters")))
+    asked = call.parse_body(Mem0SearchBody)
+    place = _place(_filtered(asked.filters))
     body = {
-        "query": call.body.get("query"),
+        "query": asked.query,
         "scopes": [place["scope"]],
-        "limit": call.body.get("top_k") or 10,
+        "limit": asked.top_k or 10,
         **({"tags": [place["tag"]]} if "tag" in place else {}),
     }
     found = await call.ask("POST", "/v1/recall", body=body)
-    least = call.body.get("threshold") or 0.0
+    least = asked.threshold or 0.0
     hits = found["memories"] if found["answered"] else []
     return {
         "results": [_memory(hit) for hit in hits if (hit["relevance"] or hit["score"]) >= least]
@@ -93,10 +103,11 @@ async def _search(call: CompatCall) -> Any:
 
 
 async def _get_all(call: CompatCall) -> Any:
-    page, size = int(call.query.get("page", 1)), int(call.query.get("page_size", 100))
-    place = _place(_flat(call.body.get("filters")))
+    asked = call.parse_query(Mem0Page)
+    page, size = asked.page, asked.page_size
+    place = _place(_filtered(call.parse_body(Mem0FilterBody).filters))
     found = [_memory(memory) async for memory in call.memories(place)]
-    start = max(page - 1, 0) * size
+    start = (page - 1) * size
     following = f"?page={page + 1}&page_size={size}" if start + size < len(found) else None
     return {
         "count": len(found),
@@ -106,21 +117,23 @@ async def _get_all(call: CompatCall) -> Any:
     }
 
 
-def _flat(filters: Any) -> dict[str, Any]:
+def _entities(sent: Mem0Entities) -> dict[str, str]:
+    return sent.model_dump(include=set(_SCOPES), exclude_none=True)
+
+
+def _filtered(filters: Mem0Filters | None) -> dict[str, str]:
     """The entities of a filter, which may be a conjunction."""
-    flat: dict[str, Any] = {}
-    for part in (filters or {}).get("AND") or [filters or {}]:
-        if unknown := set(part) - _SCOPES.keys():
-            raise InvalidInput(
-                f"filters.{min(unknown)}", f"is not supported: give {', '.join(_SCOPES)}"
-            )
-        flat |= part
-    return flat
+    if filters is None:
+        return {}
+    entities = _entities(filters)
+    for condition in filters.conjunction or []:
+        entities |= _entities(condition)
+    return entities
 
 
-def _place(entities: Mapping[str, Any]) -> dict[str, str]:
+def _place(entities: Mapping[str, str]) -> dict[str, str]:
     """The scope of the first entity, and a second as a tag."""
-    given = [(name, str(entities[name])) for name in _SCOPES if entities.get(name)]
+    given = [(name, entities[name]) for name in _SCOPES if entities.get(name)]
     if not given or len(given) > 2:
         raise InvalidInput("filters", f"needs one or two of {', '.join(_SCOPES)}")
     (first, value), *others = given
