@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from reverie.client import ApiError, AsyncReverie
 from reverie.contracts.problems import HTTP_STATUS, build_problem
-from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.errors import InvalidInput, Unavailable
 from reverie.testing.chaos_proxy import ChaosProxy
 from tests.support.stack import Stack, eventually
 
@@ -151,3 +151,21 @@ async def test_a_lost_answer_is_requested_again_and_the_write_happens_once(
 
 async def _true(held: bool) -> bool:
     return held
+
+
+async def test_a_redirect_is_told_with_what_to_do() -> None:
+    async def move(_: web.Request) -> web.Response:
+        raise web.HTTPMovedPermanently("https://elsewhere.example/")
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", move)
+    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "k") as reverie:
+        with pytest.raises(ApiError, match="redirects \\(301\\)"):
+            await reverie.recall("deploys")
+
+
+def test_a_key_that_no_header_takes_is_refused_without_being_shown() -> None:
+    AsyncReverie("http://127.0.0.1:9", "rv_secret-of-ada\n")
+    with pytest.raises(InvalidInput) as refused:
+        AsyncReverie("http://127.0.0.1:9", "rv_secret\nof-ada")
+    assert "secret" not in str(refused.value)

@@ -85,13 +85,13 @@ class ClientBase:
         body: BaseModel | Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> ApiResponse:
-        """Any call of the REST interface. Raises `Refused` on a status of 400 or above."""
+        """Any call of the REST interface. Raises `ApiError` on a status of 300 or above."""
         from reverie.client.errors import build_api_error
 
         json_body = None if body is None else _to_json(body)
         json_query = None if query is None else _to_json(query)
         response = await self._transport.call(method, path, json_query, json_body, headers)
-        if response.status >= 400:
+        if response.status >= 300:
             raise build_api_error(response.status, response.body, f"{method} {path}")
         return response
 

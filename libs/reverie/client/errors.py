@@ -37,9 +37,10 @@ def parse_problem(status: int, body: object) -> Problem:
         return Problem.model_validate(body)
     except ValidationError:
         code = "unavailable" if status in {502, 503, 504} else "malformed"
-        document = build_problem(
-            code, f"the gateway's address answered {status} without a problem document"
-        )
+        detail = f"the gateway's address answered {status} without a problem document"
+        if 300 <= status < 400:
+            detail = f"the gateway's address redirects ({status}): give the address it leads to"
+        document = build_problem(code, detail)
         return document.model_copy(update={"status": status, "title": PROBLEM_TITLES[code]})
 
 

@@ -26,7 +26,7 @@ from reverie.client.connections import ConnectionBroken, KeptConnections
 from reverie.client.errors import build_api_error
 from reverie.contracts.headers import POSITION_HEADER, user_header
 from reverie.domain.core.consistency import later_lsn
-from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.errors import InvalidInput, Unavailable
 
 Scalar: TypeAlias = str | int | float | bool
 Query: TypeAlias = Mapping[str, Scalar | Sequence[Scalar] | None]
@@ -77,6 +77,10 @@ class HttpTransport:
         self.url = url.rstrip("/")
         self._timeout = timeout
         self.max_attempts = max_attempts
+        key = key.strip()
+        if not (key.isascii() and key.isprintable()):
+            # The key itself is not shown.
+            raise InvalidInput("key", "holds a character that no header takes")
         headers = {"Authorization": f"Bearer {key}", "User-Agent": agent, **user_header(user)}
         self._connections = KeptConnections(self.url, headers, ca)
         self._write_position: str | None = None
@@ -159,7 +163,7 @@ class HttpTransport:
             result = await self._exchange("POST", target, headers, source, seconds)
         except (ConnectionBroken, TimeoutError) as error:
             raise self._unavailable_error() from error
-        if result.status >= 400:
+        if result.status >= 300:
             raise build_api_error(result.status, result.body, f"POST {path}")
         return result
 

@@ -137,7 +137,7 @@ def test_the_system_role_sees_only_the_tables_that_they_need(shared_database: Da
     updated = {"vault_epoch", "engine_chain", "engine_turn"}
     assert all(rights[table] == {"SELECT", "UPDATE"} for table in updated)
     swept = {"dream_decision", "audit", "memory_change", "vault_retired"}
-    swept |= {"engine_effect", "engine_spend"}
+    swept |= {"engine_effect", "engine_spend", "document"}
     assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
     others = CHANGED - {"tenant"} - updated - swept
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
