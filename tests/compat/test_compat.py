@@ -77,6 +77,34 @@ async def test_what_is_refused_says_why(
     assert (got, said in str(problem)) == (status, True), problem
 
 
+@pytest.mark.parametrize(
+    ("address", "scope"),
+    [(BANK, "project/shop"), ("/compat/mem0/v1/memories?user_id=ada", "user/ada")],
+)
+async def test_what_is_deleted_leaves_nothing_of_any_status(
+    stack: Stack, address: str, scope: str
+) -> None:
+    archived, other, _, _ = [
+        (await stack.post("/v1/remember", body))["id"]
+        for body in [
+            {"content": "The mill is closed in June.", "scope": scope},
+            {"content": "Buoys are red.", "scope": "project/other"},
+            {"content": "Prices are kept in cents.", "scope": scope, "key": "prices"},
+            {
+                "content": "Prices are kept in euros.",
+                "scope": scope,
+                "key": "prices",
+                "supersede_reason": "a new rule",
+            },
+        ]
+    ]
+    await stack.post(f"/v1/memories/{archived}/archive", {})
+    every = "/v1/memories?status=active&status=superseded&status=archived"
+    assert len((await stack.get(every))["items"]) == 4
+    assert (await stack.call("DELETE", address)).status == 200
+    assert [memory["id"] for memory in (await stack.get(every))["items"]] == [other]
+
+
 MEM0 = "/compat/mem0"
 TEXTS = [{"content": "A buoy."}]
 

@@ -10,10 +10,12 @@ from multidict import MultiMapping
 from pydantic import BaseModel
 
 from reverie.domain.core.errors import NotFound
+from reverie.domain.core.memory import MemoryStatus
 from reverie.runtime.http.validation import parse_query, parse_value
 from reverie_services.in_process_rest import InProcessRestClient
 
 PAGE = 100
+_EVERY_STATUS = [str(status) for status in MemoryStatus if status is not MemoryStatus.DELETED]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -63,7 +65,7 @@ class CompatCall:
         return stored
 
     async def memories(self, query: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """All active memories that pass, the newest first."""
+        """All memories that pass, the newest first; without a `status`, only active ones."""
         page_query = {"limit": PAGE, "status": "active", **query}
         while True:
             page = await self.ask("GET", "/v1/memories", page_query)
@@ -74,11 +76,17 @@ class CompatCall:
             page_query["cursor"] = page["next"]
 
     async def forget(self, query: Mapping[str, Any]) -> int:
-        """Forgets all memories that pass; returns how many."""
-        ids = [memory["id"] async for memory in self.memories(query)]
-        for id in ids:
-            await self.ask("DELETE", f"/v1/memories/{id}")
-        return len(ids)
+        """Forgets all memories that pass, of any status; returns how many.
+
+        Looks again until nothing new is found: some may be written meanwhile.
+        """
+        forgotten: set[str] = set()
+        every = {**query, "status": _EVERY_STATUS}
+        while ids := {memory["id"] async for memory in self.memories(every)} - forgotten:
+            for id in ids:
+                await self.ask("DELETE", f"/v1/memories/{id}")
+            forgotten |= ids
+        return len(forgotten)
 
     def no_route(self) -> NotFound:
         """What is answered where there is no such call."""
