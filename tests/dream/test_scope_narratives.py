@@ -22,6 +22,7 @@ from reverie.store.platform.quotas import LlmUsageStore
 from reverie.store.sessions.context import ContextStore
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
+from reverie_services.dream.digest.scope_narrative import MAX_CHANGED
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.store_setup import Store, admin_rows, new
 from tests.support.stub_llm import StubModel, stub_llm
@@ -30,6 +31,13 @@ CENTS = "Prices are kept in cents, because euros as floats lost money in src/car
 BATCH = "The nightly import runs in batches of 500 rows, because larger ones time out."
 INDEX = "Never drop the index on orders.created_at before the nightly import has run."
 LINT = "Run the linter ruff before every commit."
+PLACES = [
+    *enumerate(
+        f"{first}{second}"
+        for first in ("Oak", "Ash", "Elm", "Fir", "Yew", "Bay", "Fig")
+        for second in ("ton", "ford", "ham", "wick", "dale", "mere", "port")
+    )
+]
 FACTS = (CENTS, BATCH, INDEX, LINT)
 TOLD = (
     "The nightly import runs in batches of 500 rows, and the index on orders.created_at is never"
@@ -153,6 +161,23 @@ async def test_only_what_changed_is_sent_with_the_sentences_so_far(store: Store)
         summary = await dreaming.dream()
         assert _numbers(dreaming.stub.asked[1].text).keys() == {TOLD, *later}
         assert summary.startswith(f"## Overview\n- {TOLD}\n- Module till is owned by team till.")
+
+
+async def test_more_than_is_read_at_once_is_read_at_the_next_dreams(store: Store) -> None:
+    facts = [f"The {place} warehouse ships on day {day} of the month." for day, place in PLACES]
+    read: set[str] = set()
+
+    def nothing(numbers: Mapping[str, int]) -> Any:
+        read.update(text for text in numbers if "warehouse" in text)
+        return {"sentences": []}
+
+    async with _dreaming(store) as dreams:
+        dreams.says(nothing)
+        await dreams.remember(*(_memory(fact) for fact in facts))
+        await dreams.dream()
+        assert len(read) == MAX_CHANGED
+        await dreams.dream()
+        assert read == set(facts)
 
 
 async def test_a_sentence_falls_with_any_of_its_memories(store: Store) -> None:

@@ -348,13 +348,13 @@ begin
 end $$;
 
 -- What a language model wrote of each scope: sentences ([{text, memories: {id: version}}]), what it was
--- shown last ({id: version}), and the time up to which it knows the changes.
+-- shown since ({id: version}), and the time up to which it knows the changes, null for none yet.
 create table summary_narrative (
   tenant int not null,
   scope text not null,
   content jsonb not null,
   shown jsonb not null,
-  seen timestamptz not null,
+  seen timestamptz,
   primary key (tenant, scope)
 );
 call protect_tenant_table('summary_narrative');

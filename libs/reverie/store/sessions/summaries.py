@@ -89,10 +89,13 @@ class NarratedMemory:
 class NarrativeBasis:
     """The sentences on a scope that stand, and the memories that were not read for them.
 
-    `now`: the moment of reading. `fallen`: the number of sentences that stand no more.
+    `seen`: up to when the changes are known, once these memories are; None for none yet. `shown`:
+    the versions that were read of those changed since. `fallen`: the number of sentences that
+    stand no more.
     """
 
-    now: datetime
+    seen: datetime | None
+    shown: Mapping[str, int]
     sentences: Sequence[SummarySentence]
     fallen: int
     changed: Sequence[NarratedMemory]
@@ -169,8 +172,11 @@ class SummaryStore:
                 state["shown"] or {},
                 limit,
             )
+        # More may have changed than are read at once: then the rest is read next time.
+        is_cut = len(changed) == limit
         return NarrativeBasis(
-            state["now"],
+            state["seen"] if is_cut else state["now"],
+            (state["shown"] or {}) if is_cut else {},
             [sentence for _, sentence in sentences],
             len(fallen),
             [NarratedMemory(**row) for row in changed],
@@ -180,8 +186,7 @@ class SummaryStore:
         self,
         lease: DreamLease,
         sentences: Sequence[SummarySentence],
-        shown: Sequence[NarratedMemory],
-        read_at: datetime,
+        basis: NarrativeBasis,
     ) -> bool:
         """Stores what a language model wrote of the scope; False if the lease was lost."""
         content = [
@@ -191,10 +196,10 @@ class SummaryStore:
             }
             for sentence in sentences
         ]
-        versions = {str(memory.id): memory.version for memory in shown}
+        shown = {**basis.shown, **{str(memory.id): memory.version for memory in basis.changed}}
         return bool(
             await self._db.call(
-                "put_narrative", lease.tenant, lease.scope, lease.epoch, content, versions, read_at
+                "put_narrative", lease.tenant, lease.scope, lease.epoch, content, shown, basis.seen
             )
         )
 

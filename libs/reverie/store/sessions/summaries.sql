@@ -91,7 +91,7 @@ having bool_and(m.status is not distinct from 'active' and m.scope = n.scope
 order by n.scope, x.no;
 
 -- name: narrative_state
--- What a language model wrote of scope $2, what it was shown last, and up to when it knows the changes; `now`
+-- What a language model wrote of scope $2, what it was shown since, and up to when it knows the changes; `now`
 -- is the moment of reading.
 select now() as now, n.content, n.shown, n.seen
 from (select) x left join summary_narrative n on n.tenant = $1 and n.scope = $2;

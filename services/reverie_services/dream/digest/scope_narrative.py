@@ -96,9 +96,7 @@ async def update_narrative(
         record.degraded.add("llm: the memories do not support its overview")
     sentences = [replace(s, text=redactor.redact(s.text).text) for s in kept]
     ensure_lease_held(
-        await deps.summaries.put_narrative(
-            lease, sentences or basis.sentences, basis.changed, basis.now
-        )
+        await deps.summaries.put_narrative(lease, sentences or basis.sentences, basis)
     )
     _record_outcome(deps, record, model, sentences, dropped, redactor)
 
