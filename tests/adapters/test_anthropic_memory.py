@@ -134,6 +134,19 @@ async def test_a_name_may_be_longer_than_a_key(stack: Stack) -> None:
         assert [one async for one in client.list_memories(status=["active"])] == []
 
 
+async def test_without_a_scope_only_the_memory_of_the_keys_own_is_forgotten(stack: Stack) -> None:
+    path = "/memories/notes.md"
+    async with AsyncReverie(stack.url, stack.key) as client:
+        tool = ReverieMemoryTool(client)
+        for each in (ReverieMemoryTool(client, scope="project/inn"), tool):
+            await each.call({"command": "create", "path": path, "file_text": "Beds are made."})
+        emptied = {"old_str": "Beds are made.", "new_str": ""}
+        await tool.call({"command": "str_replace", "path": path, **emptied})
+        await tool.call({"command": "delete", "path": path})
+        kept = [one.scope async for one in client.list_memories(status=["active"])]
+    assert kept == ["project/inn"]
+
+
 async def test_a_document_that_is_no_file_below_the_directory_is_left_alone(
     stack: Stack, tmp_path: Path
 ) -> None:

@@ -185,6 +185,17 @@ async def test_texts_of_a_changed_or_deleted_item_are_no_longer_recalled(
     assert await _list_active(reverie) == []
 
 
+async def test_without_a_scope_only_texts_of_the_keys_own_are_forgotten(
+    reverie: AsyncReverie,
+) -> None:
+    store = ReverieStore(reverie, fields=["text"])
+    for each in (ReverieStore(reverie, scope="project/shop", fields=["text"]), store):
+        await each.aput(("notes",), "price", {"text": "Prices are cents."})
+    await store.adelete(("notes",), "price")
+    assert await _list_active(reverie) == ["Prices are cents."]
+    assert len([one async for one in reverie.list_memories(status=["active"])]) == 1
+
+
 async def test_two_items_with_the_same_text_are_both_found(reverie: AsyncReverie) -> None:
     store = ReverieStore(reverie)
     for user in ("ann", "bob"):

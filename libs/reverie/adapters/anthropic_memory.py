@@ -76,33 +76,34 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
             key: text for key, text in after.items() if key not in before or before[key] != text
         }
         documents = [{"key": quote(key), "value": text} for key, text in changed.items()]
+        # Without a scope, memories would be listed of all scopes: the answers name the key's own.
+        scope = ""
         for at in range(0, len(documents), 1000):
-            await self._client.put_documents(
+            put = await self._client.put_documents(
                 COLLECTION, documents[at : at + 1000], scope=self._scope
             )
+            scope = put.scope
         for at in range(0, len(gone), 1000):
-            await self._client.delete_documents(
+            deleted = await self._client.delete_documents(
                 COLLECTION, keys=[quote(key) for key in gone[at : at + 1000]], scope=self._scope
             )
+            scope = deleted.scope
         for key, text in changed.items():
             if text and text.strip():
-                await self._remember(key, text)
+                await self._remember(scope, key, text)
             elif text is not None and key in before:
-                await self._forget(key)
+                await self._forget(scope, key)
         for key in gone:
             if not key.endswith("/"):
-                await self._forget(key)
+                await self._forget(scope, key)
 
-    async def _remember(self, path: str, text: str) -> None:
+    async def _remember(self, scope: str, path: str, text: str) -> None:
         fields: RememberFields = {"kind": "reference", "key": _memory_key(path), "soft": True}
-        if self._scope:
-            fields["scope"] = self._scope
+        fields["scope"] = scope
         await self._client.remember(f"{path}\n\n{text[:MAX_REMEMBERED]}", **fields)
 
-    async def _forget(self, path: str) -> None:
-        found = self._client.list_memories(
-            scope=self._scope, key=_memory_key(path), status=["active"]
-        )
+    async def _forget(self, scope: str, path: str) -> None:
+        found = self._client.list_memories(scope=scope, key=_memory_key(path), status=["active"])
         for memory in [one async for one in found]:
             await self._client.forget(memory.id)
 

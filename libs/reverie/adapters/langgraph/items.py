@@ -106,21 +106,24 @@ class Items:
 
     async def _write(self, ops: Sequence[PutOp]) -> None:
         """Documents come first: a memory without an item is never found by a search."""
+        scope = ""
         by_namespace: dict[Namespace, list[PutOp]] = {}
         for op in ops:
             by_namespace.setdefault(op.namespace, []).append(op)
         for namespace, writes in by_namespace.items():
             gone = [_quote(op.key) for op in writes if op.value is None]
             for start in range(0, len(gone), _BATCH):
-                await self._reverie.delete_documents(
+                deleted = await self._reverie.delete_documents(
                     _name(namespace), keys=gone[start : start + _BATCH], scope=self._scope
                 )
+                scope = deleted.scope
             kept = [_build_document(op) for op in writes if op.value is not None]
             for start in range(0, len(kept), _BATCH):
-                await self._reverie.put_documents(
+                put = await self._reverie.put_documents(
                     _name(namespace), kept[start : start + _BATCH], scope=self._scope
                 )
-        await self._texts.write(ops)
+                scope = put.scope
+        await self._texts.write(ops, scope)
 
 
 def _build_document(op: PutOp) -> dict[str, Any]:

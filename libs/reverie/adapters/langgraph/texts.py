@@ -28,14 +28,17 @@ class Texts:
         self._scope = scope
         self._fields = tuple(fields)
 
-    async def write(self, ops: Sequence[PutOp]) -> None:
-        """Remembers the texts of what was put, and forgets those of what has none any more."""
+    async def write(self, ops: Sequence[PutOp], scope: str) -> None:
+        """Remembers the texts of what was put, and forgets those of what has none any more.
+
+        `scope`: that of their documents; without one, memories of all scopes would be listed.
+        """
         for op in ops:
             text = self._read_text(op)
             if text:
-                await self._remember(op, text)
+                await self._remember(op, text, scope)
             else:
-                await self._forget(name_memory(op.namespace, op.key))
+                await self._forget(name_memory(op.namespace, op.key), scope)
 
     async def score(self, prefix: Namespace, query: str) -> dict[str, float]:
         """How well items under a prefix answer, by the keys of their memories."""
@@ -55,19 +58,18 @@ class Texts:
                 texts += get_text_at_path(op.value, tokenize_path(path))
         return "\n".join(texts)[:_MAX_LENGTH].strip()
 
-    async def _remember(self, op: PutOp, text: str) -> None:
+    async def _remember(self, op: PutOp, text: str, scope: str) -> None:
         ends = range(1, min(len(op.namespace), _MAX_DEPTH) + 1)
-        more: dict[str, Any] = {"scope": self._scope} if self._scope else {}
         await self._reverie.remember(
             text,
             key=name_memory(op.namespace, op.key),
             soft=True,
             tags=[_TAG, *(_build_tag(op.namespace[:end]) for end in ends)],
-            **more,
+            scope=scope,
         )
 
-    async def _forget(self, key: str) -> None:
-        found = self._reverie.list_memories(scope=self._scope, key=key, status=["active"])
+    async def _forget(self, key: str, scope: str) -> None:
+        found = self._reverie.list_memories(scope=scope, key=key, status=["active"])
         for memory in [memory async for memory in found]:
             await self._reverie.forget(memory.id)
 
