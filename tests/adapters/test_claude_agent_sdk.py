@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from reverie.adapters.claude_agent_sdk import ReverieSessionStore
+from reverie.adapters.claude_agent_sdk import MAX_SESSIONS, ReverieSessionStore
 from reverie.client import AsyncReverie, Unavailable
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack
@@ -112,6 +113,37 @@ async def test_turns_that_could_not_be_sent_come_with_the_next_entries(stack: St
     [session] = (await stack.get("/v1/sessions?agent=claude-code"))["items"]
     turns = (await stack.get(f"/v1/sessions/{session['id']}/turns"))["items"]
     assert [turn["content"] for turn in turns] == ["First.", "Second."]
+
+
+class CountingReverie(AsyncReverie):
+    """Takes everything, and notes the sessions that were started."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1", "rv_none")
+        self.started: list[str] = []
+
+    async def put_documents(self, *args: Any, **more: Any) -> Any:
+        pass
+
+    async def start_session(self, agent: str, **more: Any) -> Any:
+        self.started.append(more["external_id"])
+        return SimpleNamespace(session=more["external_id"])
+
+    async def append_turns(self, *args: Any, **more: Any) -> Any:
+        pass
+
+
+async def test_only_the_sessions_that_were_written_last_are_held() -> None:
+    async with CountingReverie() as reverie:
+        store = ReverieSessionStore(reverie)
+        written = [*map(str, range(MAX_SESSIONS)), "0", "new"]
+        for session in [*written, "0", "1", "new"]:
+            await store.append({**KEY, "session_id": session}, [_entry("a", "user", "Prices?")])
+    # "0" was written again before "new" came, so "1" made room.
+    assert [session for session in reverie.started if reverie.started.count(session) > 1] == [
+        "1",
+        "1",
+    ]
 
 
 async def test_the_example_goes_on_where_only_the_store_knows_of_the_session(

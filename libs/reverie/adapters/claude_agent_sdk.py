@@ -32,6 +32,8 @@ MAX_BATCH_BYTES: Final = 4_000_000
 MAX_BATCH_ENTRIES: Final = 1_000
 MAX_TURNS: Final = 100
 MAX_UNSENT_TURNS: Final = 1_000
+MAX_SESSIONS: Final = 100
+"""The sessions whose state a store holds; of another one, the turns that wait are dropped."""
 _MAIN: Final = "main"
 _SUB: Final = "sub/"
 
@@ -70,7 +72,10 @@ class ReverieSessionStore:
             )
         if self._digests and not key.get("subpath"):
             session = key["session_id"]
-            conversation = self._conversations.setdefault(session, _Conversation())
+            conversation = self._conversations.pop(session, None) or _Conversation()
+            self._conversations[session] = conversation
+            if len(self._conversations) > MAX_SESSIONS:
+                del self._conversations[next(iter(self._conversations))]
             await conversation.send(self._reverie, session, self._project, entries)
 
     async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
@@ -119,6 +124,7 @@ class ReverieSessionStore:
         if key.get("subpath"):
             await self._reverie.delete_documents(_collection(key), scope=self._scope)
             return
+        self._conversations.pop(key["session_id"], None)
         await self._reverie.delete_documents(
             _session_prefix(key), is_prefix=True, scope=self._scope
         )
