@@ -92,6 +92,22 @@ def compare_with_lance(client: Reverie, seed: int) -> None:
                 assert expected == got, (name, arguments, expected, got)
 
 
+def save_again(client: Reverie) -> None:
+    """Of a record that is saved again only the last text counts; deleted, all of it is gone."""
+    storage = ReverieStorage(client, scope="project/again")
+    record = build_record(random.Random(2), 1)
+    storage.save([record])
+    last = record.model_copy(update={"content": "Said anew.", "scope": "/moved"})
+    storage.save([last])
+    assert storage.count() == 1
+    assert [one.content for one in storage.list_records()] == ["Said anew."]
+    storage.update(last.model_copy(update={"content": "Said a third time."}))
+    assert [one.content for one in storage.list_records()] == ["Said a third time."]
+    assert storage.delete("/moved") == 1
+    assert storage.get_record(record.id) is None
+    assert list(client.list_memories(scope="project/again")) == []
+
+
 async def search(client: Reverie) -> None:
     """A search takes the text in the vector, and the filters of the protocol."""
     storage = ReverieStorage(client, scope="project/harbour")
@@ -136,6 +152,7 @@ def main() -> None:
     with Reverie(os.environ["REVERIE_URL"], os.environ["REVERIE_API_KEY"]) as client:
         assert isinstance(ReverieStorage(client), StorageBackend)
         compare_with_lance(client, 1)
+        save_again(client)
         asyncio.run(search(client))
     print("held")
 

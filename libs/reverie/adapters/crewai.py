@@ -111,26 +111,27 @@ class ReverieStorage:
         """Forgets the records that pass all that is given; returns how many."""
         wanted = None if record_ids is None else {f"crewai/{id}" for id in record_ids}
         doomed = [
-            memory.id
+            str(memory.key)
             for memory in self._memories(scope_prefix)
             if (wanted is None or memory.key in wanted)
             and _passes(self._read_memory(memory), categories, metadata_filter)
             and (older_than is None or self._read_memory(memory).created_at < older_than)
         ]
-        for id in doomed:
-            self._client.forget(id)
+        for key in doomed:
+            for memory in [*self._versions(key, "active", "superseded")]:
+                self._client.forget(memory.id)
         return len(doomed)
 
     def update(self, record: MemoryRecord) -> None:
         """Replaces the record with the same id; an unknown one is stored."""
-        for memory in self._client.list_memories(scope=self._scope, key=f"crewai/{record.id}"):
+        for memory in self._versions(f"crewai/{record.id}", "active"):
             self._client.edit_memory(memory.id, self._build_memory(record))
             return
         self.save([record])
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
         """The record with an id."""
-        known = self._client.list_memories(scope=self._scope, key=f"crewai/{record_id}")
+        known = self._versions(f"crewai/{record_id}", "active")
         return next((self._read_memory(memory) for memory in known), None)
 
     def list_records(
@@ -186,7 +187,12 @@ class ReverieStorage:
         return await asyncio.to_thread(self.delete, *args, **filters)
 
     def _memories(self, prefix: str | None) -> Iterator[MemoryBody]:
-        return self._client.list_memories(scope=self._scope, tag=_place_tag(prefix))
+        return self._client.list_memories(
+            scope=self._scope, tag=_place_tag(prefix), status=["active"]
+        )
+
+    def _versions(self, key: str, *status: str) -> Iterator[MemoryBody]:
+        return self._client.list_memories(scope=self._scope, key=key, status=status)
 
     def _build_memory(self, record: MemoryRecord) -> dict[str, Any]:
         return {
