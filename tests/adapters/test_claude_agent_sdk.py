@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from types import SimpleNamespace
@@ -90,6 +91,19 @@ async def test_a_transcript_becomes_turns_of_one_session_that_hooks_know_too(sta
         await store.delete(KEY)
         assert await store.load(KEY) is None
         assert (await stack.get(f"/v1/sessions/{session}/turns"))["items"] == turns
+
+
+async def test_appends_at_once_and_repeated_entries_store_each_turn_once(stack: Stack) -> None:
+    entries = [_entry(f"u{number}", "user", f"Prompt {number}") for number in range(8)]
+    async with AsyncReverie(stack.url, stack.key) as reverie:
+        store = ReverieSessionStore(reverie)
+        await asyncio.gather(*(store.append(KEY, [one, one]) for one in entries))
+        loaded = await store.load(KEY)
+    assert loaded is not None
+    assert sorted(entry["uuid"] for entry in loaded) == [entry["uuid"] for entry in entries]
+    [session] = (await stack.get("/v1/sessions?agent=claude-code"))["items"]
+    turns = (await stack.get(f"/v1/sessions/{session['id']}/turns"))["items"]
+    assert sorted(turn["content"] for turn in turns) == [f"Prompt {n}" for n in range(8)]
 
 
 class LateReverie(AsyncReverie):

@@ -14,6 +14,7 @@ as it was. `fold_session_summary` of the SDK is imported when summaries are aske
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -63,7 +64,7 @@ class ReverieSessionStore:
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
         """Adds entries in order. An entry whose `uuid` is there is left as it is."""
-        for batch in _split(entries):
+        for batch in _split(_drop_repeated(entries)):
             await self._reverie.put_documents(
                 _collection(key),
                 [{"key": entry.get("uuid") or uuid4().hex, "value": entry} for entry in batch],
@@ -80,7 +81,8 @@ class ReverieSessionStore:
 
     async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
         """The entries in order; None if there are none."""
-        return await self._read(_collection(key), None) or None
+        documents = self._reverie.list_documents(_collection(key), scope=self._scope)
+        return [document.value async for document in documents] or None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
         """The ids of sessions, with the time of their last write in milliseconds."""
@@ -103,7 +105,7 @@ class ReverieSessionStore:
         for listed in await self.list_sessions(project_key):
             session, mtime = listed["session_id"], listed["mtime"]
             kept = known.get(session) or {"summary": None, "position": None}
-            key = {"project_key": project_key, "session_id": session}
+            key: Any = {"project_key": project_key, "session_id": session}
             if kept["summary"] is None or kept["summary"]["mtime"] < mtime:
                 documents = self._reverie.list_documents(
                     _collection(key), scope=self._scope, after=kept["position"]
@@ -142,10 +144,6 @@ class ReverieSessionStore:
             if kind.startswith(_SUB)
         ]
 
-    async def _read(self, collection: str, after: int | None) -> list[Any]:
-        documents = self._reverie.list_documents(collection, scope=self._scope, after=after)
-        return [document.value async for document in documents]
-
     async def _list(self, prefix: str) -> AsyncIterator[tuple[str, str, int]]:
         """The session, kind and time of the last write of each collection."""
         collections = self._reverie.list_collections(prefix=prefix, scope=self._scope)
@@ -162,6 +160,7 @@ class _Conversation:
         self._unsent: list[dict[str, Any]] = []
         self._folder = ""
         self._id: str | None = None
+        self._lock = asyncio.Lock()
 
     async def send(
         self, reverie: AsyncReverie, session: str, project: str | None, entries: Sequence[Any]
@@ -173,6 +172,11 @@ class _Conversation:
             turns = self._parser.parse_entry(entry)
             self._unsent += [encode_turn(turn) for turn in turns if is_worth_sending(turn)]
         self._unsent = self._unsent[-MAX_UNSENT_TURNS:]
+        # Two appends at once would send the same turns, and drop others.
+        async with self._lock:
+            await self._send_all(reverie, session, project)
+
+    async def _send_all(self, reverie: AsyncReverie, session: str, project: str | None) -> None:
         try:
             while self._unsent:
                 if self._id is None:
@@ -181,8 +185,9 @@ class _Conversation:
                         AGENT, project=name, external_id=session, include_context=False
                     )
                     self._id = str(started.session)
-                await reverie.append_turns(self._id, self._unsent[:MAX_TURNS])
-                del self._unsent[:MAX_TURNS]
+                batch = self._unsent[:MAX_TURNS]
+                await reverie.append_turns(self._id, batch)
+                self._unsent = [turn for turn in self._unsent if turn not in batch]
         except (ApiError, Unavailable) as error:
             log.warning("the turns of session %s wait: %s", session, error)
 
@@ -198,6 +203,19 @@ def _session_prefix(key: Mapping[str, Any]) -> str:
 def _collection(key: Mapping[str, Any]) -> str:
     subpath = key.get("subpath")
     return _session_prefix(key) + (f"{_SUB}{quote(subpath, safe='')}" if subpath else _MAIN)
+
+
+def _drop_repeated(entries: Sequence[Any]) -> list[Any]:
+    """Entries without those whose `uuid` comes a second time."""
+    seen: set[str] = set()
+    kept = []
+    for entry in entries:
+        uuid = entry.get("uuid")
+        if uuid is None or uuid not in seen:
+            kept.append(entry)
+        if uuid is not None:
+            seen.add(uuid)
+    return kept
 
 
 def _split(entries: Sequence[Any]) -> Iterator[list[Any]]:

@@ -114,7 +114,8 @@ class ReverieMemory(AbstractCapability[Any]):
             for role, text in said
             if text
         ]
-        await self._client.append_turns(self._session, turns)
+        if turns:
+            await self._client.append_turns(self._session, turns)
         return result
 
 
