@@ -32,6 +32,14 @@ async def test_what_mem0_adds_is_redacted_and_found(stack: Stack) -> None:
     assert other["count"] == 0
 
 
+async def test_what_is_not_relevant_is_below_every_threshold_of_mem0(stack: Stack) -> None:
+    said = [{"role": "user", "content": "Prices are kept in cents."}]
+    await call(stack, "/compat/mem0/v3/memories/add/", {"messages": said, "user_id": "ada"})
+    asked = {**ADA, "query": "Which stars belong to the Big Dipper?", "threshold": 0.3}
+    _, found = await call(stack, "/compat/mem0/v3/memories/search/", asked)
+    assert found["results"] == []
+
+
 async def test_pages_of_mem0_hold_everything_once(stack: Stack) -> None:
     said = [{"content": f"Buoy {n} is red."} for n in range(5)]
     await call(stack, "/compat/mem0/v3/memories/add/", {"messages": said, "user_id": "ada"})

@@ -85,6 +85,12 @@ async def _add(call: CompatCall) -> Any:
     }
 
 
+def _nearness(hit: Mapping[str, Any]) -> float:
+    """The relevance of a hit, which may be 0; its score where relevance is not known."""
+    relevance = hit["relevance"]
+    return float(hit["score"] if relevance is None else relevance)
+
+
 async def _search(call: CompatCall) -> Any:
     asked = call.parse_body(Mem0SearchBody)
     place = _place(_filtered(asked.filters))
@@ -97,9 +103,7 @@ async def _search(call: CompatCall) -> Any:
     found = await call.ask("POST", "/v1/recall", body=body)
     least = asked.threshold or 0.0
     hits = found["memories"] if found["answered"] else []
-    return {
-        "results": [_memory(hit) for hit in hits if (hit["relevance"] or hit["score"]) >= least]
-    }
+    return {"results": [_memory(hit) for hit in hits if _nearness(hit) >= least]}
 
 
 async def _get_all(call: CompatCall) -> Any:
