@@ -143,6 +143,14 @@ async def test_a_history_is_what_the_framework_s_own_files_give(
     assert other == []
 
 
+async def test_without_a_session_providers_do_not_read_each_other_s_messages(stack: Stack) -> None:
+    async with AsyncReverie(stack.url, stack.key) as client:
+        first, second = ReverieHistoryProvider(client), ReverieHistoryProvider(client)
+        await first.save_messages(None, [Message("user", ["Ada's own."])])
+        assert [one.text for one in await first.get_messages(None)] == ["Ada's own."]
+        assert await second.get_messages(None) == []
+
+
 async def test_a_memory_that_does_not_answer_is_no_silent_loss() -> None:
     async with AsyncReverie("http://127.0.0.1:9", "rv_none", max_attempts=1) as client:
         for provider in ReverieContextProvider(client), ReverieHistoryProvider(client):

@@ -66,8 +66,9 @@ class ReverieContextProvider(ContextProvider):
 class ReverieHistoryProvider(HistoryProvider):
     """The messages of sessions, which come back as they were, and their texts as turns.
 
-    Secrets are replaced before they are stored. `scope`: where messages are kept, if not in the
-    scope of the key. The other arguments are those of every `HistoryProvider`.
+    Secrets are replaced before they are stored. Without a session, the messages are those of this
+    provider alone. `scope`: where messages are kept, if not in the scope of the key. The other
+    arguments are those of every `HistoryProvider`.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ReverieHistoryProvider(HistoryProvider):
         super().__init__(source_id, **settings)
         self._client, self._agent, self._project = client, agent, project
         self._scope = scope
+        self._own_session = uuid4().hex
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -127,7 +129,7 @@ class ReverieHistoryProvider(HistoryProvider):
             await self._client.append_turns(started.session, turns)
 
     def _collection(self, session_id: str | None) -> str:
-        return f"{self._agent}/{session_id or 'default'}"
+        return f"{self._agent}/{session_id or self._own_session}"
 
 
 def _make_tools(client: AsyncReverie, scope: str | None) -> list[Any]:
