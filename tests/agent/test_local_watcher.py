@@ -280,6 +280,9 @@ async def test_setup_and_init_make_a_clone_known_and_its_commits_are_stored(
     clone.commit(reason, {"price.py": "CENTS = 2\n"})
     code, out, err = await command(env, "follow", "--once")
     assert (code, out) == (0, f"shop: {reason}\n"), err
+    away = {**env, "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
+    code, _, err = await command(away, "follow", "--once")
+    assert (code, "the gateway does not answer" in err) == (3, True)
     with LocalWatcher(home, str(tmp_path), lambda _agent, _project: None).locked():
         code, _, err = await command(env, "follow", "--once")
     assert code == 6

@@ -52,12 +52,14 @@ def follow(options: CommonOptions, once: bool) -> None:
 
     from reverie.agent.watch.known_clones import list_clones
     from reverie.cli.app.local_gateway import find_gateway
+    from reverie.embedded.probe import fetch_health
 
     settings = options.settings()
     clones = list_clones(settings.home)
     if not clones:
         raise InvalidInput("home", "knows no clone: run `reverie setup AGENT` in one first")
-    if find_gateway(settings) is None:
+    location = find_gateway(settings)
+    if location is None or fetch_health(location.url).status is None:
         raise Unavailable("the gateway", "start `reverie up`, or set REVERIE_GATEWAY_URL")
     if not options.json:
         for clone in clones:
