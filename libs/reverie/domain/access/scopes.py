@@ -47,6 +47,7 @@ _NAME_HELP = (
     "nor is any part "
     "of a feature's between its /"
 )
+_CREDENTIAL_HELP = "holds a credential: scopes are shown, name it otherwise"
 _SHARED_PATTERNS = (GLOBAL_SCOPE, "session/*", "project/*", "feature/*", "topic/*")
 MAIN_BRANCHES = frozenset({"main", "master", "trunk", "develop", "dev"})
 """Names of main branches."""
@@ -161,14 +162,18 @@ def _parse_levels(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> ScopeL
     if not path or not found:
         raise InvalidInput("scope", f"{text[:80]!r} is not a scope: {_SCOPE_HELP}")
     if redactor.redact(path).count:
-        raise InvalidInput("scope", "holds a credential: scopes are shown, name it otherwise")
-    levels = [(word, name) for word, name in found.groupdict().items() if name is not None]
-    for _, name in levels:
+        raise InvalidInput("scope", _CREDENTIAL_HELP)
+    named = [(word, name) for word, name in found.groupdict().items() if name is not None]
+    for _, name in named:
         if not _is_valid_name(name):
             raise InvalidInput("scope", f"{name[:40]!r} is no name: {_NAME_HELP}")
-    return [("" if word == "below" else word, name) for word, name in levels] or [
+    levels = [("" if word == "below" else word, name) for word, name in named] or [
         (GLOBAL_SCOPE, "")
     ]
+    # A slug can look like a credential where the name does not. It must be accepted again.
+    if (canonical := build_scope(levels)) != path and redactor.redact(canonical).count:
+        raise InvalidInput("scope", _CREDENTIAL_HELP)
+    return levels
 
 
 def _is_valid_name(name: str) -> bool:
