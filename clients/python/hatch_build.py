@@ -26,6 +26,7 @@ PARTS = (
     "adapters/langgraph/*",
     "client/*",
     "contracts/*",
+    "contracts/memories/*",
     "domain/*",
     "domain/access/*",
     "domain/context/*",

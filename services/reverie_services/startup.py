@@ -24,13 +24,13 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import Database, open_database
+from reverie.store.db.encryption import SecretCipher, create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.platform.api_keys import ApiKeyStore
 from reverie.store.platform.audit import AuditTable
-from reverie.store.platform.encryption import SecretCipher, create_cipher
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
-from reverie.store.platform.vault import VaultStore
 from reverie.store.sessions.dreams import DreamStore
+from reverie.store.vault.vault import VaultStore
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from reverie.agent.git.change_builder import CommitRange, build_git_change
 from reverie.agent.git.commit_ranges import PushInfo, detect_push, resolve_range
 from reverie.agent.git.repository import open_repository
-from reverie.contracts.git import FileChange, GitChange
+from reverie.contracts.memories.git import FileChange, GitChange
 from reverie.domain.core.errors import Conflict, InvalidInput, NotFound
 from tests.support.git_clone import Clone, new_clone, numbered
 

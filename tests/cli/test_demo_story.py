@@ -198,7 +198,7 @@ async def test_a_missing_gateway_is_reported_as_a_failure_and_not_as_an_exceptio
         taken.bind(("127.0.0.1", 0))
         console = _page()
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        assert await play_sample_day(url, "key", None, console) is False
+        assert await play_sample_day(url, "key", None, console, None) is False
     text = " ".join(_printed(console).split())
     assert f"The sample day stopped here. the gateway at {url} does not answer" in text
 
@@ -216,7 +216,7 @@ async def test_the_message_of_a_refusing_gateway_is_quoted() -> None:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         console = _page()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        assert await play_sample_day(url, "wrong", None, console) is False
+        assert await play_sample_day(url, "wrong", None, console, None) is False
     finally:
         await runner.cleanup()
     text = " ".join(_printed(console).split())

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import get_args
 
 from reverie.contracts.dreams import UndigestedScope
-from reverie.contracts.git import FileStatus, ReviewBody
+from reverie.contracts.memories.git import FileStatus, ReviewBody
 from reverie.contracts.problems import PROBLEM_TITLES
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.memory import MemoryStatus

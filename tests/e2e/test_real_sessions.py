@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reverie.agent.transcripts.turns import Transcript
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.entities.file_paths import is_same_file
 from tests.support.real_history import PROJECT, needs_history, read_history
 from tests.support.real_transcripts import (

@@ -28,7 +28,7 @@ from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model
 from reverie.runtime.process import system_resources
 from reverie.runtime.settings.settings import Settings
-from reverie.store.platform.encryption import create_cipher
+from reverie.store.db.encryption import create_cipher
 
 STRANGER = 54_321
 

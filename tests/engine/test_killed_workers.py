@@ -27,10 +27,10 @@ from reverie.inference.chat_models import open_chat_models, parse_chat_endpoints
 from reverie.runtime.observability.metrics import create_registry
 from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.store.db.database import open_database
+from reverie.store.db.encryption import create_cipher
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, NewTurns, TurnTable
 from reverie.store.platform.background_work import OutboxTable
-from reverie.store.platform.encryption import create_cipher
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
 from reverie_services.engine.app import build_engine_settings
 from reverie_services.engine.capabilities import UNKNOWN_EFFECT

@@ -14,8 +14,8 @@ import pytest
 from reverie.domain.core.ids import new_id
 from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.store.db.database import Database, open_database
+from reverie.store.db.encryption import create_cipher
 from reverie.store.engine.turns import ChainLimits, ClaimedTurn, NewTurns, TurnTable
-from reverie.store.platform.encryption import create_cipher
 from reverie.testing.chat_server import ChatAnswer, ToolUse
 from tests.engine.conftest import Engine
 from tests.support.stack import eventually

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from reverie.contracts.memories import RememberRequest
+from reverie.contracts.memories.memories import RememberRequest
 from reverie.contracts.sessions import NewTurnBody
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import InvalidInput

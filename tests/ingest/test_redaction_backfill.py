@@ -6,7 +6,7 @@ import asyncio
 
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.redaction.redactor import Redactor
-from reverie.store.platform.redaction_backfill import RedactionBackfillStore
+from reverie.store.vault.redaction_backfill import RedactionBackfillStore
 from reverie_services.ingest.dependencies import RedactionBackfillDependencies
 from reverie_services.ingest.redaction_backfill import LEASE_SECONDS, run_redaction_backfill
 from tests.support.store_setup import Store, admin_rows, new, write

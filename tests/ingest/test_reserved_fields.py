@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.contracts.system_metadata import RESERVED_KEY_PREFIXES, RESERVED_METADATA
+from reverie.contracts.memories.system_metadata import RESERVED_KEY_PREFIXES, RESERVED_METADATA
 from tests.support.stack import Stack, eventually
 from tests.support.tables import run, value
 

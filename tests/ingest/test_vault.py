@@ -6,8 +6,8 @@ import base64
 import json
 import re
 
-from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.vault_key_rotation import reencrypt_secrets
+from reverie.store.db.encryption import create_cipher
+from reverie.store.vault.vault_key_rotation import reencrypt_secrets
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Stack, eventually, running_stack

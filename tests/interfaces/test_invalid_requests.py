@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from reverie.contracts.memories import RememberRequest
+from reverie.contracts.memories.memories import RememberRequest
 from tests.interfaces.invalid_input import (
     GOOD,
     MISSING,

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from benchmarks.quality.redaction import HOSTILE, distinct
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.learned_facts import hash_statement
 from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories

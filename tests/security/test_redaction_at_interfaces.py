@@ -21,13 +21,13 @@ from reverie.contracts.admin import CreateKeyRequest, UpdateKeyRequest
 from reverie.contracts.base import RequestBody
 from reverie.contracts.context import PreflowRequest
 from reverie.contracts.documents import DocumentWrite, PutDocumentsRequest
-from reverie.contracts.edits import (
+from reverie.contracts.memories.edits import (
     EditMemoryRequest,
     EraseMemoryRequest,
     FeedbackRequest,
     RollbackRequest,
 )
-from reverie.contracts.git import (
+from reverie.contracts.memories.git import (
     AnchorMemoriesRequest,
     FileChange,
     GitChange,
@@ -35,9 +35,10 @@ from reverie.contracts.git import (
     MovedLines,
     SymbolChange,
 )
-from reverie.contracts.graph import CreateLinkRequest
-from reverie.contracts.memories import RememberEdge, RememberRequest
-from reverie.contracts.pictures import AttachPictureRequest
+from reverie.contracts.memories.graph import CreateLinkRequest
+from reverie.contracts.memories.memories import RememberEdge, RememberRequest
+from reverie.contracts.memories.pictures import AttachPictureRequest
+from reverie.contracts.memories.typed_memories import AddFactRequest
 from reverie.contracts.sessions import (
     AppendTurnsRequest,
     CorrectionMessage,
@@ -46,7 +47,6 @@ from reverie.contracts.sessions import (
     NewTurnBody,
     StartSessionRequest,
 )
-from reverie.contracts.typed_memories import AddFactRequest
 from tests.support.stack import Stack
 from tests.support.tables import TABLES, rows
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from reverie.bus.interface import MessageBus
 from reverie.bus.outbox_relay import EventPublisher
+from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.platform.background_work import OutboxTable
-from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.vault import VaultStore
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
+from reverie.store.vault.vault import VaultStore
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from tests.support.store_setup import Store

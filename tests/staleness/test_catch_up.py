@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from reverie.bus.interface import MessageBus
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.store.platform.background_work import LeaderLock
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.marks import change_handlers

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from reverie.bus.interface import MessageBus
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.redaction.redactor import RedactedText, Redactor
 from reverie.domain.staleness.grading import StaleGrade, combine_scores

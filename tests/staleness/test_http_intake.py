@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.access.principals import KeyRole
-from reverie.store.platform.encryption import create_cipher
-from reverie.store.platform.vault_key_rotation import reencrypt_secrets
+from reverie.store.db.encryption import create_cipher
+from reverie.store.vault.vault_key_rotation import reencrypt_secrets
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import Reply, Stack, eventually, running_stack

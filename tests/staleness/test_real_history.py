@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
 from reverie.domain.staleness.grading import FileAnchor, FileChangeStep, StaleGrade

@@ -17,7 +17,7 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 from reverie.client import ApiError, Reverie
 from reverie.client.parameters import RecallFields
 from reverie.contracts.base import Problem
-from reverie.contracts.memories import MemoryBody
+from reverie.contracts.memories.memories import MemoryBody
 
 BATCH_SIZE = 500
 """Most memories of one call."""

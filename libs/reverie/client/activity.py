@@ -11,14 +11,14 @@ from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
 
 if TYPE_CHECKING:
     from reverie.contracts import dreams as of_dreams
-    from reverie.contracts import git as of_git
     from reverie.contracts import recall as of_recall
     from reverie.contracts import sessions as of_sessions
-    from reverie.contracts import typed_memories as of_tasks
+    from reverie.contracts.memories import git as of_git
+    from reverie.contracts.memories import typed_memories as of_tasks
 else:
-    of_tasks = LazyModule("reverie.contracts.typed_memories")
+    of_tasks = LazyModule("reverie.contracts.memories.typed_memories")
     of_dreams = LazyModule("reverie.contracts.dreams")
-    of_git = LazyModule("reverie.contracts.git")
+    of_git = LazyModule("reverie.contracts.memories.git")
     of_sessions = LazyModule("reverie.contracts.sessions")
     of_recall = LazyModule("reverie.contracts.recall")
 

@@ -10,10 +10,10 @@ from uuid import UUID
 from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
 
 if TYPE_CHECKING:
-    from reverie.contracts import graph as of_graph
     from reverie.contracts import projects as of_projects
+    from reverie.contracts.memories import graph as of_graph
 else:
-    of_graph = LazyModule("reverie.contracts.graph")
+    of_graph = LazyModule("reverie.contracts.memories.graph")
     of_projects = LazyModule("reverie.contracts.projects")
 
 Id = UUID | str

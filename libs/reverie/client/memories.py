@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
     from reverie.client.parameters import RecallFields, RememberFields
     from reverie.contracts import context as of_context
-    from reverie.contracts import edits as of_edits
-    from reverie.contracts import memories as of_memories
-    from reverie.contracts import pictures as of_pictures
     from reverie.contracts import recall as of_recall
-    from reverie.contracts import typed_memories as of_tasks
+    from reverie.contracts.memories import edits as of_edits
+    from reverie.contracts.memories import memories as of_memories
+    from reverie.contracts.memories import pictures as of_pictures
+    from reverie.contracts.memories import typed_memories as of_tasks
 else:
     of_context = LazyModule("reverie.contracts.context")
-    of_edits = LazyModule("reverie.contracts.edits")
-    of_memories = LazyModule("reverie.contracts.memories")
-    of_pictures = LazyModule("reverie.contracts.pictures")
+    of_edits = LazyModule("reverie.contracts.memories.edits")
+    of_memories = LazyModule("reverie.contracts.memories.memories")
+    of_pictures = LazyModule("reverie.contracts.memories.pictures")
     of_recall = LazyModule("reverie.contracts.recall")
-    of_tasks = LazyModule("reverie.contracts.typed_memories")
+    of_tasks = LazyModule("reverie.contracts.memories.typed_memories")
 
 Id = UUID | str
 

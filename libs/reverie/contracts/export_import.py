@@ -32,10 +32,10 @@ from reverie.contracts.base import (
 )
 from reverie.contracts.context import ContextBudgetsUpdate
 from reverie.contracts.dreams import DreamLimitsUpdate, LlmBudgetUpdate
-from reverie.contracts.git import FileStatus
-from reverie.contracts.memories import LineRange, SymbolLocation
+from reverie.contracts.memories.git import FileStatus
+from reverie.contracts.memories.memories import LineRange, SymbolLocation
+from reverie.contracts.memories.typed_memories import MAX_CLAIM_SECONDS
 from reverie.contracts.projects import LinkProjectsRequest
-from reverie.contracts.typed_memories import MAX_CLAIM_SECONDS
 
 EXPORT_FORMAT = "reverie"
 EXPORT_VERSION = 1

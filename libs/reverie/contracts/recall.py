@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import Name, NonBlankStr, RequestBody, ResponseBody, Tag, Timestamp
-from reverie.contracts.memories import EdgeBody, Provenance
+from reverie.contracts.memories.memories import EdgeBody, Provenance
 from reverie.domain.core.kinds import Tier
 
 

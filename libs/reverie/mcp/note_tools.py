@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reverie.contracts.memories import MemoryPage, RememberRequest, RememberResponse
+from reverie.contracts.memories.memories import MemoryPage, RememberRequest, RememberResponse
 from reverie.contracts.recall import RecallRequest
 from reverie.mcp import composite_tools
 from reverie.mcp.tool_definition import ADDITIVE, RestCall, Tool

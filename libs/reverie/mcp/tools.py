@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reverie.contracts.context import ContextResponse
 from reverie.contracts.dreams import DreamRequest, DreamRequestStatus
-from reverie.contracts.edits import (
+from reverie.contracts.memories.edits import (
     ConfirmMemoryResponse,
     FeedbackRequest,
     ForgetMemoryResponse,
@@ -12,18 +12,18 @@ from reverie.contracts.edits import (
     MemoryHistoryPage,
     RollbackRequest,
 )
-from reverie.contracts.git import StalePage
-from reverie.contracts.graph import (
+from reverie.contracts.memories.git import StalePage
+from reverie.contracts.memories.graph import (
     CreateLinkRequest,
     CreateLinkResponse,
     DeleteLinkResponse,
     ImpactPage,
     SubgraphResponse,
 )
-from reverie.contracts.memories import RememberRequest, RememberResponse
+from reverie.contracts.memories.memories import RememberRequest, RememberResponse
+from reverie.contracts.memories.typed_memories import MoveTaskRequest, TaskChangeResponse
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.contracts.sessions import SessionPage
-from reverie.contracts.typed_memories import MoveTaskRequest, TaskChangeResponse
 from reverie.domain.context.text_rendering import render_memories
 from reverie.mcp import composite_tools
 from reverie.mcp.more_tool import run_more as operate

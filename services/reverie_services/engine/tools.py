@@ -12,7 +12,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
 from reverie.client.async_client import AsyncReverie
-from reverie.contracts.memories import RememberResponse
+from reverie.contracts.memories.memories import RememberResponse
 from reverie_services.engine.capabilities import TurnState
 from reverie_services.engine.workspace import Workspace, fetch_page
 

@@ -41,7 +41,7 @@ from pydantic_ai.usage import UsageLimits
 
 from reverie.client.async_client import AsyncReverie
 from reverie.contracts.engine import AgentBody
-from reverie.contracts.memories import RememberResponse
+from reverie.contracts.memories.memories import RememberResponse
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.redaction.redactor import Redactor
 from reverie.store.engine.conversations import HistoryMessage

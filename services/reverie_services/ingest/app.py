@@ -22,24 +22,23 @@ from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.documents.documents import DocumentStore
 from reverie.store.engine.conversations import ConversationTables
+from reverie.store.graph.conflicts import ConflictFinder
+from reverie.store.graph.links import LinkStore
+from reverie.store.graph.project_links import ProjectLinkStore
 from reverie.store.maintenance.maintenance import MaintenanceStore
-from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.forgetting import ForgettingStore
-from reverie.store.memories.links import LinkStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.pictures import PictureStore
-from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
 from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.background_work import LeaderLock
 from reverie.store.platform.event_visibility import EventVisibility
 from reverie.store.platform.quotas import QuotaStore
-from reverie.store.platform.redaction_backfill import RedactionBackfillStore
 from reverie.store.search.memory_changes import MemoryChangeTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
@@ -50,6 +49,7 @@ from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
+from reverie.store.vault.redaction_backfill import RedactionBackfillStore
 from reverie_services.ingest import dependencies as deps
 from reverie_services.ingest.batching import BATCH_SIZE
 from reverie_services.ingest.enrich.model_selection import run_model_selection

@@ -14,14 +14,14 @@ from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.documents.documents import DocumentStore
 from reverie.store.engine.conversations import ConversationTables
+from reverie.store.graph.conflicts import ConflictFinder
+from reverie.store.graph.links import LinkStore
 from reverie.store.maintenance.maintenance import MaintenanceStore
-from reverie.store.memories.conflicts import ConflictFinder
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.edits import CorrectionStore, EditStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
 from reverie.store.memories.forgetting import ForgettingStore
-from reverie.store.memories.links import LinkStore
 from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
@@ -29,8 +29,6 @@ from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.background_work import LeaderLock
 from reverie.store.platform.event_visibility import EventVisibility
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
-from reverie.store.platform.redaction_backfill import RedactionBackfillStore
-from reverie.store.platform.vault import VaultStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.memory_changes import MemoryChangeTable
 from reverie.store.search.ranking_signals import RankStore
@@ -42,6 +40,8 @@ from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
+from reverie.store.vault.redaction_backfill import RedactionBackfillStore
+from reverie.store.vault.vault import VaultStore
 from reverie_services.ingest.batching import EnrichmentBatches
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.settings import IngestSettings

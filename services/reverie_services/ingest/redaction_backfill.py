@@ -15,7 +15,7 @@ from reverie.domain.core.memory import hash_content
 from reverie.domain.redaction.vault_secrets import SecretMatcher
 from reverie.domain.text.index_terms import index_text, memory_index_text
 from reverie.runtime.observability.tracing import span
-from reverie.store.platform.redaction_backfill import (
+from reverie.store.vault.redaction_backfill import (
     CHANGE_REASON,
     RESTORE_REASON,
     TABLES,

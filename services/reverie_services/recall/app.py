@@ -27,23 +27,22 @@ from reverie.runtime.settings.field_types import require_secret, secret_text
 from reverie.runtime.settings.limit_settings import picture_body_limit
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
+from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.replica import ReplicaOptions
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.graph.graph import GraphStore
+from reverie.store.graph.project_links import ProjectLinkStore
 from reverie.store.memories.edits import EditStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
-from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.memories.pictures import PictureStore
-from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.api_keys import ApiKeyStore
 from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.console_sessions import ConsoleSessionStore
-from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
-from reverie.store.platform.vault import VaultStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.ranking_signals import UsageStore
 from reverie.store.search.recall_index_cache import RecallIndexCache
@@ -52,6 +51,7 @@ from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
+from reverie.store.vault.vault import VaultStore
 from reverie_services.compat.app import PREFIX as COMPAT_PREFIX
 from reverie_services.compat.app import mount_compat
 from reverie_services.console.app import PREFIX as CONSOLE_PREFIX

@@ -11,12 +11,12 @@ from reverie.inference.model_manager import ModelManager
 from reverie.inference.reranker import Reranker
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.store.db.short_ids import ShortIdResolver
+from reverie.store.graph.graph import GraphStore
+from reverie.store.graph.project_links import ProjectLinkStore
 from reverie.store.memories.edits import EditStore
 from reverie.store.memories.export_import import ExportImportStore, ScopeNoteStore
-from reverie.store.memories.graph import GraphStore
 from reverie.store.memories.history import HistoryStore
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.recall_index_cache import RecallIndexCache

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from reverie.contracts.base import RequestBody
 from reverie.contracts.events import OutgoingEvent
-from reverie.contracts.git import CommitBody, GitChange
+from reverie.contracts.memories.git import CommitBody, GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput

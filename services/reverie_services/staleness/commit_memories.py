@@ -15,7 +15,7 @@ from reverie.contracts.events import (
     build_outgoing_event,
     memory_subject,
 )
-from reverie.contracts.git import CommitBody, FileChange, GitChange
+from reverie.contracts.memories.git import CommitBody, FileChange, GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import ReverieError

@@ -18,7 +18,7 @@ from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.quotas import LlmUsageStore
-from reverie.store.platform.vault import VaultStore
+from reverie.store.vault.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.batching import BatchQueues
 from reverie_services.ingest.dependencies import EnrichmentDependencies

@@ -21,7 +21,7 @@ from reverie.runtime.settings.settings import Settings
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.platform.background_work import LeaderLock, OutboxTable
-from reverie.store.platform.vault import VaultStore
+from reverie.store.vault.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.dependencies import EnrichmentDependencies, SchedulerDependencies
 from reverie_services.ingest.scheduler import ROUND_SIZE, PostponedMemories, Scheduler

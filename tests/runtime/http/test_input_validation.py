@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from reverie.contracts.memories import RememberRequest
+from reverie.contracts.memories.memories import RememberRequest
 from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.service import start_service

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from reverie.contracts.memories import RememberResponse
+from reverie.contracts.memories.memories import RememberResponse
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.runtime.observability.memory_spans import OPERATIONS, MemorySpan
 from tests.interfaces.test_openapi_document import ROUTES

@@ -12,12 +12,13 @@ import psycopg
 import pytest
 
 from reverie.contracts.events import dream_subject
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import IdempotencyClaim
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.memories.forgetting import ForgettingStore
@@ -29,7 +30,6 @@ from reverie.store.platform.api_keys import (
     revoke_key,
 )
 from reverie.store.platform.background_work import LeaderLock, OutboxTable
-from reverie.store.platform.encryption import create_cipher
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.sessions.dreams import DreamStore, DueScope
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend

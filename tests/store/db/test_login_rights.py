@@ -15,7 +15,7 @@ import pytest
 from reverie.domain.core.errors import Misconfigured, NotFound
 from reverie.store.db.database import open_database
 from reverie.store.db.server_admin import ensure_login
-from reverie.store.memories.graph import GraphStore, SubgraphRequest
+from reverie.store.graph.graph import GraphStore, SubgraphRequest
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import Store, admin_rows, new, write
 

@@ -17,8 +17,8 @@ from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import MemoryStatus, NewEdge
 from reverie.domain.graph.duplicate_detection import DuplicateVerdict, MemoryComparison
 from reverie.store.db.database import TenantConnection
+from reverie.store.graph.links import LinkRequest, LinkStore
 from reverie.store.memories.duplicates import DuplicateCandidate, DuplicateOutcome, DuplicateStore
-from reverie.store.memories.links import LinkRequest, LinkStore
 from reverie.store.memories.memories import ListFilter
 from tests.support.store_setup import Store, admin_rows, new, write
 

@@ -18,9 +18,9 @@ from reverie.domain.core.kinds import CAUSAL_EDGE_KINDS, EdgeKind, Kind
 from reverie.domain.core.memory import WriteResult
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie.store.db.database import open_database
+from reverie.store.graph.graph import GraphStore, ImpactRecords, SubgraphRequest
+from reverie.store.graph.links import LinkRequest, LinkStore
 from reverie.store.memories.edits import EditStore, MemoryChange
-from reverie.store.memories.graph import GraphStore, ImpactRecords, SubgraphRequest
-from reverie.store.memories.links import LinkRequest, LinkStore
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.context import CENTRAL_MEMORY_LIMIT, ContextStore

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from reverie.domain.core.errors import NotFound
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import WriteOutcome, WriteResult
+from reverie.store.graph.links import LinkRequest, LinkStore
 from reverie.store.memories.edits import EditStore, MemoryChange
-from reverie.store.memories.links import LinkRequest, LinkStore
 from reverie.testing.servers import DatabaseUrls
 from tests.store.memories.memory_access import worded
 from tests.support.stack import eventually

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.store.staleness.git_changes import ChangeBacklog, GitChangeStore
 from tests.support.store_setup import Store, admin_rows
 

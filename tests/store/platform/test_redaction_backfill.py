@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reverie.store.platform.redaction_backfill import ANSWER_TABLE, MEMORY_TABLE, TABLES
+from reverie.store.vault.redaction_backfill import ANSWER_TABLE, MEMORY_TABLE, TABLES
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import admin_rows
 

@@ -17,7 +17,7 @@ from typing import Any
 from reverie.agent.clone_paths import resolve_inside
 from reverie.agent.git.definitions import Definition, find_definitions
 from reverie.agent.git.repository import GitRepository
-from reverie.contracts.memories import GitLocation
+from reverie.contracts.memories.memories import GitLocation
 from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.domain.entities.file_paths import extract_identifiers, extract_paths, is_same_file
 

@@ -18,7 +18,7 @@ from filelock import AsyncFileLock, Timeout
 
 from reverie.agent.clone_paths import replace_atomically, resolve_inside
 from reverie.agent.git.repository import GitRepository
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.core.errors import Conflict, ReverieError, Unavailable
 
 MAX_SPOOLED: Final = 500

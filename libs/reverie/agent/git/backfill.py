@@ -19,7 +19,13 @@ from reverie.agent.clone_paths import replace_atomically, resolve_inside
 from reverie.agent.git.announcement_log import SendChange
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.base import RepoPath
-from reverie.contracts.git import MAX_COMMIT_BODY, MAX_SUBJECT, CommitBody, FileChange, GitChange
+from reverie.contracts.memories.git import (
+    MAX_COMMIT_BODY,
+    MAX_SUBJECT,
+    CommitBody,
+    FileChange,
+    GitChange,
+)
 from reverie.domain.staleness.grading import parse_reverted_commit
 
 BATCH_COMMITS: Final = 100

@@ -15,7 +15,13 @@ from reverie.agent.git.diff import DiffEntry, parse_diff
 from reverie.agent.git.file_changes import build_file_changes
 from reverie.agent.git.merged_branches import LoggedCommit, find_merged_branches
 from reverie.agent.git.repository import UNSHALLOW_HINT, GitRepository
-from reverie.contracts.git import MAX_COMMIT_BODY, MAX_COMMITS, MAX_FILES, MAX_SUBJECT, GitChange
+from reverie.contracts.memories.git import (
+    MAX_COMMIT_BODY,
+    MAX_COMMITS,
+    MAX_FILES,
+    MAX_SUBJECT,
+    GitChange,
+)
 from reverie.domain.core.errors import Conflict
 from reverie.domain.staleness.grading import parse_reverted_commit
 

@@ -17,7 +17,7 @@ from reverie.agent.git.hunk_analysis import (
 from reverie.agent.git.moved_lines import MovedLineRun, find_moved_lines
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.base import RepoPath
-from reverie.contracts.git import MAX_HUNK_TEXT, MAX_IDENTIFIERS
+from reverie.contracts.memories.git import MAX_HUNK_TEXT, MAX_IDENTIFIERS
 
 MAX_DETAILED_HUNKS: Final = 1000
 """Limit per file. A file with more is reported without its lines."""

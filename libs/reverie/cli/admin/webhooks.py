@@ -107,7 +107,7 @@ def delete_webhook(options: CommonOptions, project: str, kind: str, tenant: str)
 def _run_with_webhooks(options: CommonOptions, tenant: str, work: Work) -> list[dict[str, str]]:
     """The webhooks that `work` returns, each with the path to enter at the forge."""
     from reverie.cli.app.operator_access import load_master_keys, run_for_tenant
-    from reverie.store.platform.encryption import create_cipher
+    from reverie.store.db.encryption import create_cipher
     from reverie.store.platform.webhooks import WebhookStore
 
     settings = options.settings()

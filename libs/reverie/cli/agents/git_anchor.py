@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reverie.agent.git.repository import GitRepository
     from reverie.client import AsyncReverie
     from reverie.client.transport import Query
-    from reverie.contracts.memories import GitLocation
+    from reverie.contracts.memories.memories import GitLocation
 
 PAGE_SIZE = 50
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reverie.agent.git.announcement_log import AnnouncementOutcome, SendChange
     from reverie.agent.git.change_builder import CommitRange
     from reverie.agent.git.repository import GitRepository
-    from reverie.contracts.git import GitChange
+    from reverie.contracts.memories.git import GitChange
 
 app = click.Group(
     "git", help="Announce commits, so that outdated memories are found.", epilog=EXIT_CODES_HELP

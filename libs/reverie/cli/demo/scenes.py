@@ -36,8 +36,13 @@ from reverie.cli.demo.story import (
 )
 from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage, DreamRun, UndigestedPage
-from reverie.contracts.git import GitChangeResponse, StaleMemoryBody, StalePage
-from reverie.contracts.memories import MemoryBody, MemoryDetail, MemoryPage, RememberResponse
+from reverie.contracts.memories.git import GitChangeResponse, StaleMemoryBody, StalePage
+from reverie.contracts.memories.memories import (
+    MemoryBody,
+    MemoryDetail,
+    MemoryPage,
+    RememberResponse,
+)
 from reverie.contracts.sessions import (
     AppendTurnsRequest,
     AppendTurnsResponse,
@@ -57,11 +62,7 @@ CONTEXT_LINES = 16
 
 
 async def play_sample_day(
-    gateway_url: str,
-    api_key: str,
-    spans_folder: Path | None,
-    console: Console,
-    ca: Path | None = None,
+    gateway_url: str, api_key: str, spans_folder: Path | None, console: Console, ca: Path | None
 ) -> bool:
     """Plays the day through the gateway alone; returns True if every step had the expected result.
 
@@ -97,11 +98,9 @@ async def open_project(client: AsyncReverie, story: SampleStory, console: Consol
     console.print()
     day.print_block(Text(story.about, style="italic"))
     removed = await client.delete_project(day.project)
-    rows = sum(removed.rows.values())
+    before = "What was played before is removed. " if any(removed.rows.values()) else ""
     while not removed.done:
         removed = await client.delete_project(day.project, cursor=removed.next)
-        rows += sum(removed.rows.values())
-    before = "What was played before is removed. " if rows else ""
     day.print_text(f"{before}Its project is [bold]{day.project}[/].")
     return day
 

@@ -8,8 +8,8 @@ from importlib.resources import files
 from pydantic import Field
 
 from reverie.contracts.base import RequestBody
-from reverie.contracts.git import GitChange
-from reverie.contracts.memories import RememberRequest
+from reverie.contracts.memories.git import GitChange
+from reverie.contracts.memories.memories import RememberRequest
 from reverie.contracts.sessions import NewTurnBody
 
 END_OFFSET = timedelta(minutes=30)

@@ -169,7 +169,7 @@ def _record(
     default_time: datetime,
 ) -> Record:
     """The line of a memory. `times`: when it was made, and changed last."""
-    from reverie.contracts.system_metadata import RESERVED_METADATA
+    from reverie.contracts.memories.system_metadata import RESERVED_METADATA
 
     # What names the services read themselves belongs to the other system.
     own = {

@@ -188,8 +188,8 @@ def rotate(options: CommonOptions) -> None:
     does not answer.
     """
     from reverie.cli.app.operator_access import load_master_keys, resolve_database_url
-    from reverie.store.platform.encryption import create_cipher
-    from reverie.store.platform.vault_key_rotation import reencrypt_secrets
+    from reverie.store.db.encryption import create_cipher
+    from reverie.store.vault.vault_key_rotation import reencrypt_secrets
 
     settings = options.settings()
     result = reencrypt_secrets(

@@ -13,7 +13,7 @@ from reverie.contracts.events import OutgoingEvent, build_outgoing_event, turn_s
 from reverie.domain.core.errors import NotFound, Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.store.db.database import Database
-from reverie.store.platform.encryption import SecretCipher, SecretLocation
+from reverie.store.db.encryption import SecretCipher, SecretLocation
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from reverie.store.maintenance.items import (
     ReflectionInput,
     TierCandidate,
 )
-from reverie.store.platform.vault import FREQUENT_WRITES
+from reverie.store.vault.vault import FREQUENT_WRITES
 
 START_ID = UUID(int=0)
 

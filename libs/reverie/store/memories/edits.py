@@ -26,7 +26,7 @@ from reverie.domain.text.index_terms import memory_index_text
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotency import call_once, retry_on_conflict, run_once
-from reverie.store.memories.links import build_cycle_error
+from reverie.store.graph.links import build_cycle_error
 
 NEWEST_VERSION = 2**31 - 1
 

@@ -1,1 +1,1 @@
-"""Tenants, keys, quotas, vault, audit, export and import."""
+"""Tenants, keys, quotas, audit, webhooks, background work."""

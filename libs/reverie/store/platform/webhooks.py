@@ -10,8 +10,8 @@ from typing import Any
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import NotFound
 from reverie.store.db.database import Database
+from reverie.store.db.encryption import SecretCipher, SecretLocation
 from reverie.store.db.idempotency import run_once
-from reverie.store.platform.encryption import SecretCipher, SecretLocation
 
 
 @dataclass(frozen=True)

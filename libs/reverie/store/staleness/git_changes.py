@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.contracts.events import OutgoingEvent, build_outgoing_event, git_subject
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.ids import new_id

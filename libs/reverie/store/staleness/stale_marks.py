@@ -16,7 +16,7 @@ from reverie.contracts.events import (
     dream_subject,
     memory_subject,
 )
-from reverie.contracts.system_metadata import PromotionDetails, parse_promotion
+from reverie.contracts.memories.system_metadata import PromotionDetails, parse_promotion
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Forbidden, InvalidInput, NotFound
 from reverie.domain.core.ids import new_id

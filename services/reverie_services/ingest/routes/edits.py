@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reverie.contracts.edits import (
+from reverie.contracts.memories.edits import (
     ConfirmMemoryResponse,
     EditMemoryRequest,
     FeedbackRequest,
     MemoryChangeResponse,
     RollbackRequest,
 )
-from reverie.contracts.system_metadata import replace_own_metadata
+from reverie.contracts.memories.system_metadata import replace_own_metadata
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import KIND_POLICIES, parse_kind
 from reverie.domain.core.memory import Memory, MemoryStatus

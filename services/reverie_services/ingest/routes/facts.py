@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 from reverie.contracts.base import Name
-from reverie.contracts.memories import RememberRequest, build_memory_body
-from reverie.contracts.system_metadata import parse_fact
-from reverie.contracts.typed_memories import (
+from reverie.contracts.memories.memories import RememberRequest, build_memory_body
+from reverie.contracts.memories.system_metadata import parse_fact
+from reverie.contracts.memories.typed_memories import (
     AddFactRequest,
     AddFactResponse,
     FactBody,

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.bus.erasure import erase_engine_events
-from reverie.contracts.edits import (
+from reverie.contracts.memories.edits import (
     EraseMemoryRequest,
     EraseMemoryResponse,
     ForgetMemoryResponse,

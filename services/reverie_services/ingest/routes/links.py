@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from reverie.contracts.graph import CreateLinkRequest, CreateLinkResponse, DeleteLinkResponse
+from reverie.contracts.memories.graph import (
+    CreateLinkRequest,
+    CreateLinkResponse,
+    DeleteLinkResponse,
+)
 from reverie.domain.core.kinds import parse_edge_kind
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.memories.links import LinkRequest
+from reverie.store.graph.links import LinkRequest
 from reverie_services.ingest.dependencies import LinkDependencies
 
 routes = RouteTable[LinkDependencies]()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reverie.contracts.pictures import (
+from reverie.contracts.memories.pictures import (
     AttachPictureRequest,
     AttachPictureResponse,
     RemovePictureResponse,

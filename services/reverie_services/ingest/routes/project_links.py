@@ -15,7 +15,7 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable
-from reverie.store.memories.project_links import ProjectLink, ProjectLinkStore
+from reverie.store.graph.project_links import ProjectLink, ProjectLinkStore
 
 routes = RouteTable[ProjectLinkStore]()
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from reverie.contracts.git import ReviewBody, ReviewDecisionResponse, ReviewPage, ReviewState
+from reverie.contracts.memories.git import (
+    ReviewBody,
+    ReviewDecisionResponse,
+    ReviewPage,
+    ReviewState,
+)
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import RouteTable

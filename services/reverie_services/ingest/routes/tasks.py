@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from reverie.contracts.memories import TaskStateBody, build_memory_body
-from reverie.contracts.typed_memories import (
+from reverie.contracts.memories.memories import TaskStateBody, build_memory_body
+from reverie.contracts.memories.typed_memories import (
     ClaimTaskRequest,
     MoveTaskRequest,
     ReleaseTaskRequest,

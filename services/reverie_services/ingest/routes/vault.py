@@ -37,7 +37,7 @@ from reverie.runtime.http.pagination import (
 )
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
-from reverie.store.platform.vault import StateCandidate, VaultEntryInfo, VaultStore
+from reverie.store.vault.vault import StateCandidate, VaultEntryInfo, VaultStore
 from reverie_services.ingest.dependencies import VaultDependencies
 from reverie_services.ingest.write.preparation import check_size
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from reverie.contracts.base import Problem
 from reverie.contracts.dreams import DreamRequestStatus
 from reverie.contracts.events import BULK_HEADERS
-from reverie.contracts.memories import (
+from reverie.contracts.memories.memories import (
     RememberBatchRequest,
     RememberBatchResponse,
     RememberRequest,

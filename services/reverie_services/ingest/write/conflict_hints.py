@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import structlog
 
-from reverie.contracts.memories import RememberConflict, RememberResponse
+from reverie.contracts.memories.memories import RememberConflict, RememberResponse
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.memory import NewMemory
-from reverie.store.memories.conflicts import ConflictFinder, StandingConflict
+from reverie.store.graph.conflicts import ConflictFinder, StandingConflict
 
 log = structlog.get_logger("reverie.ingest")
 

@@ -29,8 +29,8 @@ from reverie.contracts.export_import import (
     ExportRecord,
 )
 from reverie.contracts.export_import import ExportedSession as Talk
+from reverie.contracts.memories.system_metadata import check_imported_fields
 from reverie.contracts.projects import LinkProjectsRequest
-from reverie.contracts.system_metadata import check_imported_fields
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import (
     is_display_name,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
-from reverie.contracts.memories import RememberRequest
-from reverie.contracts.system_metadata import RESERVED_KEY_PREFIXES
+from reverie.contracts.memories.memories import RememberRequest
+from reverie.contracts.memories.system_metadata import RESERVED_KEY_PREFIXES
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope
 from reverie.domain.core.errors import InvalidInput, ReverieError

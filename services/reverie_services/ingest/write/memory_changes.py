@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from reverie.contracts.edits import MemoryChangeResponse
+from reverie.contracts.memories.edits import MemoryChangeResponse
 from reverie.domain.core.errors import InvalidInput, PreconditionFailed
 from reverie.domain.core.memory import Memory
 from reverie.runtime.http.calls import Call, Reply

@@ -8,9 +8,14 @@ from json import dumps
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from reverie.contracts.memories import GitLocation, RememberEdge, RememberRequest, SymbolLocation
+from reverie.contracts.memories.memories import (
+    GitLocation,
+    RememberEdge,
+    RememberRequest,
+    SymbolLocation,
+)
+from reverie.contracts.memories.system_metadata import check_own_fields
 from reverie.contracts.sessions import NewTurnBody as TurnBody
-from reverie.contracts.system_metadata import check_own_fields
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import (
     build_scope,

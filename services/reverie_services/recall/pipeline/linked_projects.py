@@ -6,8 +6,8 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.context.active_set_entries import MAX_PER_SCOPE
 from reverie.domain.retrieval.answer import RankedHit
+from reverie.store.graph.project_links import ProjectLinkStore
 from reverie.store.memories.memories import VISIBLE_STATUSES
-from reverie.store.memories.project_links import ProjectLinkStore
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.recall_trace import RecallRecord, measure_recall

@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import Field
 
 from reverie.contracts.base import Name, NonBlankStr, RepoPath, Timestamp
-from reverie.contracts.git import StaleEvidence
-from reverie.contracts.graph import (
+from reverie.contracts.memories.git import StaleEvidence
+from reverie.contracts.memories.graph import (
     GraphEdge,
     GraphNode,
     GraphStats,
@@ -28,7 +28,7 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, decode_cursor, encode_cursor
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import QueryParams
-from reverie.store.memories.graph import (
+from reverie.store.graph.graph import (
     RANKING_START,
     ImpactRecords,
     RankingCursor,

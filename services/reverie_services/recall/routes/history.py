@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reverie.contracts.edits import (
+from reverie.contracts.memories.edits import (
     MemoryHistoryPage,
     MemoryProvenanceResponse,
     MemoryVersionBody,
@@ -14,7 +14,7 @@ from reverie.contracts.edits import (
     SourceSessionBody,
     SourceTurnBody,
 )
-from reverie.contracts.system_metadata import parse_promotion
+from reverie.contracts.memories.system_metadata import parse_promotion
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable

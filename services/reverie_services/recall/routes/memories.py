@@ -7,7 +7,7 @@ from hashlib import blake2s
 from uuid import UUID
 
 from reverie.contracts.base import Name, Tag, Timestamp
-from reverie.contracts.memories import MemoryDetail, MemoryPage, build_memory_body
+from reverie.contracts.memories.memories import MemoryDetail, MemoryPage, build_memory_body
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import Kind, parse_kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
-from reverie.contracts.pictures import PictureBody, PictureContent, PicturePage
+from reverie.contracts.memories.pictures import PictureBody, PictureContent, PicturePage
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS, parse_digest
 from reverie.runtime.http.calls import Call, Reply

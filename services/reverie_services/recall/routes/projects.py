@@ -16,8 +16,8 @@ from reverie.domain.access.scopes import project_of_scope
 from reverie.domain.core.errors import PayloadTooLarge
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
+from reverie.store.graph.project_links import ProjectLink
 from reverie.store.memories.memories import VISIBLE_STATUSES
-from reverie.store.memories.project_links import ProjectLink
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.recall import recall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from reverie.contracts.memories import (
+from reverie.contracts.memories.memories import (
     EdgeBody,
     MemoryDetail,
     NeighbourBody,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict
 
-from reverie.contracts.typed_memories import SkillBody, SkillPage, SkillReplayResponse
+from reverie.contracts.memories.typed_memories import SkillBody, SkillPage, SkillReplayResponse
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.ids import short_id
 from reverie.domain.core.kinds import Kind

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from reverie.contracts.events import OutgoingEvent
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.access.scopes import slugify
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.redaction.redactor import Redactor

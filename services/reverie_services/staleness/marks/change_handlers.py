@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.contracts.events import GitEvent
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.core.errors import InvalidInput, MalformedInput, ReverieError, Unavailable
 from reverie.runtime.http.validation import parse_value
 from reverie.store.platform.webhooks import create_webhook_principal

@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from reverie.contracts.base import Name
-from reverie.contracts.git import (
+from reverie.contracts.memories.git import (
     AnchorMemoriesRequest,
     AnchorMemoriesResponse,
     UnanchoredMemory,
     UnanchoredPage,
 )
-from reverie.contracts.memories import GitLocation
+from reverie.contracts.memories.memories import GitLocation
 from reverie.domain.access.scopes import slugify
 from reverie.domain.entities.file_paths import build_anchor_metadata
 from reverie.domain.redaction.redactor import Redactor

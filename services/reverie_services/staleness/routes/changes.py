@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
 from reverie.contracts.base import Name, NonBlankStr
-from reverie.contracts.git import (
+from reverie.contracts.memories.git import (
     ChangeBacklogBody,
     GitChange,
     GitChangeResponse,
@@ -14,7 +14,7 @@ from reverie.contracts.git import (
     StaleMemoryBody,
     StalePage,
 )
-from reverie.contracts.memories import build_memory_body
+from reverie.contracts.memories.memories import build_memory_body
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope, project_of_scope, slugify
 from reverie.domain.context.text_rendering import render_staleness_warning

@@ -20,7 +20,7 @@ from reverie.contracts.admin import (
     WebhookProvider,
 )
 from reverie.contracts.base import Name
-from reverie.contracts.git import GitChange
+from reverie.contracts.memories.git import GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.consistency import StoredReply

@@ -8,7 +8,13 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter, ValidationError
 
 from reverie.contracts.base import Timestamp
-from reverie.contracts.git import MAX_COMMIT_BODY, MAX_SUBJECT, CommitBody, GitChange, OptionalSha
+from reverie.contracts.memories.git import (
+    MAX_COMMIT_BODY,
+    MAX_SUBJECT,
+    CommitBody,
+    GitChange,
+    OptionalSha,
+)
 from reverie.runtime.http.validation import parse_value
 from reverie_services.staleness.webhooks.push_events import (
     IgnoredDelivery,

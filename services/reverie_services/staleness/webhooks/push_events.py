@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from reverie.contracts.base import RepoPath, Timestamp
-from reverie.contracts.git import (
+from reverie.contracts.memories.git import (
     BRANCH_REF_PREFIX,
     MAX_COMMIT_BODY,
     MAX_COMMITS,

@@ -17,8 +17,8 @@ from reverie.domain.core.memory import is_state
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret, collect_secret_texts
 from reverie.store.db.database import Database
+from reverie.store.db.encryption import SecretCipher, SecretLocation
 from reverie.store.db.idempotency import run_once
-from reverie.store.platform.encryption import SecretCipher, SecretLocation
 
 log = structlog.get_logger()
 

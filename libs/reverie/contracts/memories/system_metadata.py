@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field, TypeAdapter, ValidationError
 
 from reverie.contracts.base import ResponseBody
-from reverie.contracts.typed_memories import FactDetails
+from reverie.contracts.memories.typed_memories import FactDetails
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import Kind
 from reverie.domain.staleness.commit_marks import COMMIT_SOURCE

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field, Strict
 
 from reverie.contracts.base import Name, NonBlankStr, PageResponse, RequestBody, ResponseBody
-from reverie.contracts.memories import MemoryBody, RememberResponse, TaskStateBody
+from reverie.contracts.memories.memories import MemoryBody, RememberResponse, TaskStateBody
 
 TaskStatus = Literal["todo", "doing", "blocked", "done"]
 MAX_CLAIM_SECONDS = 86_400

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from psycopg.sql import SQL
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
+from reverie.store.db.encryption import KEY_SETTING, SecretCipher, SecretLocation
 from reverie.store.platform.api_keys import connect_as_owner, select_tenants, set_tenant
-from reverie.store.platform.encryption import KEY_SETTING, SecretCipher, SecretLocation
 
 _BATCH_SIZE = 200
 

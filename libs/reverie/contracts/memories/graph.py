@@ -8,8 +8,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import Name, PageResponse, RequestBody, ResponseBody, UnitInterval
-from reverie.contracts.git import StaleEvidence
-from reverie.contracts.memories import EdgeBody
+from reverie.contracts.memories.git import StaleEvidence
+from reverie.contracts.memories.memories import EdgeBody
 
 
 class CreateLinkRequest(RequestBody):

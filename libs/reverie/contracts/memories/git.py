@@ -35,7 +35,7 @@ from reverie.contracts.base import (
     Timestamp,
     UnitInterval,
 )
-from reverie.contracts.memories import GitLocation, MemoryBody
+from reverie.contracts.memories.memories import GitLocation, MemoryBody
 from reverie.domain.access.scopes import MAIN_BRANCHES
 
 MAX_LINE_NUMBER = 2**31 - 1

@@ -1,0 +1,1 @@
+"""Edges between memories: graph, links, links between projects, contradictions."""

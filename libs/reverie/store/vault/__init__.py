@@ -1,0 +1,1 @@
+"""Secrets: the vault, rotation of its key, redaction of what was stored before."""
