@@ -69,3 +69,35 @@ async def test_the_tools_of_a_folder_use_the_project_of_its_file(
     assert await kept_in() == "project/quay"
     assert await kept_in("--project", "mill") == "project/mill"
     assert await kept_in(REVERIE_PROJECT="weir") == "project/weir"
+
+
+async def test_more_uses_the_project_as_the_tools_do(stack: Stack) -> None:
+    async def scope_of(id: str) -> str:
+        return str((await stack.get(f"/v1/memories/{id}"))["scope"])
+
+    async with over_http(f"{stack.url}/mcp?project=mill", stack.key) as client:
+
+        async def more(operation: str, **arguments: Any) -> Any:
+            return await call(client, "more", operation=operation, arguments=arguments)
+
+        one = await more("remember", content="The wheel turns at nine.", tier="hot")
+        assert await scope_of(one["id"]) == "project/mill"
+        items = [
+            {"content": "The sluice opens at ten."},
+            {"content": "Herons nest by the weir.", "scope": "global"},
+        ]
+        made = [item["id"] for item in (await more("remember_batch", items=items))["items"]]
+        assert [await scope_of(id) for id in made] == ["project/mill", "global"]
+        fact: dict[str, Any] = {
+            "topic": "grain",
+            "statement": "Rye is ground twice.",
+            "confidence": "high",
+        }
+        kept = await more("add_fact", **fact, verified="2026-03-01")
+        assert await scope_of(kept["id"]) == "project/mill"
+        assert (await more("predict", edited=["wheel.py"]))["files"] == []
+        session = await more("session_start", agent="ann", branch="feat/wheel")
+        assert session["scope"].startswith("project/mill/feature/")
+        told = "The new wheel has oak paddles."
+        learned = await call(client, "remember", content=told, session=session["session"])
+        assert await scope_of(learned["id"]) == session["scope"]

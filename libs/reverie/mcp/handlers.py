@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from reverie.domain.redaction.redactor import redact
 from reverie.mcp import prompts, resources
-from reverie.mcp.more_tool import available_operations, find_note_call
+from reverie.mcp.more_tool import available_operations, find_note_call, with_default_project
 from reverie.mcp.note_tools import NOTE_TOOLS
 from reverie.mcp.own_statements import is_own_statement
 from reverie.mcp.rest_calls import RestCallError, RestClient
@@ -75,10 +75,14 @@ class McpHandlers:
         try:
             arguments = tool.convert_arguments(params.arguments or {})
             arguments = await resolve_short_ids(rest, arguments)
-            if self._knows_user(ctx) and is_own_statement(tool.name, arguments, project):
+            knows_user = self._knows_user(ctx)
+            if tool.name == "more":
+                if note_call := find_note_call(arguments):
+                    tool, arguments = note_call
+                else:
+                    arguments = with_default_project(arguments, project, knows_user)
+            elif knows_user and is_own_statement(tool.name, arguments, project):
                 project = None
-            if tool.name == "more" and (note_call := find_note_call(arguments)):
-                tool, arguments = note_call
             with self._wrap_call(params.name):
                 body = await tool.call(rest, arguments, project)
         except RestCallError as error:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from reverie.contracts.operations import OPERATIONS, PATH_VARIABLE, SPECIAL_OPERATIONS, Operation
 from reverie.mcp.note_tools import NOTE_TOOLS
+from reverie.mcp.own_statements import is_own_statement
 from reverie.mcp.rest_calls import (
     RestClient,
     call_rest,
@@ -20,7 +21,7 @@ from reverie.mcp.rest_calls import (
     invalid_argument,
     quote_argument,
 )
-from reverie.mcp.tool_definition import Arguments, Body, Tool
+from reverie.mcp.tool_definition import Arguments, Body, Tool, fill_project
 from reverie.mcp.tool_results import escape_tags
 from reverie.mcp.tool_schemas import Schema, convert_values, integer_schema, operation_schema
 
@@ -48,6 +49,14 @@ _EXTRA_HELP = {
     "export": "all that may be read, as JSON lines; of few scopes, for it must fit one answer",
 }
 
+_PROJECT_ARGUMENTS: dict[str, Literal["scope", "project"]] = {
+    **dict.fromkeys(("remember", "add_fact"), "scope"),
+    **dict.fromkeys(("recall", "context", "predict", "session_start"), "project"),
+    **dict.fromkeys(("list_unanchored", "set_anchors"), "project"),
+}
+"""The argument that gets the server's default project where a call names no place."""
+_PLACES = ("project", "scope", "scopes", "session")
+
 
 @cache
 def available_operations() -> dict[str, Operation]:
@@ -63,6 +72,25 @@ def find_note_call(fields: Arguments) -> tuple[Tool, Arguments] | None:
     if tool and isinstance(arguments, Mapping) and len(fields) == 2:
         return tool, tool.convert_arguments(arguments)
     return None
+
+
+def with_default_project(fields: Arguments, project: str | None, knows_user: bool) -> Arguments:
+    """The fields of a call, with the default project where a tool would have it."""
+    name, arguments = str(fields.get("operation")), fields.get("arguments")
+    if project is None or not isinstance(arguments, Mapping):
+        return fields
+
+    def fill(name: str, given: Arguments) -> Arguments:
+        argument = _PROJECT_ARGUMENTS.get(name)
+        if argument is None or (knows_user and is_own_statement(name, given, project)):
+            return given
+        return fill_project(given, project, argument, _PLACES)
+
+    items = arguments.get("items")
+    if name == "remember_batch" and isinstance(items, list):
+        filled = [fill("remember", item) if isinstance(item, Mapping) else item for item in items]
+        return {**fields, "arguments": {**arguments, "items": filled}}
+    return {**fields, "arguments": fill(name, arguments)}
 
 
 async def run_more(rest: RestClient, fields: Arguments) -> Body:

@@ -88,14 +88,20 @@ class Tool:
             if self.project_argument == "project"
             else self.alternative_arguments
         )
-        if any(arguments.get(name) for name in (self.project_argument, *alternatives)):
-            return arguments
-        return {
-            **arguments,
-            self.project_argument: f"project/{project}"
-            if self.project_argument == "scope"
-            else project,
-        }
+        return fill_project(arguments, project, self.project_argument, alternatives)
+
+
+def fill_project(
+    arguments: Arguments,
+    project: str,
+    project_argument: Literal["scope", "project"],
+    alternatives: tuple[str, ...],
+) -> Arguments:
+    """The arguments with the project, unless they name one or one of the alternatives."""
+    if any(arguments.get(name) for name in (project_argument, *alternatives)):
+        return arguments
+    value = f"project/{project}" if project_argument == "scope" else project
+    return {**arguments, project_argument: value}
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,7 @@ TOOLS = (
         RestCall("POST", "/v1/remember", nested={"files": "git"}),
         ADDITIVE,
         project_argument="scope",
+        alternative_arguments=("session",),
     ),
     Tool(
         "context",
