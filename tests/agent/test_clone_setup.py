@@ -189,13 +189,16 @@ def test_init_takes_no_folder_for_the_name_of_a_project(
     assert not (tmp_path / "reverie.toml").exists()
 
 
-def test_a_reverie_that_only_an_active_environment_offers_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_reverie_that_only_an_environment_offers_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_active: bool
 ) -> None:
     venv, shop = Path(sys.executable).parent, tmp_path / "shop"
     shop.mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
-    monkeypatch.setenv("VIRTUAL_ENV", str(venv.parent))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    if is_active:
+        monkeypatch.setenv("VIRTUAL_ENV", str(venv.parent))
     monkeypatch.setenv("PATH", f"{venv}:/usr/bin")
     words = ["setup", "cursor", "-C", str(shop), "--home", str(tmp_path / "home"), "--yes"]
     written = CliRunner().invoke(app, words)

@@ -210,11 +210,11 @@ def _own_executable() -> Path | None:
 
 
 def _is_on_path() -> bool:
-    """Whether agents find `reverie`. They may start without an active virtual environment."""
-    active = os.environ.get("VIRTUAL_ENV")
-    own = Path(active, "bin") if active else None
+    """Whether agents find `reverie`. They may start without the virtual environment of this
+    process, which a shell has on its PATH because it is active, or because it was put there."""
+    own = Path(sys.executable).parent if sys.prefix != sys.base_prefix else None
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path = os.pathsep.join(folder for folder in folders if own is None or Path(folder) != own)
+    path = os.pathsep.join(folder for folder in folders if Path(folder) != own)
     return shutil.which("reverie", path=path) is not None
 
 
