@@ -116,6 +116,19 @@ async def test_hooks_and_mcp_use_the_agent_s_key_and_others_the_first(
         assert gateway._headers["Authorization"] == f"Bearer {expected}"
 
 
+async def test_the_first_key_in_the_environment_is_not_the_agent_s(
+    machine: Machine, stack: Stack
+) -> None:
+    """As after `export REVERIE_API_KEY=$(cat ~/.reverie/secrets/api_key)`."""
+    machine.env["REVERIE_API_KEY"] = stack.key
+    report = (await machine.setup())["key"]
+    assert report["file"] == str(machine.home / "secrets/agents/claude-code@shop")
+    for agent, expected in (("claude-code", machine.key()), ("codex", stack.key)):
+        gateway = connect_gateway(machine.env, 3, agent, "shop")
+        assert gateway is not None
+        assert gateway._headers["Authorization"] == f"Bearer {expected}"
+
+
 async def test_a_session_and_its_sub_agent_are_delivered_with_the_agent_s_key(
     machine: Machine, stack: Stack
 ) -> None:

@@ -2,7 +2,7 @@
 
 A configured key is sent to the configured URL, else to the Reverie that runs on the home folder.
 The keys in a home folder are sent only to the Reverie that runs on that home folder: that of the
-agent, else the first key.
+agent, else the first key. A configured key that is this first key counts as none.
 
 A hook waits for these imports, so only light modules of the standard library are used.
 """
@@ -61,9 +61,9 @@ def locate_gateway(
     if url and url != running_url:
         return GatewayLocation("no_key", url)
     key = configured_key
-    if locked and not key:
-        key = find_agent_key(home, agent, project)
-        key = key or _read_text(os.path.join(home, "secrets", "api_key"))
+    if locked and key in ("", first_key := read_first_key(home)):
+        # A shell that exports the first key for its user starts agents, too: they use their own.
+        key = find_agent_key(home, agent, project) or first_key
     if running_url and key:
         return GatewayLocation("running", running_url, key)
     if locked:
@@ -141,6 +141,11 @@ def read_run_note(home: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def read_first_key(home: str) -> str:
+    """The administrator's key that the first start on this home folder made, or ""."""
+    return _read_text(os.path.join(home, "secrets", "api_key"))
 
 
 def _read_config(path: str) -> dict[str, Any]:

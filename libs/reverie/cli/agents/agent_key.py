@@ -11,6 +11,7 @@ from typing import Any
 
 from reverie.agent.clone_paths import replace_atomically
 from reverie.agent.gateway.agent_keys import agent_key_path, read_agent_key
+from reverie.agent.gateway.discovery import read_first_key
 from reverie.agent.gateway.user_detection import detect_user
 from reverie.cli.app.gateway_client import GatewayClient, GatewayError, create_client
 from reverie.cli.app.gateway_discovery import read_raw_settings
@@ -42,7 +43,8 @@ class AgentKeyKeeper:
 
     def ensure(self, renew: bool = False) -> AgentKeyReport:
         """Creates the key if the agent has none that works; `renew` replaces its text."""
-        if any(self._settings.get(name) for name in ("api_key", "gateway_url")):
+        key = self._settings.get("api_key")
+        if self._settings.get("gateway_url") or (key and key != read_first_key(self._home)):
             return AgentKeyReport(
                 None,
                 "The agent uses the configured gateway and key (REVERIE_GATEWAY_URL, "
