@@ -37,10 +37,17 @@ _EXIT_CODES = {
 }
 """The exit code of each problem code; every other problem is a failure."""
 
+KEY_REMEDY = (
+    "the gateway does not know the key: set REVERIE_API_KEY to a valid key, or unset it to use "
+    "that of the home folder"
+)
+"""What the gateway says of headers helps programs, not who runs a command."""
+
 
 def print_error(error: ReverieError, as_json: bool = False) -> None:
     """Prints an error to standard error: one line, or JSON with its stable code."""
-    print_error_line(error_code(error), str(error), as_json)
+    code = error_code(error)
+    print_error_line(code, KEY_REMEDY if code == "unauthenticated" else str(error), as_json)
 
 
 def print_error_line(code: str, detail: str, as_json: bool) -> None:
