@@ -125,6 +125,7 @@ _VERSION_COLUMNS: Columns = {
     "version": "version",
     "age": age_cell("known_from"),
     "status": "status",
+    "tier": "tier",
     "actor": "actor",
     "reason": text_cell("reason", 40),
     "content": text_cell("content", 200),
