@@ -20,7 +20,9 @@ from reverie.cli.app.errors import (
     NOT_RUNNING,
     USAGE,
     exit_code,
+    print_error,
 )
+from reverie.cli.app.gateway_client import GatewayError
 from reverie.cli.app.main import app
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import ReverieError
@@ -115,6 +117,28 @@ async def test_memories_are_written_found_changed_and_forgotten_from_the_termina
     assert "0 archived" in await shell.said("gc", "--yes")
     assert "was forgotten" in await shell.said("forget", cause)
     assert (await shell.run("show", cause))[0] == NOT_FOUND
+
+
+async def test_recall_shows_the_sentence_that_answers_of_a_long_memory(shell: Shell) -> None:
+    notes = " ".join(f"Shelf {n} holds maps of the coast." for n in range(40))
+    answer = "The lighthouse lamp needs two litres of oil."
+    await shell.said("remember", f"{notes} {answer} {notes}", "-k", "reference")
+    shown = await shell.said("recall", "how many litres of oil does the lamp need?")
+    assert answer in " ".join(shown.split())
+
+
+async def test_a_changed_tier_stands_in_the_history(shell: Shell) -> None:
+    said = await shell.said("remember", "Gulls sleep on the pier.", "--tier", "cold")
+    id = said.split()[1].strip(",")
+    await shell.said("edit", id, "--tier", "hot")
+    lines = (await shell.said("history", id)).splitlines()
+    assert [("hot" in line, "cold" in line) for line in lines[1:]] == [(True, False), (False, True)]
+
+
+def test_a_wrong_key_is_explained_to_who_runs_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error(GatewayError("send a header", {"code": "unauthenticated"}))
+    said = " ".join(capsys.readouterr().err.split())
+    assert "set REVERIE_API_KEY to a valid key, or unset it" in said
 
 
 async def test_tasks_skills_and_sessions_are_addressed_by_short_ids(

@@ -41,9 +41,12 @@ from reverie.cli.app.output import (
 )
 from reverie.cli.memory.predict import touched_options
 from reverie.domain.core.errors import InvalidInput, ReverieError
+from reverie.domain.text.snippets import best_snippet
 
 BATCH_SIZE = 500
 """The largest number of memories in one call."""
+HIT_CHARS = 400
+"""Of one memory that was found: a terminal shows several."""
 _ITEM_PREFIX = re.compile(r"^items\.\d+\.")
 """The position in the call. It means nothing to a user, who sees the line instead."""
 
@@ -248,16 +251,19 @@ def recall(
     _print_degraded(response)
     if response["memories"] and not response["answered"]:
         print_warnings(["no memory answers this for sure: the nearest ones are listed"])
-    options.print_result(response, build_table(response["memories"], _HIT_COLUMNS))
+    columns = {**_HIT_COLUMNS, "memory": lambda hit: _format_hit(hit, body["query"])}
+    options.print_result(response, build_table(response["memories"], columns))
 
 
-def _format_hit(memory: Mapping[str, Any]) -> str:
-    """The memory, with a warning if it may be stale."""
+def _format_hit(memory: Mapping[str, Any], question: str) -> str:
+    """The part of the memory that answers, with a warning if it may be stale."""
     warning = (
         f"\n! {memory['stale_reason'] or 'may be stale'}" if memory["staleness"] >= 0.3 else ""
     )
     status = "" if memory["status"] == "active" else f"[{memory['status']}] "
-    return f"{status}{one_line(memory['snippet'] or memory['content'], 400)}{warning}"
+    words = " ".join(re.findall(r"\w+", question))
+    shown = best_snippet(memory["snippet"] or memory["content"], words, HIT_CHARS)
+    return f"{status}{shown}{warning}"
 
 
 _HIT_COLUMNS: Columns = {
@@ -267,7 +273,6 @@ _HIT_COLUMNS: Columns = {
     "kind": "kind",
     "scope": lambda hit: f"{hit['scope']} (linked)" if hit["linked"] else hit["scope"],
     "age": age_cell("created_at"),
-    "memory": _format_hit,
 }
 
 
