@@ -33,12 +33,12 @@ class MirrorMemories(Protocol):
         """An active one; None if it is gone."""
         ...
 
-    def remember(self, body: Mapping[str, Any]) -> str:
-        """Stores a new one; returns its id."""
+    def remember(self, body: Mapping[str, Any]) -> tuple[str, int]:
+        """Stores a new one; returns its id and version."""
         ...
 
-    def edit(self, id: str, body: Mapping[str, Any], version: int) -> None:
-        """Edits one if it still has that version."""
+    def edit(self, id: str, body: Mapping[str, Any], version: int) -> int:
+        """Edits one if it still has that version; returns the new version."""
         ...
 
     def archive(self, id: str, version: int) -> None:
@@ -198,7 +198,7 @@ class MirrorSync:
         reason = f"edited here and in memory, which {copy} shows: settle it here, remove that"
         self._note("conflict", file.path, reason)
 
-    def _settle(self, id: str, path: str, file: str, memory: str) -> None:
+    def _settle(self, id: str, path: str, file: str, memory: str | None) -> None:
         self.folder.entries[id] = MirrorEntry(path, file, memory)
 
     def _pull(self, id: str, file: _File, record: MirrorRecord) -> None:
@@ -217,15 +217,17 @@ class MirrorSync:
         if not changes:
             self._settle(id, file.path, file.record.fingerprint, record.fingerprint)
             return
+        body, versions = {**changes, "reason": "edited in the mirror"}, list[int]()
         if not self._attempt(
             file.path,
-            lambda: self.memories.edit(
-                id, {**changes, "reason": "edited in the mirror"}, memory["version"]
-            ),
+            lambda: versions.append(self.memories.edit(id, body, memory["version"])),
         ):
             return
         self._note("edited", file.path)
         stored = None if self.dry_run else self.memories.get(id)
+        if stored and stored["version"] not in versions:
+            # Somebody else edited it since, which the next pass sees.
+            return
         theirs = record_of_memory(stored).fingerprint if stored else file.record.fingerprint
         self._settle(id, file.path, file.record.fingerprint, theirs)
 
@@ -279,20 +281,22 @@ class MirrorSync:
             "pinned": record.pinned,
         }
         body = {name: value for name, value in body.items() if value}
-        made: list[str] = []
+        made: list[tuple[str, int]] = []
         if not self._attempt(file.path, lambda: made.append(self.memories.remember(body))):
             return
         self._note("remembered", file.path)
-        stored = self.memories.get(made[0]) if made else None
-        if stored is not None and made[0] not in self._found:
-            self._name_file(file, stored)
+        for id, version in made:
+            stored = self.memories.get(id)
+            if stored is not None and id not in self._found:
+                self._name_file(file, stored, is_same=stored["version"] == version)
 
-    def _name_file(self, file: _File, memory: dict[str, Any]) -> None:
-        """Writes the id of its memory into a file."""
+    def _name_file(self, file: _File, memory: dict[str, Any], *, is_same: bool = True) -> None:
+        """Writes the id of its memory into a file; they are in step if the memory is the same."""
         kept = record_of_memory(memory)
         complete = replace(file.record, id=kept.id, scope=kept.scope, kind=kept.kind, key=kept.key)
         if self.folder.write(file.path, file.text, render_record(complete)):
-            self._settle(str(memory["id"]), file.path, complete.fingerprint, kept.fingerprint)
+            theirs = kept.fingerprint if is_same else None
+            self._settle(str(memory["id"]), file.path, complete.fingerprint, theirs)
 
     def _adopt(self, file: _File) -> bool:
         """Whether a file without an id says what a memory says already."""

@@ -56,13 +56,16 @@ class GatewayMemories:
         is_here = memory["status"] == "active" and memory["id"] == id
         return memory if is_here else None
 
-    def remember(self, body: Mapping[str, Any]) -> str:
-        """Stores a memory; returns its id."""
-        return str(self.client.request("POST", "/v1/remember", body=dict(body))["id"])
+    def remember(self, body: Mapping[str, Any]) -> tuple[str, int]:
+        """Stores a memory; returns its id and version."""
+        stored = self.client.request("POST", "/v1/remember", body=dict(body))
+        return str(stored["id"]), int(stored["version"])
 
-    def edit(self, id: str, body: Mapping[str, Any], version: int) -> None:
-        """Edits a memory if it still has that version."""
-        self.client.request("PATCH", f"/v1/memories/{id}", body=dict(body), version=version)
+    def edit(self, id: str, body: Mapping[str, Any], version: int) -> int:
+        """Edits a memory if it still has that version; returns the new version."""
+        path = f"/v1/memories/{id}"
+        edited = self.client.request("PATCH", path, body=dict(body), version=version)
+        return int(edited["version"])
 
     def archive(self, id: str, version: int) -> None:
         """Archives a memory if it still has that version."""
