@@ -146,22 +146,6 @@ def is_own_consumer(stream: str, name: str) -> bool:
     )
 
 
-def subject_matches(pattern: str, subject: str) -> bool:
-    """Whether a subject matches a NATS filter (`*` one token, `>` one or more at the end)."""
-    pattern_tokens, subject_tokens = pattern.split("."), subject.split(".")
-    if pattern_tokens[-1] == ">":
-        if len(subject_tokens) < len(pattern_tokens):
-            return False
-        pattern_tokens, subject_tokens = (
-            pattern_tokens[:-1],
-            subject_tokens[: len(pattern_tokens) - 1],
-        )
-    return len(pattern_tokens) == len(subject_tokens) and all(
-        expected in ("*", actual)
-        for expected, actual in zip(pattern_tokens, subject_tokens, strict=True)
-    )
-
-
 async def ensure_streams(
     nats_url: str,
     replicas: int = 1,
