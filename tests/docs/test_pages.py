@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
@@ -112,6 +113,14 @@ def test_no_block_of_commands_has_a_comment() -> None:
 
 
 MAX_README_WORDS = 750
+
+
+def test_the_page_of_frameworks_names_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    page = (ROOT / "docs/agents/frameworks.md").read_text()
+    assert [extra for extra in extras if f", `{extra}` |" not in page] == []
 
 
 def test_the_readme_is_short() -> None:
