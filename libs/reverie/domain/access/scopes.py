@@ -68,7 +68,9 @@ def slugify(name: str) -> str:
         return text
     safe = _UNSAFE_CHARS.sub("-", text.lower()).strip("-_")
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
-    return f"{safe[: MAX_SLUG_LENGTH - 7].strip('-_')}-{digest}".lstrip("-")
+    slug = f"{safe[: MAX_SLUG_LENGTH - 7].strip('-_')}-{digest}".lstrip("-")
+    # A slug can look like a credential where the name does not.
+    return f"name-{digest}" if redact(slug).count else slug
 
 
 def _is_slug(text: str) -> bool:
@@ -170,7 +172,7 @@ def _parse_levels(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> ScopeL
     levels = [("" if word == "below" else word, name) for word, name in named] or [
         (GLOBAL_SCOPE, "")
     ]
-    # A slug can look like a credential where the name does not. It must be accepted again.
+    # What is accepted must be accepted again in its canonical form.
     if (canonical := build_scope(levels)) != path and redactor.redact(canonical).count:
         raise InvalidInput("scope", _CREDENTIAL_HELP)
     return levels
@@ -212,7 +214,7 @@ def home_levels(project: str | None, agent: str | None, branch: str | None = Non
 def agent_levels(name: str) -> ScopeLevels:
     """The levels of an agent, or of a sub-agent named `<agent>/sub/<name>`."""
     head, middle, tail = name.strip().partition("/sub/")
-    if middle and "/" not in head and "/" not in tail:
+    if middle and "/" not in f"{head}{tail}" and not is_blank(head) and not is_blank(tail):
         return [("agent", head), ("sub", tail)]
     return [("agent", name)]
 
