@@ -22,10 +22,8 @@ NAMES = {stream.name: stream for stream in STREAMS}
 
 def _covers(pattern: str, subject: str) -> bool:
     """Whether a stream takes a subject: `*` is one token, `>` one or more at the end."""
-    return (
-        re.fullmatch(pattern.replace(".", r"\.").replace("*", "[^.]+").replace(">", ".+"), subject)
-        is not None
-    )
+    pattern = pattern.replace(".", r"\.").replace("*", "[^.]+").replace(">", ".+")
+    return re.fullmatch(pattern, subject) is not None
 
 
 def test_every_kind_of_event_has_exactly_one_stream() -> None:
