@@ -79,8 +79,8 @@ newcomer: $(READY) ## follow the README from a clean clone in an empty home, in 
 # Each in an environment of its own: what they need cannot be installed together.
 adapters: $(READY) ## install the clients and frameworks that are tested with, and run their tests
 	@for pair in mem0=mem0ai==2.2.1 hindsight=hindsight-client==1.1.0 \
-		"google-adk=google-adk==2.13.0 h11 pydantic tenacity" \
-		"crewai=crewai==1.15.30 h11 pydantic tenacity"; do \
+		"google-adk=google-adk==2.13.0 httpx2 pydantic tenacity" \
+		"crewai=crewai==1.15.30 httpx2 pydantic tenacity"; do \
 		name=$${pair%%=*}; test -x .adapters/$$name/bin/python || $(UV) venv --quiet --python '<3.14' .adapters/$$name; \
 		$(UV) pip install --quiet --python .adapters/$$name/bin/python $${pair#*=} || exit 1; done
 	@$(UV) sync --frozen --quiet --inexact --all-extras

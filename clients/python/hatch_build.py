@@ -10,12 +10,16 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-NEEDED = {"h11", "pydantic", "tenacity"}
+NEEDED = {"httpx2", "pydantic", "tenacity"}
 """What the client imports; everything else belongs to servers and commands."""
 
 PARTS = (
     "*",
     "adapters/*",
+    "adapters/langgraph/*",
+    "client/*",
+    "contracts/*",
+    "contracts/memories/*",
     "agent/__init__.py",
     "agent/tool_names.py",
     "agent/transcripts/__init__.py",
@@ -23,22 +27,45 @@ PARTS = (
     "agent/transcripts/claude_code.py",
     "agent/transcripts/turn_filter.py",
     "agent/transcripts/turns.py",
-    "adapters/langgraph/*",
-    "client/*",
-    "contracts/*",
-    "contracts/memories/*",
-    "domain/*",
-    "domain/access/*",
-    "domain/context/*",
-    "domain/core/*",
+    "domain/__init__.py",
+    "domain/access/__init__.py",
+    "domain/access/scopes.py",
+    "domain/context/__init__.py",
+    "domain/context/active_set.py",
+    "domain/context/budgets.py",
+    "domain/context/text_rendering.py",
+    "domain/core/__init__.py",
+    "domain/core/confidence.py",
+    "domain/core/consistency.py",
+    "domain/core/errors.py",
+    "domain/core/ids.py",
+    "domain/core/kinds.py",
+    "domain/core/memory.py",
+    "domain/core/scope_patterns.py",
     "domain/extraction/__init__.py",
     "domain/extraction/dream_runs.py",
-    "domain/redaction/*",
-    "domain/staleness/*",
-    "domain/text/*",
+    "domain/redaction/__init__.py",
+    "domain/redaction/matching.py",
+    "domain/redaction/randomness.py",
+    "domain/redaction/redactor.py",
+    "domain/redaction/secret_names.py",
+    "domain/redaction/value_checks.py",
+    "domain/redaction/vault_secrets.py",
+    "domain/staleness/__init__.py",
+    "domain/staleness/commit_marks.py",
+    "domain/staleness/grading.py",
+    "domain/staleness/line_ranges.py",
+    "domain/text/__init__.py",
+    "domain/text/characters.py",
+    "domain/text/index_terms.py",
+    "domain/text/markdown.py",
+    "domain/text/memory_fence.py",
     "domain/text/opencc/*",
+    "domain/text/truncation.py",
 )
 """The files below `reverie` that the client imports."""
+LEFT_OUT = {"contracts/project_file.py"}
+"""What only commands import."""
 OWN_EXTRAS = {
     "crewai": ["crewai>=1.15.30,<2; python_version < '3.14'"],
     "google-adk": ["google-adk>=2.13,<3"],
@@ -73,6 +100,7 @@ class ClientFiles(BuildHookInterface[Any]):
                 str(path): path.relative_to(sources).as_posix()
                 for part in PARTS
                 for path in (sources / "reverie").glob(part)
-                if path.suffix in {".py", ".toml", ".txt", ".typed"} and "_pb2" not in path.name
+                if path.suffix in {".py", ".txt", ".typed"} and "_pb2" not in path.name
+                if path.relative_to(sources / "reverie").as_posix() not in LEFT_OUT
             }
         )

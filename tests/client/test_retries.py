@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from io import BytesIO, RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -169,3 +171,50 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown() -> None:
     with pytest.raises(InvalidInput) as refused:
         AsyncReverie("http://127.0.0.1:9", "rv_secret\nof-ada")
     assert "secret" not in str(refused.value)
+
+
+class UnreadableFile(RawIOBase):
+    """A file on a disk that fails."""
+
+    def read(self, size: int = -1) -> bytes:
+        raise OSError("the disk fails")
+
+
+async def test_a_file_that_cannot_be_read_is_not_told_as_a_missing_gateway(
+    gateway: Gateway,
+) -> None:
+    async with AsyncReverie(gateway.url, "key") as reverie:
+        with pytest.raises(OSError, match="the disk fails"):
+            await reverie.import_memories(UnreadableFile())
+
+
+async def test_an_upload_that_is_refused_early_is_told_by_its_problem(gateway: Gateway) -> None:
+    gateway.says = [("too_large", None)]
+    async with AsyncReverie(gateway.url, "key") as reverie:
+        with pytest.raises(ApiError) as refused:
+            await reverie.import_memories(BytesIO(b"x" * 20_000_000))
+        assert refused.value.problem_code == "too_large"
+
+
+async def test_an_event_is_one_line_whatever_characters_it_holds() -> None:
+    text = "one\u2028two\x85three"
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        data = json.dumps({"text": text}, ensure_ascii=False)
+        await stream.write(f"id: 1\n\nid: 2\nevent: edited\ndata: {data}\n\n".encode())
+        return stream
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "k") as reverie:
+        event = await anext(reverie.stream_events())
+    assert (event.cursor, event.data) == ("2", {"text": text})
+
+
+@pytest.mark.parametrize("url", ["nowhere", "ftp://127.0.0.1", "http://127.0.0.1:1"])
+async def test_an_address_where_nothing_answers_is_unavailable(url: str) -> None:
+    async with AsyncReverie(url, "key", max_attempts=1) as reverie:
+        with pytest.raises(Unavailable, match="does `reverie up` run"):
+            await reverie.recall("tides")

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
+
+from reverie.domain.core.errors import Unavailable
 
 
 class LazyModule:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from httpx2 import ServerSentEvent
     from pydantic import BaseModel
 
     from reverie.client.transport import ApiResponse, Query
@@ -33,6 +38,7 @@ BodyT = TypeVar("BodyT", bound="BaseModel")
 
 PAGE_SIZE = 100
 """The page size of lists."""
+_MAX_RECONNECT_DELAY = 5.0
 
 
 class ClientBase:
@@ -124,6 +130,31 @@ class ClientBase:
             if page.next is None:
                 return
             page_query["cursor"] = page.next
+
+    async def _follow_events(
+        self, path: str, query: Query, after: str | None
+    ) -> AsyncIterator[ServerSentEvent]:
+        """Yields events without end, from now on or from the position `after`.
+
+        A broken connection is reopened and resumes. Raises `Unavailable` once as many attempts as
+        the client allows have failed in a row.
+        """
+        from httpx2 import EventSource
+
+        failures = 0
+        while True:
+            headers = {"Last-Event-ID": after} if after else {}
+            try:
+                async with self._transport.stream("GET", path, query, headers) as response:
+                    async for event in EventSource(response, max_event_size=None):
+                        after, failures = event.id, 0
+                        if event.data:
+                            yield event
+            except Unavailable:
+                failures += 1
+                if failures >= self._transport.max_attempts:
+                    raise
+            await asyncio.sleep(random.uniform(0.05, min(0.2 * 2**failures, _MAX_RECONNECT_DELAY)))  # noqa: S311
 
 
 def drop_none(**fields: Any) -> dict[str, Any]:

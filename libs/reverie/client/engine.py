@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
-from reverie.domain.core.errors import Unavailable
 
 if TYPE_CHECKING:
     from reverie.contracts import engine as of_engine
@@ -17,7 +15,6 @@ else:
     of_engine = LazyModule("reverie.contracts.engine")
 
 Id = UUID | str
-_RECONNECT_DELAY = 0.5
 
 
 class EngineCalls(ClientBase):
@@ -85,24 +82,10 @@ class EngineCalls(ClientBase):
         self, group: Id, *, after: int
     ) -> AsyncIterator[tuple[int, of_engine.EngineEvent]]:
         """Yields events with their positions, without end; a broken connection is reopened."""
-        from reverie.client.connections import split_lines
-        from reverie.contracts.events import read_server_sent_events
-
-        path, failures = f"/v1/groups/{quote_segment(group)}/events", 0
-        while True:
-            try:
-                async with self._transport.stream("GET", path, {"after": after}) as stream:
-                    async for message in read_server_sent_events(split_lines(stream)):
-                        failures = 0
-                        if message.data:
-                            after = int(message.id)
-                            body = json.loads(message.data)
-                            yield after, of_engine.EngineEvent.model_validate(body)
-            except Unavailable:
-                failures += 1
-                if failures >= self._transport.max_attempts:
-                    raise
-            await asyncio.sleep(_RECONNECT_DELAY * failures)
+        path = f"/v1/groups/{quote_segment(group)}/events"
+        async for message in self._follow_events(path, {}, str(after)):
+            body = json.loads(message.data)
+            yield int(message.id), of_engine.EngineEvent.model_validate(body)
 
     async def approve_call(
         self, group: Id, turn: Id, call: str, approved: bool, *, reason: str = ""

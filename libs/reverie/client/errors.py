@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from reverie.contracts.base import Problem
-from reverie.contracts.problems import PROBLEM_TITLES, build_problem
+from reverie.contracts.problems import PROBLEM_TITLES
 from reverie.domain.core.errors import ReverieError
 
 
@@ -40,8 +40,14 @@ def parse_problem(status: int, body: object) -> Problem:
         detail = f"the gateway's address answered {status} without a problem document"
         if 300 <= status < 400:
             detail = f"the gateway's address redirects ({status}): give the address it leads to"
-        document = build_problem(code, detail)
-        return document.model_copy(update={"status": status, "title": PROBLEM_TITLES[code]})
+        # Not by `build_problem`: it redacts, which needs rules that the client does not have.
+        return Problem(
+            type=f"urn:reverie:problem:{code}",
+            title=PROBLEM_TITLES[code],
+            status=status,
+            detail=detail,
+            code=code,
+        )
 
 
 def build_api_error(status: int, body: object, call: str) -> ApiError:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from reverie.client.base import ClientBase, LazyModule, drop_none
-from reverie.domain.core.errors import Unavailable
 
 if TYPE_CHECKING:
     from reverie.contracts import export_import as of_export_import
 else:
     of_export_import = LazyModule("reverie.contracts.export_import")
-
-_MAX_RECONNECT_DELAY = 5.0
 
 
 @dataclass(frozen=True)
@@ -48,23 +43,9 @@ class StreamCalls(ClientBase):
         A broken connection is reopened and resumes. Raises `Unavailable` once as many attempts as
         the client allows have failed in a row.
         """
-        from reverie.client.connections import split_lines
-        from reverie.contracts.events import read_server_sent_events
-
-        query, failures = drop_none(scope=scope, kind=kind, event=event), 0
-        while True:
-            try:
-                headers = {"Last-Event-ID": after} if after else {}
-                async with self._transport.stream("GET", "/v1/events", query, headers) as stream:
-                    async for message in read_server_sent_events(split_lines(stream)):
-                        after, failures = message.id, 0
-                        if message.data:
-                            yield StreamEvent(message.event, message.id, json.loads(message.data))
-            except Unavailable:
-                failures += 1
-                if failures >= self._transport.max_attempts:
-                    raise
-            await asyncio.sleep(random.uniform(0.05, min(0.2 * 2**failures, _MAX_RECONNECT_DELAY)))  # noqa: S311
+        query = drop_none(scope=scope, kind=kind, event=event)
+        async for message in self._follow_events("/v1/events", query, after):
+            yield StreamEvent(message.event, message.id, json.loads(message.data))
 
     async def export_memories(
         self,
@@ -77,8 +58,8 @@ class StreamCalls(ClientBase):
         Raises `Unavailable` if the export breaks off: the received data is incomplete then.
         """
         query = drop_none(format=format, scope=scope)
-        async with self._transport.stream("GET", "/v1/export", query) as stream:
-            async for piece in stream:
+        async with self._transport.stream("GET", "/v1/export", query) as response:
+            async for piece in response.aiter_bytes():
                 yield piece
 
     async def import_memories(

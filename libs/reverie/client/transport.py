@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeAlias
-from urllib.parse import urlencode
 from uuid import uuid4
 
+import httpx2
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -22,9 +22,9 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from reverie.client.connections import ConnectionBroken, KeptConnections
 from reverie.client.errors import build_api_error
 from reverie.contracts.headers import POSITION_HEADER, user_header
+from reverie.contracts.tls import create_tls_context
 from reverie.domain.core.consistency import later_lsn
 from reverie.domain.core.errors import InvalidInput, Unavailable
 
@@ -36,8 +36,10 @@ _READ_PATHS = frozenset({"/v1/recall"})
 """POST calls that only read."""
 _UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 _MAX_RETRY_AFTER = 10.0
+_CONNECT_TIMEOUT = 5.0
 _STREAM_READ_TIMEOUT = 60.0
 """Seconds without data after which a stream counts as dead; a live one sends more often."""
+_PIECE_BYTES = 64 * 1024
 _JITTER = wait_random_exponential(multiplier=0.1, max=2.0)
 
 
@@ -82,7 +84,15 @@ class HttpTransport:
             # The key itself is not shown.
             raise InvalidInput("key", "holds a character that no header takes")
         headers = {"Authorization": f"Bearer {key}", "User-Agent": agent, **user_header(user)}
-        self._connections = KeptConnections(self.url, headers, ca)
+        # A gateway is often on this machine: no proxies of the environment.
+        self._http = httpx2.AsyncClient(
+            base_url=self.url,
+            headers=headers,
+            timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
+            limits=httpx2.Limits(max_connections=100, keepalive_expiry=15.0),
+            verify=url.startswith("https:") and create_tls_context(ca),
+            trust_env=False,
+        )
         self._write_position: str | None = None
 
     async def __aenter__(self) -> HttpTransport:
@@ -98,7 +108,7 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Gives back the connections."""
-        await self._connections.close()
+        await self._http.aclose()
 
     async def call(
         self,
@@ -115,7 +125,6 @@ class HttpTransport:
             request_headers.setdefault("Idempotency-Key", str(uuid4()))
         elif self._write_position is not None:
             request_headers.setdefault(POSITION_HEADER, self._write_position)
-        target = f"{path}{_encode_query(query)}"
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.max_attempts),
             wait=_retry_delay,
@@ -123,7 +132,7 @@ class HttpTransport:
             retry_error_callback=_last_outcome,
         )
         try:
-            return await retrying(self._send_once, method, target, body, request_headers)
+            return await retrying(self._send_once, method, path, query, body, request_headers)
         except _ResponseLost as error:
             raise self._unavailable_error() from error
 
@@ -134,34 +143,37 @@ class HttpTransport:
         path: str,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Streams a successful answer, in pieces.
+    ) -> AsyncIterator[httpx2.Response]:
+        """A successful answer, whose body is read within the block.
 
         Raises `Refused`, or `Unavailable` if the connection breaks.
         """
-        target = f"{path}{_encode_query(query)}"
+        request = self._build_request(method, path, query, headers=headers)
+        request.extensions["timeout"]["read"] = _STREAM_READ_TIMEOUT
         try:
-            async with self._connections.exchange(
-                method, target, headers or {}, read_timeout=_STREAM_READ_TIMEOUT
-            ) as answer:
-                if answer.status in _UNAVAILABLE_STATUSES:
+            response = await self._http.send(request, stream=True)
+            try:
+                if response.status_code in _UNAVAILABLE_STATUSES:
                     raise self._unavailable_error()
-                if answer.status >= 300:
-                    raise build_api_error(
-                        answer.status, _decode_body(await answer.read()), f"{method} {path}"
-                    )
-                yield answer.pieces
-        except ConnectionBroken as error:
+                if response.status_code >= 300:
+                    body = _decode_body(await response.aread())
+                    raise build_api_error(response.status_code, body, f"{method} {path}")
+                yield response
+            finally:
+                await response.aclose()
+        except httpx2.TransportError as error:
             raise self._unavailable_error() from error
 
     async def upload(
         self, path: str, query: Query, source: bytes | IO[bytes], content_type: str, seconds: float
     ) -> ApiResponse:
         """Sends a file, once. Raises `Refused` and `Unavailable`."""
-        target, headers = f"{path}{_encode_query(query)}", {"Content-Type": content_type}
+        content = source if isinstance(source, bytes) else _read_pieces(source)
         try:
-            result = await self._exchange("POST", target, headers, source, seconds)
-        except (ConnectionBroken, TimeoutError) as error:
+            result = await self._exchange(
+                "POST", path, query, {"Content-Type": content_type}, content, seconds
+            )
+        except (httpx2.TransportError, TimeoutError) as error:
             raise self._unavailable_error() from error
         if result.status >= 300:
             raise build_api_error(result.status, result.body, f"POST {path}")
@@ -171,15 +183,15 @@ class HttpTransport:
         return Unavailable(f"the gateway at {self.url}", "does `reverie up` run?")
 
     async def _send_once(
-        self, method: str, target: str, body: Any, headers: Mapping[str, str]
+        self, method: str, path: str, query: Query | None, body: Any, headers: Mapping[str, str]
     ) -> ApiResponse:
         data = None if body is None else json.dumps(body).encode()
         type_header = {"Content-Type": "application/json"} if data is not None else {}
         try:
             response = await self._exchange(
-                method, target, {**type_header, **headers}, data, self._timeout
+                method, path, query, {**type_header, **headers}, data, self._timeout
             )
-        except (ConnectionBroken, TimeoutError) as error:
+        except (httpx2.TransportError, TimeoutError) as error:
             raise _ResponseLost from error
         self._write_position = later_lsn(
             self._write_position, response.headers.get(POSITION_HEADER)
@@ -189,31 +201,28 @@ class HttpTransport:
     async def _exchange(
         self,
         method: str,
-        target: str,
+        path: str,
+        query: Query | None,
         headers: Mapping[str, str],
-        body: bytes | IO[bytes] | None,
+        content: bytes | AsyncIterator[bytes] | None,
         seconds: float,
     ) -> ApiResponse:
-        async with (
-            asyncio.timeout(seconds),
-            self._connections.exchange(method, target, headers, body) as answer,
-        ):
-            return ApiResponse(answer.status, _decode_body(await answer.read()), answer.headers)
+        request = self._build_request(method, path, query, headers=headers, content=content)
+        async with asyncio.timeout(seconds):
+            response = await self._http.send(request)
+        return ApiResponse(response.status_code, _decode_body(response.content), response.headers)
+
+    def _build_request(
+        self, method: str, path: str, query: Query | None, **parts: Any
+    ) -> httpx2.Request:
+        """A request; None is left out of its query, and lists repeat their name."""
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        return self._http.build_request(method, path, params=params, **parts)
 
 
-def _encode_query(query: Query | None) -> str:
-    """Encodes the query parameters of the URL; None is left out, lists repeat the name."""
-    pairs = [
-        (name, _to_text(item))
-        for name, value in (query or {}).items()
-        if value is not None
-        for item in ([value] if isinstance(value, Scalar) else value)
-    ]
-    return f"?{urlencode(pairs)}" if pairs else ""
-
-
-def _to_text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+async def _read_pieces(source: IO[bytes]) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(source.read, _PIECE_BYTES):
+        yield piece
 
 
 def _decode_body(data: bytes) -> Any:
