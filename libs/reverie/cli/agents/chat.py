@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from reverie.cli.agents.one_at_a_time import OneAtATime
+from reverie.cli.agents.open_turns import OpenTurns
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
 from reverie.cli.app.output import confirm, err, out, print_json, print_plain, read_text
@@ -27,6 +29,7 @@ HELP = """/agents          the agents of this conversation, and all others
 /quit            leave; the conversation stays"""
 HISTORY_FILE = "chat_history"
 MAX_RECONNECTS = 5
+RECONNECT_SECONDS = 0.5
 
 
 @dataclass
@@ -49,22 +52,25 @@ class Conversation:
     def say(self, text: str) -> bool:
         """Says something and shows the answers; whether all turns ended well.
 
-        Ctrl-C stops the turns and not the program.
+        Ctrl-C stops the turns and not the program, also where a call waits to be allowed.
         """
         body = {"text": text, "files": self.files, "images": self.images, "mode": self.mode}
         posted = self.client.request("POST", f"{self.path}/messages", body=drop_unset(body))
         self.files, self.images = {}, []
         position, is_stopping, succeeded = int(posted["after"]), False, True
-        open_turns, turns = set(posted["turns"].values()), OneAtATime[dict[str, Any]]()
+        open_turns, turns = OpenTurns(posted["turns"].values()), OneAtATime[dict[str, Any]]()
         while open_turns:
             try:
                 for at, event in self._events(position):
+                    shown = self._order(event, turns)
+                    for one in shown:
+                        open_turns.note(one["type"], one["turn"], one["data"])
                     position = at
-                    for shown in self._order(event, turns):
-                        succeeded &= self._show(shown, open_turns)
+                    for one in shown:
+                        succeeded &= self._show(one)
                     if not open_turns:
                         break
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, click.Abort):
                 if is_stopping:
                     raise
                 is_stopping = True
@@ -107,10 +113,11 @@ class Conversation:
                 failures += 1
                 if failures > MAX_RECONNECTS:
                     raise
+                time.sleep(RECONNECT_SECONDS * failures)
 
-    def _show(self, event: dict[str, Any], open_turns: set[str]) -> bool:
-        """Prints an event, and keeps count of the turns; False for a turn that failed."""
-        kind, data, turn = event["type"], event["data"], event["turn"]
+    def _show(self, event: dict[str, Any]) -> bool:
+        """Prints an event; False for a turn that failed."""
+        kind, data = event["type"], event["data"]
         if self.as_json:
             print_json(event, indent=None)
         elif kind == "text_delta":
@@ -126,11 +133,8 @@ class Conversation:
             self._note(f"{event['agent']} stopped: {data['error']}")
         if kind == "approval":
             self._decide(event)
-        if kind == "handed_on":
-            open_turns.add(data["turn"])
         if kind != "result":
             return True
-        open_turns.discard(turn)
         self._end_line()
         return bool(data["status"] == "done")
 
@@ -206,7 +210,7 @@ def chat(
         if not conversation.say(read_text(text)):
             raise click.exceptions.Exit(1)
         return
-    with suppress(EOFError, KeyboardInterrupt):
+    with suppress(EOFError, KeyboardInterrupt, click.Abort):
         _converse(conversation, options.settings().home / HISTORY_FILE)
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.rule import Rule
 
 from reverie.cli.agents.one_at_a_time import OneAtATime
+from reverie.cli.agents.open_turns import OpenTurns
 from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage
 from reverie.contracts.engine import EngineEvent, GroupBody
@@ -110,7 +111,7 @@ async def _talk(client: AsyncReverie, group: GroupBody, text: str, console: Cons
     """Says something, prints the answers while they come, and returns them."""
     console.print(f"\n[bold]you[/]: {text}")
     posted = await client.post_message(group.id, text)
-    open_turns = {str(turn) for turn in posted.turns.values()}
+    open_turns = OpenTurns(str(turn) for turn in posted.turns.values())
     turns = OneAtATime[EngineEvent]()
     speaker = ""
     async for _, event in client.watch_group(group.id, after=posted.after):
@@ -119,10 +120,7 @@ async def _talk(client: AsyncReverie, group: GroupBody, text: str, console: Cons
                 speaker = shown.agent
                 console.print(f"[bold]{speaker}[/]: ", end="")
             _print_event(shown, console)
-            if shown.type == "handed_on":
-                open_turns.add(shown.data["turn"])
-            elif shown.type == "result":
-                open_turns.discard(str(shown.turn))
+            open_turns.note(shown.type, str(shown.turn), shown.data)
         if not open_turns:
             break
     page = await client.load_conversation(group.id, after=posted.no)
