@@ -35,6 +35,7 @@ from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
 from reverie_services.engine.app import build_engine_settings
 from reverie_services.engine.capabilities import UNKNOWN_EFFECT
 from reverie_services.engine.dependencies import TurnDependencies
+from reverie_services.engine.leases import TurnLeases
 from reverie_services.engine.metrics import EngineMetrics
 from reverie_services.engine.worker import handle_ticket
 from reverie_services.engine.workspace import Workspace
@@ -102,10 +103,12 @@ async def _open_deps(engine: Engine) -> AsyncIterator[TurnDependencies]:
         async def load_redactor(_: int) -> Redactor:
             return CREDENTIAL_REDACTOR
 
+        turns = TurnTable(database, create_cipher(secret_text(settings.vault_key)), LEASE)
         yield TurnDependencies(
             settings=replace(build_engine_settings(settings), lease_seconds=LEASE),
             conversations=ConversationTables(database),
-            turns=TurnTable(database, create_cipher(secret_text(settings.vault_key)), LEASE),
+            turns=turns,
+            leases=TurnLeases(turns, LEASE),
             publisher=EventPublisher(bus, OutboxTable(database)),
             bus=bus,
             models=models,

@@ -32,6 +32,7 @@ from reverie_services.engine.dependencies import (
     TurnDependencies,
 )
 from reverie_services.engine.events import GroupWatchers
+from reverie_services.engine.leases import TurnLeases
 from reverie_services.engine.metrics import EngineMetrics
 from reverie_services.engine.routes import message_routes, routes
 from reverie_services.engine.worker import handle_ticket
@@ -76,6 +77,7 @@ async def open_service(
             open_memory=open_memory,
             load_redactor=resources.vault.load_redactor,
             metrics=EngineMetrics(resources.registry),
+            leases=TurnLeases(turns, engine_settings.lease_seconds),
         )
 
         conversation = ConversationDependencies(

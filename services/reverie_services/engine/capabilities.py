@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -17,7 +17,6 @@ from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     PartDeltaEvent,
@@ -33,10 +32,9 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
 from reverie.domain.core.errors import ReverieError
-from reverie.store.engine.turns import ClaimedTurn, TurnTable
-from reverie_services.engine.events import TurnEmitter
 from reverie_services.engine.guards import find_repetition, sign_call
-from reverie_services.engine.redaction import clean_text, redact_messages
+from reverie_services.engine.redaction import clean_text
+from reverie_services.engine.turn_state import Cost, TurnState
 from reverie_services.engine.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4
@@ -61,43 +59,6 @@ class SpendExceeded(Exception):
     def __init__(self, limit: str) -> None:
         self.limit = limit
         super().__init__(limit)
-
-
-class Cost(NamedTuple):
-    """Tokens, and millionths of a dollar."""
-
-    tokens: int
-    micro_usd: int
-
-
-@dataclass
-class TurnState:
-    """What a turn knows while it runs.
-
-    `base`: how many messages come before its own. `memory`: what was recalled for it, shown as the
-    last user-role part of what is asked. `calls`: signatures of its tool calls.
-    """
-
-    turn: ClaimedTurn
-    turns: TurnTable
-    emitter: TurnEmitter
-    base: int = 0
-    memory: str = ""
-    window_tokens: int = 0
-    calls: list[str] = field(default_factory=list)
-    earlier_calls: list[str] = field(default_factory=list)
-    requests: int = 0
-    reserved: Cost = field(default_factory=lambda: Cost(0, 0))
-    stop_requested: bool = False
-    has_streamed: bool = False
-    stored: list[ModelMessage] = field(default_factory=list)
-
-    async def save(self, messages: Sequence[ModelMessage]) -> None:
-        """Stores the messages of this turn. Raises `LostTurn`."""
-        self.stored = redact_messages(messages, self.emitter.redactor)
-        dumped = ModelMessagesTypeAdapter.dump_python(self.stored, mode="json")
-        stop = await self.turns.save(self.turn, dumped, self.calls, self.requests)
-        self.stop_requested |= stop
 
 
 class StopRequested(Exception):

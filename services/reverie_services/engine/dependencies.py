@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -19,13 +18,13 @@ from reverie.mcp.tool_servers import ToolServer
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, TurnTable
 from reverie_services.engine.events import GroupWatchers
+from reverie_services.engine.leases import TurnLeases
 from reverie_services.engine.metrics import EngineMetrics
+from reverie_services.engine.pace import Pace
 from reverie_services.engine.tools import list_tool_names
 
 OpenMemory = Callable[[str], AbstractAsyncContextManager[AsyncReverie]]
 """Opens the gateway with somebody's key."""
-MAX_RECALLS = 4
-"""More at once are no faster, and hold up the texts that the same gateway passes on."""
 ModelFactory = Callable[[str, str | None], Model]
 """The model of a name, with a key of the tenant's vault or its own."""
 
@@ -83,7 +82,7 @@ class ConversationDependencies:
 
 @dataclass(frozen=True)
 class TurnDependencies:
-    """For a worker. `recalls`: how many turns may ask memory at once."""
+    """For a worker."""
 
     settings: EngineSettings
     conversations: ConversationTables
@@ -95,4 +94,5 @@ class TurnDependencies:
     open_memory: OpenMemory
     load_redactor: RedactorLoader
     metrics: EngineMetrics
-    recalls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_RECALLS))
+    leases: TurnLeases
+    pace: Pace = field(default_factory=Pace)

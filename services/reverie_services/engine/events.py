@@ -35,7 +35,9 @@ SSE_HEADERS = {
     "Cache-Control": "no-cache, no-store",
 }
 DELTAS = ("text_delta", "thinking_delta")
-_SENDING_ATTEMPTS = 5
+_MAX_RETRY_SECONDS = 2.0
+_MAX_MERGED = 100_000
+"""Characters of text in one event, when much waits to be sent."""
 _MAX_HELD = 16_384
 """Characters of one word after which it is sent unfinished."""
 _MAX_LINE = 4_000
@@ -118,8 +120,6 @@ class TurnEmitter:
     step: int = 0
     text: str = ""
     """What the model said in this step, redacted."""
-    has_lost_end: bool = False
-    """An event with an id of its own could not be sent: another worker must."""
     _waiting: deque[tuple[str, dict[str, Any], str]] = field(default_factory=deque)
     _is_filled: asyncio.Event = field(default_factory=asyncio.Event)
     _is_sent: asyncio.Event = field(default_factory=asyncio.Event)
@@ -143,22 +143,36 @@ class TurnEmitter:
         self._is_filled.set()
         self._is_sent.clear()
 
+    def emit_hand_over(self, agent: str, turn: UUID) -> None:
+        """Tells of another agent's turn: once, whoever repeats it."""
+        self.emit("handed_on", {"to": agent, "turn": str(turn)}, f"{turn}.handed_on")
+
     async def run(self) -> None:
         """Sends events until it is cancelled."""
         while True:
             await self._is_filled.wait()
             while self._waiting:
                 kind, data, id = self._waiting.popleft()
-                while kind in DELTAS and self._waiting and self._waiting[0][0] == kind:
-                    data = {"text": data["text"] + self._waiting.popleft()[1]["text"]}
+                if kind in DELTAS:
+                    data = {"text": self._merge(kind, data["text"])}
                 await self._send(kind, data, id)
             self._is_filled.clear()
             self._is_sent.set()
 
-    async def drain(self) -> None:
-        """Waits until all events are sent."""
+    async def drain(self, seconds: float) -> bool:
+        """Waits until all events are sent; whether they are."""
         if self._waiting or self._is_filled.is_set():
-            await self._is_sent.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_sent.wait(), seconds)
+        return not self._is_filled.is_set()
+
+    def _merge(self, kind: str, text: str) -> str:
+        """The text together with what was said after it and waits, too."""
+        texts, size = [text], len(text)
+        while self._waiting and self._waiting[0][0] == kind and size < _MAX_MERGED:
+            texts.append(self._waiting.popleft()[1]["text"])
+            size += len(texts[-1])
+        return "".join(texts)
 
     async def _send(self, kind: str, data: dict[str, Any], id: str) -> None:
         turn = self.turn
@@ -169,17 +183,19 @@ class TurnEmitter:
         body = event.model_dump_json().encode()
         payload = b'{"scope":' + json.dumps(turn.scope).encode() + b"," + body[1:]
         headers = {"Nats-Msg-Id": id or f"{turn.id}.{turn.epoch}.{self._count}"}
-        for attempt in range(1, _SENDING_ATTEMPTS + 1):
+        delay = 0.2
+        while True:
             try:
                 await self.bus.send(engine_subject(turn.tenant_name, turn.group), payload, headers)
                 return
+            except Unavailable as error:
+                # The turn goes on meanwhile; its later texts are sent as one.
+                log.info("event_delayed", type=kind, error=type(error).__name__)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, _MAX_RETRY_SECONDS)
             except ReverieError as error:
-                if attempt == _SENDING_ATTEMPTS:
-                    # The turn goes on: what is said is stored, only nobody sees it at once.
-                    self.has_lost_end |= bool(id)
-                    log.warning("event_lost", type=kind, error=type(error).__name__)
-                    return
-                await asyncio.sleep(0.2 * attempt)
+                log.warning("event_lost", type=kind, error=type(error).__name__)
+                return
 
 
 class GroupWatchers:
@@ -226,10 +242,10 @@ class GroupWatchers:
 
 
 def _encode(message: StoredMessage) -> bytes:
-    body = json.loads(message.data)
-    del body["scope"]
-    data = json.dumps(body, ensure_ascii=False)
-    return f"id: {message.seq}\nevent: {body['type']}\ndata: {data}\n\n".encode()
+    """The event without its scope. A quote inside of the scope would stand behind a backslash."""
+    _, begin, rest = message.data.partition(b'"type":"')
+    kind = rest.partition(b'"')[0]
+    return b"id: %d\nevent: %s\ndata: {%s%s\n\n" % (message.seq, kind, begin, rest)
 
 
 async def close_quietly(task: asyncio.Task[None]) -> None:

@@ -24,9 +24,9 @@ from reverie.mcp.tool_servers import (
     ToolServerError,
     connect_tool_server,
 )
-from reverie_services.engine.capabilities import TurnState
 from reverie_services.engine.events import TurnEmitter
-from reverie_services.engine.tools import TOOLS, Ctx
+from reverie_services.engine.tools import TOOLS
+from reverie_services.engine.turn_state import Ctx, TurnState
 
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME = 64

@@ -7,17 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid5
 
-from pydantic_ai import CombinedToolset, FunctionToolset, RunContext
-from pydantic_ai.tools import ToolDefinition
+from pydantic_ai import CombinedToolset, FunctionToolset
 from pydantic_ai.toolsets import AbstractToolset
 
-from reverie.client.async_client import AsyncReverie
 from reverie.contracts.memories.memories import RememberResponse
-from reverie_services.engine.capabilities import TurnState
+from reverie_services.engine.turn_state import Ctx, TurnState
 from reverie_services.engine.workspace import Workspace, fetch_page
 
-Ctx = RunContext[TurnState]
-HandOn = Callable[[Ctx, str, str], Awaitable[str]]
 Function = Callable[..., Awaitable[str]]
 
 
@@ -51,16 +47,6 @@ TOOLS = {
 """All tools of the engine itself. The static prompt and the toolset are both made of it."""
 
 
-@dataclass
-class ToolSources:
-    """What tools work on: memory by the author's key, files, and how work is handed on."""
-
-    reverie: AsyncReverie
-    hand_on: HandOn
-    files: Workspace | None = None
-    servers: Sequence[AbstractToolset[TurnState]] = ()
-
-
 def list_tool_names(has_folder: bool, extra: Collection[str]) -> list[str]:
     """The tools that the settings allow."""
     given = {"", *extra, *(["engine_folder"] if has_folder else [])}
@@ -86,27 +72,14 @@ def choose_tools(
 
 
 def build_toolset(
-    sources: ToolSources, mode: str, chosen: Collection[str]
+    servers: Sequence[AbstractToolset[TurnState]], mode: str, chosen: Collection[str]
 ) -> AbstractToolset[TurnState]:
     """The chosen tools of the engine, and what its MCP servers offer in a mode."""
-    toolset = FunctionToolset[TurnState](max_retries=2)
-
-    def add(function: Function) -> Function:
-        traits = TOOLS[function.__name__]
-        if function.__name__ in chosen:
-            toolset.add_function(function, metadata=asdict(traits), sequential=traits.changes)
-        return function
-
-    _add_memory_tools(add, sources.reverie)
-    _add_group_tools(add, sources)
-    if sources.files is not None:
-        _add_file_tools(add, sources.files)
-    add(web_fetch)
-
-    def is_allowed(_: Ctx, tool: ToolDefinition) -> bool:
-        return is_offered(mode, tool.metadata or {})
-
-    return CombinedToolset([toolset, *sources.servers]).filtered(is_allowed)
+    own = _OWN_TOOLS.filtered(lambda _, tool: tool.name in chosen)
+    offered = CombinedToolset(servers).filtered(
+        lambda _, tool: is_offered(mode, tool.metadata or {})
+    )
+    return CombinedToolset([own, offered])
 
 
 def effect_key(turn: UUID, call: str | None) -> str:
@@ -114,118 +87,136 @@ def effect_key(turn: UUID, call: str | None) -> str:
     return str(uuid5(turn, call or ""))
 
 
-def _add_memory_tools(add: Callable[[Function], Function], reverie: AsyncReverie) -> None:
-    @add
-    async def recall(ctx: Ctx, question: str) -> str:
-        """Find memories that answer a question.
-
-        Args:
-            question: What you want to know, in plain words.
-        """
-        found = await reverie.recall_as_text(question, session=ctx.deps.turn.session)
-        return found or "Nothing that answers it is remembered."
-
-    @add
-    async def remember(
-        ctx: Ctx,
-        content: str,
-        kind: Literal["convention", "decision", "bug", "spec", "preference", "lesson", "context"],
-        key: str | None = None,
-    ) -> str:
-        """Remember something that will matter in later conversations.
-
-        Args:
-            content: One statement that can be understood by itself, with its reason.
-            kind: What it is.
-            key: A short name. A new memory of the same name replaces the old one.
-        """
-        turn = ctx.deps.turn
-        body = {"content": content, "kind": kind, "session": str(turn.session)}
-        body |= {"scope": f"project/{turn.project}"} if turn.project else {}
-        body |= {"key": key, "supersede_reason": "changed in a conversation"} if key else {}
-        headers = {"Idempotency-Key": effect_key(turn.id, ctx.tool_call_id)}
-        answer = await reverie.request(
-            RememberResponse, "POST", "/v1/remember", body=body, headers=headers
-        )
-        return f"{answer.status}: {answer.id}"
-
-    @add
-    async def list_tasks(ctx: Ctx) -> str:
-        """List the open tasks."""
-        lines = [
-            f"{task.id} [{task.task.state}] {task.content}"
-            async for task in reverie.list_tasks(state=["todo", "doing", "blocked"])
-        ]
-        return "\n".join(lines[:50]) or "There are none."
-
-    @add
-    async def update_task(
-        ctx: Ctx, id: str, state: Literal["todo", "doing", "blocked", "done"]
-    ) -> str:
-        """Move a task to another state.
-
-        Args:
-            id: The id of the task.
-            state: Its new state.
-        """
-        await reverie.update_task(id, state)
-        return state
+_OWN_TOOLS = FunctionToolset[TurnState](max_retries=2)
+"""All tools of the engine itself: made once, because their schemas take time."""
 
 
-def _add_group_tools(add: Callable[[Function], Function], sources: ToolSources) -> None:
-    @add
-    async def route_forward(ctx: Ctx, agent: str, task: str) -> str:
-        """Give a task to another agent of this group. It answers in a turn of its own.
-
-        Args:
-            agent: The name of the agent.
-            task: What it shall do, with all that it must know.
-        """
-        return await sources.hand_on(ctx, agent.lstrip("@").lower(), task)
+def _add_tool(function: Function) -> Function:
+    traits = TOOLS[function.__name__]
+    _OWN_TOOLS.add_function(function, metadata=asdict(traits), sequential=traits.changes)
+    return function
 
 
-def _add_file_tools(add: Callable[[Function], Function], workspace: Workspace) -> None:
-    @add
-    async def read_file(ctx: Ctx, path: str, first_line: int = 1, lines: int = 400) -> str:
-        """Read a text file of the folder.
-
-        Args:
-            path: The path within the folder.
-            first_line: The first line to read.
-            lines: How many lines.
-        """
-        return await workspace.read(path, first_line, lines)
-
-    @add
-    async def list_files(ctx: Ctx, pattern: str = "*") -> str:
-        """List files of the folder.
-
-        Args:
-            pattern: A pattern such as `src/**/*.py`.
-        """
-        return await workspace.find(pattern)
-
-    @add
-    async def search_files(ctx: Ctx, text: str, pattern: str = "**/*") -> str:
-        """Find lines that contain a text.
-
-        Args:
-            text: The text, as it stands in the file.
-            pattern: The files to look through.
-        """
-        return await workspace.search(text, pattern)
-
-    @add
-    async def write_file(ctx: Ctx, path: str, content: str) -> str:
-        """Write a text file of the folder; it replaces what is there.
-
-        Args:
-            path: The path within the folder.
-            content: The whole new content.
-        """
-        return await workspace.write(path, content)
+def _files(ctx: Ctx) -> Workspace:
+    files = ctx.deps.sources.files
+    assert files is not None, "the tools that need a folder are offered with one only"
+    return files
 
 
+@_add_tool
+async def recall(ctx: Ctx, question: str) -> str:
+    """Find memories that answer a question.
+
+    Args:
+        question: What you want to know, in plain words.
+    """
+    found = await ctx.deps.sources.reverie.recall_as_text(question, session=ctx.deps.turn.session)
+    return found or "Nothing that answers it is remembered."
+
+
+@_add_tool
+async def remember(
+    ctx: Ctx,
+    content: str,
+    kind: Literal["convention", "decision", "bug", "spec", "preference", "lesson", "context"],
+    key: str | None = None,
+) -> str:
+    """Remember something that will matter in later conversations.
+
+    Args:
+        content: One statement that can be understood by itself, with its reason.
+        kind: What it is.
+        key: A short name. A new memory of the same name replaces the old one.
+    """
+    turn = ctx.deps.turn
+    body = {"content": content, "kind": kind, "session": str(turn.session)}
+    body |= {"scope": f"project/{turn.project}"} if turn.project else {}
+    body |= {"key": key, "supersede_reason": "changed in a conversation"} if key else {}
+    headers = {"Idempotency-Key": effect_key(turn.id, ctx.tool_call_id)}
+    answer = await ctx.deps.sources.reverie.request(
+        RememberResponse, "POST", "/v1/remember", body=body, headers=headers
+    )
+    return f"{answer.status}: {answer.id}"
+
+
+@_add_tool
+async def list_tasks(ctx: Ctx) -> str:
+    """List the open tasks."""
+    lines = [
+        f"{task.id} [{task.task.state}] {task.content}"
+        async for task in ctx.deps.sources.reverie.list_tasks(state=["todo", "doing", "blocked"])
+    ]
+    return "\n".join(lines[:50]) or "There are none."
+
+
+@_add_tool
+async def update_task(ctx: Ctx, id: str, state: Literal["todo", "doing", "blocked", "done"]) -> str:
+    """Move a task to another state.
+
+    Args:
+        id: The id of the task.
+        state: Its new state.
+    """
+    await ctx.deps.sources.reverie.update_task(id, state)
+    return state
+
+
+@_add_tool
+async def route_forward(ctx: Ctx, agent: str, task: str) -> str:
+    """Give a task to another agent of this group. It answers in a turn of its own.
+
+    Args:
+        agent: The name of the agent.
+        task: What it shall do, with all that it must know.
+    """
+    return await ctx.deps.sources.hand_on(ctx, agent.lstrip("@").lower(), task)
+
+
+@_add_tool
+async def read_file(ctx: Ctx, path: str, first_line: int = 1, lines: int = 400) -> str:
+    """Read a text file of the folder.
+
+    Args:
+        path: The path within the folder.
+        first_line: The first line to read.
+        lines: How many lines.
+    """
+    return await _files(ctx).read(path, first_line, lines)
+
+
+@_add_tool
+async def list_files(ctx: Ctx, pattern: str = "*") -> str:
+    """List files of the folder.
+
+    Args:
+        pattern: A pattern such as `src/**/*.py`.
+    """
+    return await _files(ctx).find(pattern)
+
+
+@_add_tool
+async def search_files(ctx: Ctx, text: str, pattern: str = "**/*") -> str:
+    """Find lines that contain a text.
+
+    Args:
+        text: The text, as it stands in the file.
+        pattern: The files to look through.
+    """
+    return await _files(ctx).search(text, pattern)
+
+
+@_add_tool
+async def write_file(ctx: Ctx, path: str, content: str) -> str:
+    """Write a text file of the folder; it replaces what is there.
+
+    Args:
+        path: The path within the folder.
+        content: The whole new content.
+    """
+    return await _files(ctx).write(path, content)
+
+
+@_add_tool
 async def web_fetch(ctx: Ctx, url: str) -> str:
     """Fetch the text of a public web page.
 

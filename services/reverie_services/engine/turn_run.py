@@ -53,7 +53,6 @@ from reverie_services.engine.capabilities import (
     StopRequested,
     TurnBudget,
     TurnMemory,
-    TurnState,
     TurnSteps,
     TurnTools,
 )
@@ -63,8 +62,9 @@ from reverie_services.engine.model_errors import describe_model_error, falls_bac
 from reverie_services.engine.prompts import build_static_prompt
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.server_tools import ServerToolset, open_server_tools
-from reverie_services.engine.tools import Ctx, ToolSources, build_toolset, choose_tools
+from reverie_services.engine.tools import build_toolset, choose_tools
 from reverie_services.engine.turn_messages import answer_text, is_answered, is_open
+from reverie_services.engine.turn_state import Ctx, ToolSources, TurnState
 from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
 
@@ -116,19 +116,23 @@ class TurnRun:
 
     async def run(self) -> TurnResult:
         """Runs the turn to its end. Raises `LostTurn`, and what the store raises."""
-        turn, state = self.turn, self.state
+        turn, state, folder = self.turn, self.state, self.deps.settings.folder
+        files = Workspace.of_tenant(folder, turn.tenant) if folder else None
+        state.sources = ToolSources(self.reverie, self.hand_on, files)
         state.stored = list(ModelMessagesTypeAdapter.validate_python(turn.messages))
-        state.earlier_calls, state.calls = await self.deps.turns.load_calls(turn)
-        history = await self._load_history()
-        await self._remember_question(history)
-        await self._recall(history)
+        async with self.deps.pace.place():
+            state.earlier_calls, state.calls = await self.deps.turns.load_calls(turn)
+            history = await self._load_history()
+            await self._remember_question(history)
+            await self._recall(history)
         try:
             async with self._open_servers() as self.servers:
                 result = await self._converse(history)
         except Exception as error:
             result = self._fail(error)
         if result.status == "done":
-            await self._remember_answer(history, result)
+            async with self.deps.pace.place():
+                await self._remember_answer(history, result)
         return result
 
     async def _load_history(self) -> list[HistoryMessage]:
@@ -141,8 +145,7 @@ class TurnRun:
         """Asks for the memories of this turn as every agent does. Without an answer it goes on."""
         question = self.turn.task or (history[-1].content if history else "")
         try:
-            async with self.deps.recalls:
-                found = await self.reverie.preflow(self.turn.session, question, include_seen=True)
+            found = await self.reverie.preflow(self.turn.session, question, include_seen=True)
         except ReverieError as error:
             self.state.emitter.emit("notice", {"what": "memory_unavailable", "why": str(error)})
             return
@@ -213,8 +216,6 @@ class TurnRun:
         spec, turn, settings = self.spec, self.turn, self.deps.settings
         first, *fallbacks = models = await self._models()
         tools = choose_tools(settings.tool_names, turn.mode, spec.tools)
-        files = Workspace.of_tenant(settings.folder, turn.tenant) if settings.folder else None
-        sources = ToolSources(self.reverie, self.hand_on, files, self.servers)
         capabilities: list[AbstractCapability[TurnState]] = [
             _INSTRUMENTATION,
             Caching(),
@@ -237,7 +238,7 @@ class TurnRun:
                 [name for name in turn.agents if name != turn.agent],
                 [*tools, *(f"{server}_*" for server in self._server_names())],
             ),
-            toolsets=[build_toolset(sources, turn.mode, tools)],
+            toolsets=[build_toolset(self.servers, turn.mode, tools)],
             capabilities=capabilities,
             model_settings=ModelSettings(max_tokens=self._max_output_tokens()),
         )
@@ -309,7 +310,7 @@ class TurnRun:
             self.state.emitter.emit("notice", {"what": "chain_limit", "limit": limit, "to": agent})
             return f"failed: the chain of this message is too long ({limit}); answer yourself"
         # Before the ticket: a watcher knows of the turn before this one ends.
-        self.state.emitter.emit("handed_on", {"to": agent, "turn": str(turns.ids[0])})
+        self.state.emitter.emit_hand_over(agent, turns.ids[0])
         await self.deps.publisher.publish(turn.tenant, tickets)
         return f"{agent} has it"
 

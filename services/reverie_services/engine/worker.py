@@ -17,14 +17,17 @@ from reverie.bus.interface import Message, Reject, Retry, verify_tenant
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.store.engine.turns import ClaimedTurn, LostTurn
 from reverie_services.engine.agents import narrow_mode, resolve_agents
-from reverie_services.engine.capabilities import TurnState
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter, close_quietly
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_run import TurnResult, TurnRun, new_state
+from reverie_services.engine.turn_state import TurnState
 
 MAX_ATTEMPTS = 5
 """Workers that may die over a turn before it is given up."""
+
+TELLING_SECONDS = 10.0
+"""So long an ended turn waits for its events to be sent; then its ticket comes again."""
 
 log = structlog.get_logger("reverie.engine")
 
@@ -85,6 +88,8 @@ async def _tell_end_again(
     emitter = TurnEmitter(deps.bus, turn, await deps.load_redactor(tenant), turn.requests)
     sender = asyncio.create_task(emitter.run())
     try:
+        for handed in turn.handed_on:
+            emitter.emit_hand_over(handed["to"], UUID(handed["turn"]))
         if turn.status == "waiting":
             _emit_approvals(emitter, turn.waits)
         else:
@@ -95,8 +100,7 @@ async def _tell_end_again(
 
 
 async def _drain(emitter: TurnEmitter) -> None:
-    await emitter.drain()
-    if emitter.has_lost_end:
+    if not await emitter.drain(TELLING_SECONDS):
         raise Retry(1.0, "nobody was told how the turn ended")
 
 
@@ -120,19 +124,18 @@ def _emit_end(
 async def _run_under_lease(
     deps: TurnDependencies, turn: ClaimedTurn, emitter: TurnEmitter
 ) -> TurnResult:
-    """The result of the turn; its lease is renewed meanwhile, and a request to stop ends it."""
+    """The result of the turn; its lease is kept meanwhile, and a request to stop ends it."""
     state = new_state(deps, turn, emitter)
     task = asyncio.create_task(_run_turn(deps, turn, emitter, state))
     try:
-        while True:
-            done, _ = await asyncio.wait({task}, timeout=min(1.0, deps.settings.lease_seconds / 3))
-            if done:
+        with deps.leases.hold(turn) as ended:
+            either: set[asyncio.Future[Any]] = {task, ended}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
                 return task.result()
-            with suppress(Unavailable):
-                if await deps.turns.renew(turn):
-                    await _cancel(task)
-                    said = emitter.text if state.has_streamed else ""
-                    return TurnResult("stopped", "stopped", said)
+            ended.result()
+        await _cancel(task)
+        return TurnResult("stopped", "stopped", emitter.text if state.has_streamed else "")
     finally:
         if not task.done():
             await _cancel(task)

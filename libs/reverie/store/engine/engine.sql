@@ -66,11 +66,6 @@ from engine_turn where tenant = $1 and group_id = $2 order by created desc limit
 update engine_turn set messages = $4, calls = $5, requests = $6, lease_until = clock_timestamp() + $7
 where tenant = $1 and id = $2 and epoch = $3 and status = 'running' returning stop_requested;
 
--- name: engine_renew
--- Prolongs the lease. No row if the turn was taken over.
-update engine_turn set lease_until = clock_timestamp() + $4
-where tenant = $1 and id = $2 and epoch = $3 and status = 'running' returning stop_requested;
-
 -- name: engine_release
 -- Gives a turn back at once, for the next worker.
 update engine_turn set lease_until = null, attempts = attempts - 1
@@ -86,9 +81,12 @@ with recursive up as (
 select u.id = $2 as is_own, u.calls from up u order by u.depth;
 
 -- name: engine_ended
--- How a turn ended, and with which answer, or which calls wait; no row for one that goes on.
+-- How a turn ended, with which answer or which calls wait, and to whom it handed on; no row for one
+-- that goes on.
 select t.id, t.epoch, t.group_id as "group", t.scope, t.agent, t.requests, t.status, t.outcome, t.error,
-       coalesce(m.content, '') as content, t.approvals as waits
+       coalesce(m.content, '') as content, t.approvals as waits, (
+         select coalesce(jsonb_agg(jsonb_build_object('to', c.agent, 'turn', c.id) order by c.id), '[]')
+         from engine_turn c where c.tenant = $1 and c.chain = t.chain and c.parent = t.id) as handed_on
 from engine_turn t left join engine_message m on m.tenant = $1 and m.turn = t.id
 where t.tenant = $1 and t.id = $2 and t.status not in ('queued', 'running');
 

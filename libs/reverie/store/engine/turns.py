@@ -44,7 +44,7 @@ class NewTurns:
         return [{"id": str(turn), "agent": agent} for turn, agent in pairs]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClaimedTurn:
     """A turn that this worker holds until its lease ends. Every write names its epoch.
 
@@ -80,7 +80,10 @@ class ClaimedTurn:
 
 @dataclass(frozen=True)
 class EndedTurn:
-    """A turn that is over, and its answer; or one that waits for a person, and its calls."""
+    """A turn that is over, and its answer; or one that waits for a person, and its calls.
+
+    `handed_on`: `to` whom it handed on, each with the `turn`.
+    """
 
     tenant_name: str
     id: UUID
@@ -94,6 +97,7 @@ class EndedTurn:
     error: str | None
     content: str
     waits: Mapping[str, Any]
+    handed_on: Sequence[Mapping[str, str]]
 
 
 class LostTurn(Exception):
@@ -197,9 +201,16 @@ class TurnTable:
         values = (messages, list(calls), requests, self._lease)
         return bool(await self._write("engine_save", turn, *values))
 
-    async def renew(self, turn: ClaimedTurn) -> bool:
-        """Prolongs the lease; whether the turn is asked to stop. Raises `LostTurn`."""
-        return bool(await self._write("engine_renew", turn, self._lease))
+    async def renew(self, turns: Sequence[ClaimedTurn]) -> dict[UUID, bool]:
+        """Prolongs leases. Returns the turns that are still held, and whether each shall stop."""
+        rows = await self._db.fetch_rows(
+            "engine_renew",
+            [turn.tenant for turn in turns],
+            [turn.id for turn in turns],
+            [turn.epoch for turn in turns],
+            self._lease,
+        )
+        return {row["id"]: row["stop_requested"] for row in rows}
 
     async def release(self, turn: ClaimedTurn) -> None:
         """Gives the turn back, for the next worker."""

@@ -338,6 +338,29 @@ call open_to_system('engine_turn', 'select, update');
 call open_to_system('engine_effect', 'select, delete');
 call open_to_system('engine_spend', 'select, delete');
 
+-- Prolongs the leases of turns of all tenants that a worker holds under an epoch. Returns those that it
+-- still holds. A row that is being written is left for the next time: nothing waits for a lock.
+create function engine_renew(p_tenants int[], p_turns uuid[], p_epochs bigint[], p_lease interval)
+returns table (id uuid, stop_requested boolean)
+language sql volatile security definer
+begin atomic
+  with asked as (
+    select * from unnest(p_tenants, p_turns, p_epochs) a (tenant, turn, epoch)
+  ), free as (
+    select t.tenant, t.id from engine_turn t join asked a
+      on t.tenant = a.tenant and t.id = a.turn and t.epoch = a.epoch
+    where t.status = 'running'
+    for no key update of t skip locked
+  ), renewed as (
+    update engine_turn t set lease_until = clock_timestamp() + p_lease
+    from free f where t.tenant = f.tenant and t.id = f.id
+  )
+  select t.id, t.stop_requested from engine_turn t join asked a
+    on t.tenant = a.tenant and t.id = a.turn and t.epoch = a.epoch
+  where t.status = 'running';
+end;
+call run_across_tenants('engine_renew(int[], uuid[], bigint[], interval)');
+
 -- Forgets how turns older than p_age came about: the model's messages, tool calls and their results,
 -- and what was spent by day. What was said stays. A turn that waited so long for a person ends. Of all
 -- tenants; returns the number of turns.
