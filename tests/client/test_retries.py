@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from io import BytesIO, RawIOBase
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -173,10 +173,10 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown() -> None:
     assert "secret" not in str(refused.value)
 
 
-class UnreadableFile(RawIOBase):
+class UnreadableFile(BytesIO):
     """A file on a disk that fails."""
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
         raise OSError("the disk fails")
 
 
