@@ -173,3 +173,21 @@ async def test_a_message_makes_a_bounded_number_of_calls(stack: Stack) -> None:
             result = await client.call_tool(tool, given)
             assert result.is_error
             assert f"{field}: has too many items: at most 50" in said(result)
+
+
+async def test_recall_gives_of_a_long_memory_what_matched_and_says_where_the_rest_is(
+    stack: Stack,
+) -> None:
+    notes = " ".join(f"Gate {n} is painted green." for n in range(300))
+    answer = "The upper lock takes nine minutes to fill."
+    text = f"{notes} {answer} {notes}"
+    body = {"content": text, "scope": "project/lock", "kind": "reference"}
+    id = (await stack.post("/v1/remember", body))["id"]
+    async with over_http(f"{stack.url}/mcp?project=lock", stack.key) as client:
+        asked = {"query": "How many minutes does the upper lock take to fill?", "limit": 1}
+        result = await client.call_tool("recall", asked)
+        assert answer in said(result)
+        assert len(said(result)) < 3000
+        assert "get_memory" in said(result)
+        whole = await call(client, "more", operation="get_memory", arguments={"id": id[-8:]})
+        assert whole["content"] == text

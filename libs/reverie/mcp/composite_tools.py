@@ -14,7 +14,7 @@ from reverie.mcp.rest_calls import (
     quote_argument,
     rename_fields,
 )
-from reverie.mcp.tool_definition import Arguments, Body
+from reverie.mcp.tool_definition import Arguments, Body, RestCall
 
 _STALE_LIMIT = 5
 
@@ -57,6 +57,18 @@ async def update_task(rest: RestClient, arguments: Arguments) -> Body:
     if body is None and not depends_on:
         raise invalid_argument("state", "is required, or depends_on or claim_seconds")
     return body or await call_rest(rest, "GET", f"/v1/memories/{task}")
+
+
+async def recall(rest: RestClient, arguments: Arguments) -> Body:
+    """The tool `recall`: of a long memory, the sentences around what matched.
+
+    Ten whole documents would be more than a host takes as one result.
+    """
+    answer = await RestCall("POST", "/v1/recall")(rest, arguments)
+    for memory in answer["memories"]:
+        if len(memory["snippet"]) < len(" ".join(memory["content"].split())):
+            memory |= {"content": memory["snippet"], "is_cut": True}
+    return answer
 
 
 async def search_notes(rest: RestClient, arguments: Arguments) -> Body:

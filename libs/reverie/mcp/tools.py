@@ -72,8 +72,10 @@ def _describe_nothing(found: str, body: Body, arguments: Arguments) -> str:
 
 def _render_memories(body: Body, arguments: Arguments) -> str:
     empty_text = _describe_nothing("Nothing is known about that", body, arguments)
-    missing = "".join(f"\n(not asked: {name})" for name in body.get("degraded", ()))
-    return render_memories(body["memories"], empty_text) + missing
+    notes = [f"not asked: {name}" for name in body.get("degraded", ())]
+    if any(memory.get("is_cut") for memory in body["memories"]):
+        notes.append("… omits text: more, operation get_memory, has all of a memory by its id")
+    return render_memories(body["memories"], empty_text) + "".join(f"\n({n})" for n in notes)
 
 
 def _render_context(body: Body, arguments: Arguments) -> str:
@@ -99,7 +101,7 @@ TOOLS = (
             "query",
         ),
         result_schema(RecallResponse, "memories"),
-        RestCall("POST", "/v1/recall"),
+        composite_tools.recall,
         project_argument="project",
         returns_memories=True,
         render_text=_render_memories,
