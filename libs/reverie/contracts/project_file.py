@@ -56,14 +56,15 @@ def find_project_file(start: str) -> str:
     """Finds the project file of a folder; if there is none, returns the path where it belongs.
 
     The search goes upwards to the top of the clone; outside of a clone, only the folder is
-    searched.
+    searched. A linked work tree without a file has that of its clone.
     """
     folder = os.path.abspath(start)
     root = find_clone_root(folder) or folder
     searched = folder
     while not os.path.isfile(os.path.join(searched, PROJECT_FILE)):
         if searched == root:
-            return os.path.join(root, PROJECT_FILE)
+            shared = os.path.join(find_main_root(root) or root, PROJECT_FILE)
+            return shared if os.path.isfile(shared) else os.path.join(root, PROJECT_FILE)
         searched = os.path.dirname(searched)
     return os.path.join(searched, PROJECT_FILE)
 
@@ -77,6 +78,22 @@ def find_clone_root(folder: str) -> str | None:
             return None
         directory = parent
     return directory
+
+
+def find_main_root(root: str) -> str | None:
+    """The top folder of the clone that a linked work tree was made from; None for other folders.
+
+    Both name each other, so that no unpacked archive passes for a work tree of another clone.
+    """
+    try:
+        if not os.path.isfile(link := os.path.join(root, ".git")):
+            return None
+        git_folder = os.path.join(root, _read_text(link).removeprefix("gitdir:").strip())
+        folder, _, _ = os.path.normpath(git_folder).rpartition("/.git/worktrees/")
+        back = os.path.join(git_folder, _read_text(os.path.join(git_folder, "gitdir")).strip())
+        return folder if folder and os.path.realpath(back) == os.path.realpath(link) else None
+    except (OSError, ValueError):
+        return None
 
 
 def read_project_file(path: str) -> ProjectFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.agent.git.project_detection import detect_project
+from reverie.agent.git.repository import open_repository
+from reverie.cli.agents.git_anchor import resolve_project
 from reverie.cli.app.gateway_discovery import read_raw_settings
 from reverie.cli.app.local_gateway import find_gateway
 from reverie.cli.app.main import app
@@ -167,3 +170,27 @@ def test_a_file_above_a_folder_applies_within_a_clone_only(tmp_path: Path) -> No
     own = below / "reverie.toml"
     own.write_text("project = 'own'\n")
     assert find_project_file(str(below)) == str(own)
+
+
+def test_a_linked_work_tree_is_of_the_project_of_its_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("REVERIE_PROJECT", raising=False)
+    clone, linked, planted = tmp_path / "shop", tmp_path / "fix-login", tmp_path / "planted"
+    git = ("git", "-c", "user.name=ann", "-c", "user.email=ann@example.com", "-C", str(clone))
+    subprocess.run(["git", "init", "-q", str(clone)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Begin"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(linked)], check=True)
+    assert detect_project(str(linked), None, {}).project == "shop"
+    assert resolve_project(open_repository(linked), None) == "shop"
+    (clone / "reverie.toml").write_text("project = 'store'\n")
+    assert detect_project(str(linked), None, {}).project == "store"
+    assert resolve_project(open_repository(linked), None) == "store"
+    monkeypatch.chdir(linked)
+    assert load_settings().project == "store"
+    planted.mkdir()
+    (planted / ".git").write_text((linked / ".git").read_text())
+    assert find_project_file(str(planted)) == str(planted / "reverie.toml")
+    (linked / "reverie.toml").write_text("project = 'own'\n")
+    assert detect_project(str(linked), None, {}).project == "own"

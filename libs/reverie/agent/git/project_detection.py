@@ -7,6 +7,7 @@ import os
 from reverie.contracts.project_file import (
     UnusableProjectFile,
     find_clone_root,
+    find_main_root,
     find_project_file,
     read_project_file,
 )
@@ -32,7 +33,7 @@ def detect_project(
     """Detects the project of a folder.
 
     Sources in this order: override, environment, `reverie.toml`, git config (`reverie.project`),
-    repository name, folder name.
+    repository name, folder name. A linked work tree is of the project of its clone.
     """
     root = find_clone_root(folder)
     project = override or environ.get("REVERIE_PROJECT") or _project_in_file(folder)
@@ -51,7 +52,8 @@ def detect_project(
         or settings.get("reverie.project")
         or _repository_name(settings.get("remote.origin.url", ""))
     )
-    return DetectedProject(root, name or os.path.basename(root) or "home", _read_branch(git_folder))
+    name = name or os.path.basename(find_main_root(root) or root)
+    return DetectedProject(root, name or "home", _read_branch(git_folder))
 
 
 def head_stamp(root: str) -> str:

@@ -68,11 +68,13 @@ def anchor(options: CommonOptions, project: str | None, repo: Path, dry_run: boo
 def resolve_project(clone: GitRepository, explicit: str | None) -> str:
     """The given project, else that of `reverie.toml` or of git's configuration, else the
     repository's name."""
+    from reverie.contracts.project_file import find_main_root
     from reverie.domain.access.scopes import slugify
     from reverie.runtime.settings.project_file import load_project_file
 
-    bare = clone.root.name.removesuffix(".git")
-    repository = bare if bare != clone.root.name else clone.remote_name or bare
+    folder = Path(find_main_root(str(clone.root)) or clone.root).name
+    bare = folder.removesuffix(".git")
+    repository = bare if bare != folder else clone.remote_name or bare
     named = explicit or load_project_file(clone.root).project
     name = named or clone.config_value("reverie.project")
     return slugify(name or repository.rpartition("/")[2])
