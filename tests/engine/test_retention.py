@@ -138,3 +138,6 @@ async def test_a_call_that_nobody_decides_expires_with_the_key_of_its_author(
     turns = await engine.ended(group, posted)
     assert (turns["beck"]["status"], turns["beck"]["outcome"]) == ("stopped", "expired")
     assert value(url, KEYS, group) == 0
+    seen = await engine.watch(group, posted["after"])
+    assert seen[-1]["data"]["status"] == "stopped"
+    assert [event["data"]["reason"] for event in seen if event["type"] == "stop"] == ["expired"]

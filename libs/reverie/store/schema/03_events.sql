@@ -13,7 +13,7 @@ create table outbox (
 );
 create index outbox_at on outbox (at);
 call protect_tenant_table('outbox', p_readable => false);
-call open_to_system('outbox', 'select, update, delete');
+call open_to_system('outbox', 'select, insert, update, delete');
 
 -- Requests with an idempotency key: their answer once they are done (`status` is set), and in
 -- `effect`, by place in the request, what they wrote. A request whose answer was lost after the

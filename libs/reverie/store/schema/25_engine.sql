@@ -109,7 +109,8 @@ create table engine_turn (
   primary key (tenant, id)
 );
 create index engine_turn_group on engine_turn (tenant, group_id, created);
-create index engine_turn_kept on engine_turn (created) where messages <> '[]' or status = 'waiting';
+create index engine_turn_kept on engine_turn (created)
+  where messages <> '[]' or approvals <> '{}' or calls <> '{}' or task is not null or status = 'waiting';
 create index engine_turn_chain on engine_turn (tenant, chain, created);
 call protect_tenant_table('engine_turn', p_readable => false);
 
@@ -125,6 +126,7 @@ create table engine_effect (
   at timestamptz not null default clock_timestamp(),
   primary key (tenant, turn, call)
 );
+create index engine_effect_at on engine_effect (at);
 call protect_tenant_table('engine_effect', p_readable => false);
 
 -- What a tenant spent in a day (UTC), by agent.
@@ -362,9 +364,9 @@ end;
 call run_across_tenants('engine_renew(int[], uuid[], bigint[], interval)');
 
 -- Forgets how turns older than p_age came about: the model's messages, tool calls and their results,
--- and what was spent by day. What was said stays. A turn that waited so long for a person ends. Of all
--- tenants; returns the number of turns.
-create function engine_sweep(p_age interval) returns bigint
+-- and what was spent by day. What was said stays. A turn that waited so long for a person ends, and its
+-- ticket lets a worker tell of it. Of all tenants, at most p_limit of each; returns the number of turns.
+create function engine_sweep(p_age interval, p_limit int default 1000) returns bigint
 language plpgsql volatile security definer as $$
 declare
   v_before timestamptz := clock_timestamp() - p_age;
@@ -372,21 +374,33 @@ declare
 begin
   with expired as (
     update engine_turn t set status = 'stopped', outcome = 'expired', ended = clock_timestamp()
-    where t.status = 'waiting' and t.created < v_before
-    returning t.tenant, t.chain
+    where t.status = 'waiting' and (t.tenant, t.id) in (
+      select o.tenant, o.id from engine_turn o
+      where o.status = 'waiting' and o.created < v_before limit p_limit for update skip locked)
+    returning t.tenant, t.id, t.chain
   ), left_open as (
     select e.tenant, e.chain, count(*) as n from expired e group by 1, 2
+  ), closed as (
+    update engine_chain c
+    set open = c.open - l.n, sealed_key = case when c.open > l.n then c.sealed_key end
+    from left_open l where c.tenant = l.tenant and c.id = l.chain
   )
-  update engine_chain c
-  set open = c.open - l.n, sealed_key = case when c.open > l.n then c.sealed_key end
-  from left_open l where c.tenant = l.tenant and c.id = l.chain;
+  select count(engine_enqueue(e.tenant, a.name, e.id, gen_random_uuid(), '{}')) into n
+  from expired e join tenant a on a.id = e.tenant;
   update engine_turn t set messages = '[]', approvals = '{}', calls = '{}', task = null
-  where t.created < v_before and t.messages <> '[]' and t.status in ('done', 'failed', 'stopped');
+  where (t.tenant, t.id) in (
+    select o.tenant, o.id from engine_turn o
+    where o.created < v_before and o.status in ('done', 'failed', 'stopped')
+      and (o.messages <> '[]' or o.approvals <> '{}' or o.calls <> '{}' or o.task is not null)
+    limit p_limit);
   get diagnostics n = row_count;
-  delete from engine_effect e where e.at < v_before and not exists (
-    select from engine_turn t
-    where t.tenant = e.tenant and t.id = e.turn and t.status in ('queued', 'running', 'waiting'));
+  delete from engine_effect e where (e.tenant, e.turn, e.call) in (
+    select o.tenant, o.turn, o.call from engine_effect o
+    where o.at < v_before and not exists (
+      select from engine_turn t
+      where t.tenant = o.tenant and t.id = o.turn and t.status in ('queued', 'running', 'waiting'))
+    limit p_limit);
   delete from engine_spend s where s.day < (v_before at time zone 'utc')::date;
   return n;
 end $$;
-call run_across_tenants('engine_sweep(interval)');
+call run_across_tenants('engine_sweep(interval, int)');
