@@ -42,7 +42,7 @@ BY_NUMBER: dict[str, tuple[object, ...]] = {
     "candidate_facts": (["*"], ["active"], None, None),
 }
 BY_ID: dict[str, tuple[object, ...]] = {
-    "memory_contents": (["*"],),
+    "answer_memories": (["*"],),
     "memories_by_ids": (["*"],),
     "edges_among": (),
 }
