@@ -121,6 +121,8 @@ def to_constants(arrays: Arrays) -> list[onnx.TensorProto]:
 def build_splade(weights: Arrays) -> onnx.ModelProto:
     """For each word of the vocabulary, the maximum over the tokens of log(1 + relu(logit)).
 
+    It reads one text at a time, without padding.
+
     The product with the vocabulary runs in 8-bit integers, each word with a scale of its own. The
     largest product gives the largest logit, so scale, bias and logarithm are applied once a word.
     The vocabulary is split into blocks: all products of a text at once would take megabytes.
@@ -156,21 +158,14 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
     head = {norm}
     flat_shape = Constant <value_ints = [-1, {width}]> ()
     head_flat = Reshape (head, flat_shape)
-    head_int8, head_scale, head_zero = DynamicQuantizeLinear (head_flat)
-    {_mask_nodes("word_padding", [2], -(2.0**30))}
-    word_mask = Cast <to = {TensorProto.INT32}> (word_padding)
-    input_shape = Shape (input_ids)"""
+    head_int8, head_scale, head_zero = DynamicQuantizeLinear (head_flat)"""
     starts = range(0, vocabulary, WORDS_PER_BLOCK)
     for start in starts:
         block = quantized[start : start + WORDS_PER_BLOCK]
         arrays[f"block_{start}"] = block.T
         nodes += f"""
-    size_{start} = Constant <value_ints = [{len(block)}]> ()
-    shape_{start} = Concat <axis = 0> (input_shape, size_{start})
     products_{start} = MatMulInteger (head_int8, block_{start}, head_zero)
-    sums_{start} = Reshape (products_{start}, shape_{start})
-    masked_{start} = Add (sums_{start}, word_mask)
-    max_{start} = ReduceMax <keepdims = 0> (masked_{start}, token_axis)"""
+    max_{start} = ReduceMax (products_{start}, token_axis)"""
     nodes += f"""
     maxima = Concat <axis = 1> ({", ".join(f"max_{start}" for start in starts)})
     maxima_float = Cast <to = {TensorProto.FLOAT}> (maxima)
@@ -180,7 +175,7 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
     positive = Relu (logits)
     shifted = Add (positive, one)
     weights = Log (shifted)"""
-    nodes = "token_axis = Constant <value_ints = [1]> ()" + nodes
+    nodes = "token_axis = Constant <value_ints = [0]> ()" + nodes
     return build_model("float[texts, words] weights", nodes, to_constants(arrays))
 
 
