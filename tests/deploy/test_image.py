@@ -49,7 +49,8 @@ def dockerfile() -> str:
 @pytest.fixture
 def image(test_run: TestRun) -> Path:
     """The environment of the image, by the command that its Dockerfile makes it with."""
-    folder = test_run.new_folder("image")
+    # uv links its files from its cache, which is on the disk.
+    folder = test_run.new_folder("image", on_disk=True)
     source = folder / "src"
     source.mkdir()
     for name in ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "libs", "services"):
