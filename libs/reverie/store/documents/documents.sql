@@ -24,19 +24,25 @@ returning d.key;
 -- name: documents_list
 -- Documents of the scope $2 and the collection $3: of the keys $4, or whose keys begin with $5. They come after
 -- the position $6, by position; from the last to the first with $7. At most $8 of them, and beyond the first no
--- more than $9 bytes together. `is_cut`: there are more.
-with found as (
+-- more than $9 bytes together. `is_cut`: there are more. A key has at most 1,000 characters, of which the last
+-- possible one is 1114111: a prefix is a range of the index.
+with of_keys as not materialized (
   select d.key, d.position, octet_length(d.value) + coalesce(octet_length(d.data), 0) as size
   from document d
   where d.tenant = $1 and d.scope = $2 and d.collection = $3
-    and ($4::text[] is null or d.key = any($4)) and starts_with(d.key, $5)
-    and ($6::bigint is null or case when $7 then d.position < $6 else d.position > $6 end)
-    and (d.expires is null or d.expires > now())
-  order by case when $7 then -d.position else d.position end limit $8 + 1),
+    and ($4::text[] is null or d.key = any($4))
+    and d.key between $5 and $5 || repeat(chr(1114111), 1000)
+    and (d.expires is null or d.expires > now())),
+found as (
+  -- Two orders: the index of positions gives each without sorting.
+  (select k.*, k.position as place from of_keys k
+   where not $7 and ($6::bigint is null or k.position > $6) order by k.position limit $8 + 1)
+  union all
+  (select k.*, -k.position from of_keys k
+   where $7 and ($6::bigint is null or k.position < $6) order by k.position desc limit $8 + 1)),
 counted as (
   select f.key, row_number() over w as no, sum(f.size) over w as bytes, count(*) over () as total
-  from found f
-  window w as (order by case when $7 then -f.position else f.position end)),
+  from found f window w as (order by f.place)),
 kept as (
   select c.* from counted c where c.no <= $8 and (c.no = 1 or c.bytes <= $9))
 select d.key, d.position, d.value, d.data, d.created, d.updated, d.expires,
@@ -49,7 +55,8 @@ order by k.no;
 -- The collections of the scope $2 whose names begin with $3, after $4, at most $5.
 select d.collection, count(*)::int as documents, min(d.created) as created, max(d.updated) as updated
 from document d
-where d.tenant = $1 and d.scope = $2 and starts_with(d.collection, $3) and d.collection > $4
+where d.tenant = $1 and d.scope = $2 and d.collection > $4
+  and d.collection between $3 and $3 || repeat(chr(1114111), 1000)
   and (d.expires is null or d.expires > now())
 group by d.collection order by d.collection limit $5;
 
@@ -59,7 +66,7 @@ group by d.collection order by d.collection limit $5;
 with gone as (
   delete from document d
   where d.tenant = $1 and d.scope = $2
-    and case when $5 then starts_with(d.collection, $3) else d.collection = $3 end
+    and d.collection between $3 and case when $5 then $3 || repeat(chr(1114111), 1000) else $3 end
     and ($4::text[] is null or d.key = any($4))
   returning d.expires)
 select count(*) from gone where expires is null or expires > now();
