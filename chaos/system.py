@@ -19,7 +19,7 @@ import psycopg
 from tenacity import retry, stop_after_attempt, wait_fixed
 
 from chaos.faulty_embedder import Embeddings, embeddings
-from reverie.cli.operate.reembed import reembed_tenants
+from reverie.cli.operate.reindex import reembed_tenants
 from reverie.domain.access.principals import KeyRole
 from reverie.embedded import postgres, processes
 from reverie.embedded.home import Home, open_home

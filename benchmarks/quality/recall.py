@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from benchmarks.quality.question_sets import LabelledQuestion, QuestionSet, sets_named
 from benchmarks.support.common import open_quiet_run, parser, show
-from reverie.cli.operate.reembed import reembed_tenants
+from reverie.cli.operate.reindex import reembed_tenants
 from reverie.domain.text.characters import is_mostly_east_asian
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
 from reverie.runtime.settings.settings import Settings

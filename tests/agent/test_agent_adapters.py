@@ -12,8 +12,7 @@ from reverie.agent.adapters import ADAPTERS, format_answer, transcript_paths, tr
 from reverie.agent.hooks.options import resolve_event_name
 from reverie.agent.hooks.turn_spool import build_turn
 from reverie.agent.setup.agents import AGENTS, SetupTarget, plan_files
-from reverie.agent.transcripts.appended import read_appended
-from reverie.agent.transcripts.files import find_transcripts, read_turns
+from reverie.agent.transcripts.files import find_transcripts, read_appended, read_turns
 from reverie.agent.transcripts.sources import TranscriptLines
 from tests.agent.agent_files import WRITERS, write_cline
 from tests.agent.agent_payloads import ASKED, CLINE_START, HOOKED, TOLD

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reverie.domain.core.kinds import KIND_POLICIES, Kind, Tier
-from reverie.domain.core.tiers import DAILY_DAYS, choose_tier
+from reverie.domain.core.kinds import DAILY_DAYS, KIND_POLICIES, Kind, Tier, choose_tier
 from tests.support.stack import Stack
 from tests.support.tables import run
 

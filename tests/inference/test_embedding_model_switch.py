@@ -16,7 +16,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from reverie.cli.operate.reembed import reembed_tenants
+from reverie.cli.operate.reindex import reembed_tenants
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.inference import embedding_endpoint as module
 from reverie.inference.embedder import OnnxEmbedder

@@ -14,7 +14,7 @@ from benchmarks.quality.brought import UnlimitedBudget
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
-from reverie_services.ingest.write.picture_reading import read_picture_text
+from reverie_services.ingest.write.picture_files import read_picture_text
 from tests.support.stack import Reply, Stack
 from tests.support.stub_llm import stub_llm
 from tests.support.tables import value

@@ -27,10 +27,10 @@ from reverie.store.platform.console_sessions import ConsoleSessionStore, Console
 from reverie_services.console.action_forms import perform, show_action
 from reverie_services.console.actions import ACTIONS
 from reverie_services.console.chat_stream import stream_chat
-from reverie_services.console.golden_sets import save_golden_set
 from reverie_services.console.live import LiveStream, LiveStreams, stream_changes
 from reverie_services.console.oidc_sign_in import OidcSignIn
 from reverie_services.console.pages import PAGES, find_page
+from reverie_services.console.pages.ask import save_golden_set
 from reverie_services.console.rendering import (
     LANGUAGES,
     choose_language,

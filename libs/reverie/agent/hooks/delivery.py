@@ -218,7 +218,7 @@ def _read_transcript(path: str, cursor: Any) -> tuple[list[ParsedTurn], Any, boo
         return read_new_turns(path, int(cursor))
     from pathlib import Path
 
-    from reverie.agent.transcripts.appended import read_appended
+    from reverie.agent.transcripts.files import read_appended
 
     sessions, counts = read_appended(Path(path), cursor if isinstance(cursor, dict) else {})
     return [turn for turns in sessions.values() for turn in turns], counts, False

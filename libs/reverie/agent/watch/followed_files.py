@@ -13,8 +13,13 @@ from typing import Any, Final
 
 from reverie.agent.adapters import adapter_of, transcript_paths
 from reverie.agent.clone_paths import replace_atomically
-from reverie.agent.transcripts.appended import TurnCounts, read_appended, session_key
-from reverie.agent.transcripts.files import TranscriptSession, find_transcripts
+from reverie.agent.transcripts.files import (
+    TranscriptSession,
+    TurnCounts,
+    find_transcripts,
+    read_appended,
+    session_key,
+)
 from reverie.agent.transcripts.turns import ParsedTurn
 from reverie.agent.watch.known_clones import ALL_CLONES, KnownClone
 from reverie.domain.access.scopes import slugify

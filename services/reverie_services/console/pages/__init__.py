@@ -5,7 +5,6 @@ from reverie_services.console.pages import overview as overview
 from reverie_services.console.pages import ask as ask
 from reverie_services.console.pages import recalls as recalls
 from reverie_services.console.pages import memories as memories
-from reverie_services.console.pages import pictures as pictures
 from reverie_services.console.pages import graph as graph
 from reverie_services.console.pages import sessions as sessions
 from reverie_services.console.pages import chat as chat

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from reverie.domain.context.text_rendering import render_memories
 from reverie.domain.core.kinds import Kind
-from reverie.mcp.rest_calls import RestCallError, call_rest
+from reverie.mcp.rest_calls import RestCallError, call_rest, invalid_argument
+from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.visit import PageValues, Visit, read_time, split_list
+from reverie_services.console.requests import file_response
+from reverie_services.console.visit import PageValues, Visit, memory_path, read_time, split_list
 
 LISTS = ("scopes", "kinds", "tags", "files")
 NUMBERS = {"limit": 50, "depth": 3, "budget_tokens": 100_000}
@@ -111,3 +114,19 @@ def list_changes(before: _Trace, after: _Trace) -> list[tuple[str, Any, Any]]:
         for name in _SETTINGS
         if before.get(name) != after.get(name)
     ]
+
+
+_MAX_DOCUMENTS = 100
+
+
+async def save_golden_set(visit: Visit) -> OutgoingResponse:
+    """A file with one question; the documents are all the memories that were compared for it."""
+    question = visit.form.get("question", "").strip()
+    shown = visit.form.getall("shown", [])[:_MAX_DOCUMENTS]
+    relevant = [item for item in visit.form.getall("relevant", []) if item in shown]
+    if not question or not relevant:
+        raise invalid_argument("relevant", "mark at least one memory as relevant")
+    documents = {item: (await visit.get(memory_path(item)))["content"] for item in shown}
+    golden = {"documents": documents, "questions": {"own": [[question, relevant, "marked"]]}}
+    content = json.dumps(golden, ensure_ascii=False, indent=2)
+    return file_response("golden.json", "application/json", content)

@@ -11,8 +11,14 @@ import structlog
 
 from reverie.domain.core.confidence import has_decayed
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind
-from reverie.domain.core.tiers import WINDOW_DAYS, choose_tier, explain_tier
+from reverie.domain.core.kinds import (
+    ANCHOR_KINDS,
+    KIND_POLICIES,
+    WINDOW_DAYS,
+    Kind,
+    choose_tier,
+    explain_tier,
+)
 from reverie.domain.graph.clustering import cluster_topics
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie.domain.graph.promotion import build_convention

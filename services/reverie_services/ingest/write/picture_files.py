@@ -1,13 +1,19 @@
-"""Checks the bytes of a picture that somebody sends, and redacts an SVG."""
+"""Checks the bytes of a picture, redacts an SVG, and reads the text in it by a language model."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 
+from pydantic import BaseModel, Field
+
+from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import InvalidInput, PayloadTooLarge
-from reverie.domain.formats.pictures import SVG, detect_media_type
+from reverie.domain.formats.pictures import MAX_TEXT, SVG, detect_media_type
 from reverie.domain.redaction.redactor import Redactor
+from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
+from reverie.inference.llm_prompts import get_prompt
 
 
 def decode_picture(text: str, limit: int, redactor: Redactor) -> tuple[bytes, str, int]:
@@ -29,3 +35,25 @@ def decode_picture(text: str, limit: int, redactor: Redactor) -> tuple[bytes, st
     except UnicodeDecodeError:
         raise InvalidInput("data", "is an SVG in another encoding than UTF-8") from None
     return redacted.text.encode(), media_type, redacted.count
+
+
+class _PictureAnswer(BaseModel):
+    text: str = Field(max_length=4 * MAX_TEXT)
+
+
+async def read_picture_text(
+    model: LanguageModel, principal: Principal, data: bytes, media_type: str
+) -> str:
+    """What is written and shown in a picture; empty if the model does not say."""
+    try:
+        answer = await model.ask(
+            principal.tenant,
+            get_prompt("picture"),
+            "The picture is attached.",
+            _PictureAnswer,
+            UsageTally(principal),
+            picture=(data, media_type),
+        )
+    except LanguageModelError:
+        return ""
+    return " ".join(answer.text.split())[:MAX_TEXT]
