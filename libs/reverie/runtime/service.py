@@ -180,7 +180,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     if reverse_proxy is not None:
         reverse_proxy.add_routes(dispatcher, service.proxy_routes)
 
-    async def run_beside(_: web.Application) -> AsyncIterator[None]:
+    async def run_background(_: web.Application) -> AsyncIterator[None]:
         jobs = [*service.background, *([service.auditor.run_writer] if service.auditor else [])]
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(run_in_background(jobs))
@@ -190,7 +190,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
             # This work ends first, while everything that it uses still exists.
             await after_reply.drain(_AFTER_REPLY_TIMEOUT)
 
-    app.cleanup_ctx.append(run_beside)
+    app.cleanup_ctx.append(run_background)
     return app
 
 

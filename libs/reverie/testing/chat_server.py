@@ -91,7 +91,7 @@ ChatScript = Callable[[ChatRequest], ChatAnswer]
 
 @dataclass
 class ChatServer:
-    """The server; `requests` are what it was asked, in order.
+    """The server; `requests` are the requests in their order.
 
     `estimates_tokens`: usage is estimated at four characters a token; else it is 100 and 20.
     """
@@ -104,15 +104,15 @@ class ChatServer:
 
     async def handle_openai(self, request: web.Request) -> web.StreamResponse:
         """`POST /v1/chat/completions`, streamed."""
-        asked = _read_openai(await request.json())
-        answer = self._ask(asked)
+        chat_request = _read_openai(await request.json())
+        answer = self._ask(chat_request)
         if (refusal := _refuse(answer)) is not None:
             return refusal
         response = await _begin(request)
         for piece, thought in _pieces(answer):
             await _pause(answer)
             delta = {"reasoning_content": piece} if thought else {"content": piece}
-            await _send(response, _openai_chunk(asked, delta))
+            await _send(response, _openai_chunk(chat_request, delta))
             if answer.fault == "cut":
                 _break(request)
                 return response
@@ -120,27 +120,27 @@ class ChatServer:
             function = {"name": call.name, "arguments": call.text}
             entry = {"index": index, "id": self._call_id(), "type": "function"}
             called = {"tool_calls": [{**entry, "function": function}]}
-            await _send(response, _openai_chunk(asked, called))
+            await _send(response, _openai_chunk(chat_request, called))
         await _hold(answer)
         reason = "length" if answer.fault == "length" else "tool_calls" if answer.calls else "stop"
-        await _send(response, _openai_chunk(asked, {}, reason))
-        sent, received = self._usage(asked, answer)
+        await _send(response, _openai_chunk(chat_request, {}, reason))
+        sent, received = self._usage(chat_request, answer)
         usage = {"prompt_tokens": sent, "completion_tokens": received}
         usage["total_tokens"] = sent + received
-        await _send(response, {**_openai_chunk(asked, {}), "choices": [], "usage": usage})
+        await _send(response, {**_openai_chunk(chat_request, {}), "choices": [], "usage": usage})
         await response.write(b"data: [DONE]\n\n")
         return response
 
     async def handle_anthropic(self, request: web.Request) -> web.StreamResponse:
         """`POST /v1/messages`, streamed."""
-        asked = _read_anthropic(await request.json())
-        answer = self._ask(asked)
+        chat_request = _read_anthropic(await request.json())
+        answer = self._ask(chat_request)
         if (refusal := _refuse(answer)) is not None:
             return refusal
         response = await _begin(request)
         message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant"}
-        message |= {"model": asked.model, "content": [], "stop_reason": None}
-        sent, received = self._usage(asked, answer)
+        message |= {"model": chat_request.model, "content": [], "stop_reason": None}
+        sent, received = self._usage(chat_request, answer)
         message |= {"stop_sequence": None, "usage": {"input_tokens": sent, "output_tokens": 1}}
         await _send(response, {"type": "message_start", "message": message}, named=True)
         index = 0
@@ -189,14 +189,16 @@ class ChatServer:
         texts, results = read_input(body)
         tools = tuple(tool.get("name", tool["type"]) for tool in body.get("tools") or ())
         system = body.get("instructions") or ""
-        asked = ChatRequest(body["model"], system, tuple(texts), tuple(results), tools, body)
-        answer = self._ask(asked)
+        chat_request = ChatRequest(body["model"], system, tuple(texts), tuple(results), tools, body)
+        answer = self._ask(chat_request)
         if (refusal := _refuse(answer)) is not None:
             return refusal
         response = await _begin(request)
         calls = [(self._call_id(), call.name, call.text) for call in answer.calls]
         pieces = [piece for piece, is_thought in _pieces(answer) if not is_thought]
-        for event in response_events(asked.model, pieces, calls, self._usage(asked, answer)):
+        for event in response_events(
+            chat_request.model, pieces, calls, self._usage(chat_request, answer)
+        ):
             if event["type"] == "response.output_text.delta":
                 await _pause(answer)
             elif event["type"] == "response.completed":
@@ -207,15 +209,15 @@ class ChatServer:
                 return response
         return response
 
-    def _ask(self, asked: ChatRequest) -> ChatAnswer:
-        self.requests.append(asked)
-        return self.script(asked)
+    def _ask(self, chat_request: ChatRequest) -> ChatAnswer:
+        self.requests.append(chat_request)
+        return self.script(chat_request)
 
-    def _usage(self, asked: ChatRequest, answer: ChatAnswer) -> tuple[int, int]:
+    def _usage(self, chat_request: ChatRequest, answer: ChatAnswer) -> tuple[int, int]:
         if not self.estimates_tokens:
             return 100, 20
         said = len(answer.text) + sum(len(call.text) for call in answer.calls)
-        return len(asked.body_text) // 4, said // 4
+        return len(chat_request.body_text) // 4, said // 4
 
     def _call_id(self) -> str:
         self.calls_made += 1
@@ -330,11 +332,11 @@ async def _send(response: web.StreamResponse, data: Mapping[str, Any], named: bo
 
 
 def _openai_chunk(
-    asked: ChatRequest, delta: Mapping[str, Any], reason: str | None = None
+    chat_request: ChatRequest, delta: Mapping[str, Any], reason: str | None = None
 ) -> dict[str, Any]:
     choice = {"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": reason}
     chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1}
-    return {**chunk, "model": asked.model, "choices": [choice]}
+    return {**chunk, "model": chat_request.model, "choices": [choice]}
 
 
 def _block(index: int, block: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ async def _begin(visit: Visit, _: str) -> Any:
     return redirect(page_path("chat", group["id"]))
 
 
-async def _say(visit: Visit, group: str) -> Any:
+async def _post_message(visit: Visit, group: str) -> Any:
     body: dict[str, Any] = {"text": visit.form.get("text", "").replace("\r\n", "\n")}
     if visit.form.get("mode") in _MODES:
         body["mode"] = visit.form.get("mode")
@@ -59,7 +59,7 @@ CHAT_ACTIONS: tuple[Action, ...] = (
         "Say",
         "Says this to the agents of the chat, which may call tools with your rights.",
         "It was said.",
-        _say,
+        _post_message,
         (ActionField("text", "Message", "textarea", required=True),),
         subject="chat",
     ),

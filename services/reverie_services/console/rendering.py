@@ -137,7 +137,7 @@ REASONS = {
 """Why a candidate was held back, in words."""
 
 
-def count_given(recall: Mapping[str, Any]) -> int:
+def count_delivered(recall: Mapping[str, Any]) -> int:
     """How many memories reached the agent; a preflow gives fewer than its recall returns."""
     given = recall.get("given")
     return int(recall["returned"] if given is None else given)
@@ -175,7 +175,7 @@ def _environment() -> Environment:
         number=show_number,
         shown=show_text,
         short=shorten_text,
-        given=count_given,
+        given=count_delivered,
         pick=pick_field,
         link=fill_link,
         fill=fill_id,

@@ -42,10 +42,10 @@ class Visit:
         """A value of the query, None if it is empty."""
         return (self.url.query.get(name) or "").strip() or None
 
-    def number(self, name: str, default: int, most: int) -> int:
-        """A number from the query between 0 and `most`."""
+    def number(self, name: str, default: int, maximum: int) -> int:
+        """A number from the query between 0 and `maximum`."""
         text = self.ask(name) or ""
-        return min(int(text), most) if text.isascii() and text.isdigit() else default
+        return min(int(text), maximum) if text.isascii() and text.isdigit() else default
 
     async def get(self, path: str, /, **query: Any) -> dict[str, Any]:
         """The body of a GET call. Raises `RestCallError`."""

@@ -101,11 +101,11 @@ async def remember_commits(
     return RememberedCommits(events, omitted)
 
 
-def _is_merge_message(known: Sequence[StoredCommitMemory], sha: str, new: NewMemory) -> bool:
+def _is_merge_message(remembered: Sequence[StoredCommitMemory], sha: str, new: NewMemory) -> bool:
     """Whether nothing but a push wrote the commit's memory, and nobody edited or forgot it."""
-    if len(known) > 1:
+    if len(remembered) > 1:
         return False
-    [stored] = known
+    [stored] = remembered
     is_told = stored.content_hash == bytes.fromhex(new.content_hash)
     return stored.commit == sha and stored.is_as_made and not is_told
 

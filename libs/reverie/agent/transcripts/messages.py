@@ -120,7 +120,10 @@ def _translate_block(block: dict[str, Any], role: str) -> dict[str, Any]:
     kind, name = text_or_empty(block.get("type")), text_or_empty(block.get("name"))
     if kind == "text":
         text = text_or_empty(block.get("text"))
-        return {"type": "text", "text": _clean_said(text) if role == "user" else _clean_told(text)}
+        return {
+            "type": "text",
+            "text": _clean_user_text(text) if role == "user" else _clean_assistant_text(text),
+        }
     arguments = block.get("input")
     if kind == "tool_use" and isinstance(arguments, dict):
         if name in _SPOKEN_TOOLS:
@@ -151,14 +154,14 @@ def _translate_part(part: dict[str, Any]) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": call, "content": text, "is_error": failed}
 
 
-def _clean_said(text: str) -> str:
+def _clean_user_text(text: str) -> str:
     """What a user said, without what the program put around it; empty for a tool's result."""
     if _RESULT.match(text):
         return ""
     return _WRAPPERS.sub("", remove_elements(text, _ADDED_BY_PROGRAM)).strip()
 
 
-def _clean_told(text: str) -> str:
+def _clean_assistant_text(text: str) -> str:
     """What an agent told, without the calls of tools in it."""
     call = _TAGGED_CALL.search(text)
     return _TAGGED_ANSWER.sub("", text[: call.start()] if call else text).strip()

@@ -49,7 +49,7 @@ class Conversation:
         """The path of the group."""
         return f"/v1/groups/{self.group['id']}"
 
-    def say(self, text: str) -> bool:
+    def post_message(self, text: str) -> bool:
         """Says something and shows the answers; whether all turns ended well.
 
         Ctrl-C stops the turns and not the program, also where a call waits to be allowed.
@@ -207,7 +207,7 @@ def chat(
         made = client.request("POST", "/v1/groups", body=drop_unset(body))
         conversation = Conversation(client, made, options.json, mode)
     if text is not None:
-        if not conversation.say(read_text(text)):
+        if not conversation.post_message(read_text(text)):
             raise click.exceptions.Exit(1)
         return
     with suppress(EOFError, KeyboardInterrupt, click.Abort):
@@ -231,7 +231,7 @@ def _converse(conversation: Conversation, history: Path) -> None:
                 if line.startswith("/"):
                     _run_command(conversation, *line[1:].partition(" ")[::2])
                 elif line:
-                    conversation.say(line)
+                    conversation.post_message(line)
             except (ReverieError, OSError, UnicodeDecodeError) as error:
                 err().print(f"reverie: {error}", markup=False)
     finally:

@@ -46,22 +46,22 @@ def enable_engine(settings: Settings) -> Settings:
     return type(settings).model_validate(fields | added)
 
 
-def answer_scripted(asked: ChatRequest) -> ChatAnswer:
+def answer_scripted(request: ChatRequest) -> ChatAnswer:
     """What the scripted model says: it decides, hands on, and on the second day looks it up."""
-    said = "\n".join(asked.texts)
+    said = "\n".join(request.texts)
     if "10 %" in said:
         known = DECISION in said
         answer = f"{USED}: price * 90 // 100." if known else "as a float: price * 0.9."
         return ChatAnswer(f"I compute it {answer}", seconds=0.3)
-    if "name is beck" in asked.system:
+    if "name is beck" in request.system:
         return ChatAnswer("One test: 0.10 + 0.20 is 30 cents, exactly.", seconds=0.3)
-    if "name is torvalds" in asked.system:
+    if "name is torvalds" in request.system:
         return ChatAnswer("Good. No special case, no float, nothing to break.", seconds=0.3)
     calls = [
         ToolUse("remember", {"content": DECISION, "kind": "decision", "key": "price-unit"}),
         ToolUse("route_forward", {"agent": "beck", "task": "Say how we test that."}),
     ]
-    done = len(asked.results)
+    done = len(request.results)
     if done < len(calls):
         return ChatAnswer(calls=(calls[done],))
     return ChatAnswer(f"Decided. {DECISION}", seconds=0.3)

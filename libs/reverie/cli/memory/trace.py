@@ -68,7 +68,7 @@ _LIST_COLUMNS: Columns = {
     "at": lambda item: item["at"][5:16].replace("T", " "),
     "intent": "intent",
     "returned": lambda item: f"{item['returned']} of {item['found']}",
-    "given": lambda item: _format_given(item),
+    "given": lambda item: _format_deliveries(item),
     "ms": lambda item: round(item["milliseconds"]),
     "question": text_cell("query", 60),
 }
@@ -97,7 +97,7 @@ def _format_header(document: JsonObject) -> Iterator[str]:
     durations = ", ".join(f"{name} {ms}" for name, ms in document["timings"].items())
     yield f"duration   {document['milliseconds']} ms: {durations}"
     if document["given"] is not None:
-        yield f"given      {_format_given(document)}"
+        yield f"given      {_format_deliveries(document)}"
     if document["degraded"]:
         yield f"missing    {', '.join(document['degraded'])}"
     yield ""
@@ -116,7 +116,7 @@ def _answer_table(candidates: Sequence[JsonObject]) -> RenderableType:
     return table
 
 
-def _format_given(document: JsonObject) -> str:
+def _format_deliveries(document: JsonObject) -> str:
     """How many memories a preflow gave, and whether a hook confirmed them."""
     if document["given"] is None:
         return ""

@@ -48,7 +48,7 @@ class DecayPolicy:
     floor: float = FLOOR
     enabled: bool = True
 
-    def keeps(self, kind: Kind) -> bool:
+    def is_lasting(self, kind: Kind) -> bool:
         """Whether time takes nothing from memories of a kind."""
         return not (self.enabled and KIND_POLICIES[kind].decays)
 
@@ -100,7 +100,7 @@ def has_decayed(memory: DecayingMemory, now: datetime, decay: DecayPolicy = DEFA
 
 def is_permanent(memory: DecayingMemory, decay: DecayPolicy = DEFAULT_DECAY) -> bool:
     """Whether time takes nothing from it."""
-    return memory.pinned or decay.keeps(memory.kind)
+    return memory.pinned or decay.is_lasting(memory.kind)
 
 
 def _decay_factor(

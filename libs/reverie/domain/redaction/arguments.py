@@ -91,7 +91,7 @@ def _find_named_values(
     kinds: dict[str, str | None] = {}
     has_name = "name" in pattern.groupindex
 
-    def given(match: re.Match[str]) -> SecretSpan | None:
+    def build_span(match: re.Match[str]) -> SecretSpan | None:
         start, end = match.span("value")
         if form is ValueForm.SPOKEN:
             end = start + len(text[start:end].rstrip(").]}:,»。，、；"))
@@ -101,7 +101,7 @@ def _find_named_values(
         found = judge_value_cached(kind, text[start:end], form, cache) if kind else None
         return (start, end, found) if found else None
 
-    return find_spans(pattern, lower, ranges, given)
+    return find_spans(pattern, lower, ranges, build_span)
 
 
 def _find_call_secrets(

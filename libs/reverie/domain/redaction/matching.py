@@ -88,13 +88,13 @@ def memoize_check(check: ValueCheck) -> ValueCheck:
     """The check with a cache. Once the cache is full, every other text passes."""
     cache: dict[str, bool] = {}
 
-    def holds(text: str) -> bool:
+    def cached_check(text: str) -> bool:
         result = cache.get(text)
         if result is None:
             result = len(cache) >= MAX_JUDGED or cache.setdefault(text, check(text))
         return result
 
-    return holds
+    return cached_check
 
 
 LiteralStarts = Mapping[str, Sequence[int]]

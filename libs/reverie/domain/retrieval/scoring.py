@@ -64,7 +64,7 @@ def compute_confidences(
     days += np.where(has_flag(records, LINKED), 0.0, (ORPHAN_RATE - 1) * orphan_days)
     days *= np.where(records["status"] == SUPERSEDED, SUPERSEDED_RATE, 1.0)
     kind_half_lives = np.array(
-        [np.inf if decay.keeps(kind) else decay.half_lives[kind] for kind in KINDS]
+        [np.inf if decay.is_lasting(kind) else decay.half_lives[kind] for kind in KINDS]
     )[records["kind"]]
     kind_half_lives[has_flag(records, PINNED)] = np.inf
     undecayed = np.minimum(

@@ -144,11 +144,11 @@ class ConnectionPool:
         server that stopped responding takes longer and continues in the background.
         """
 
-        async def asked() -> asyncpg.Record | None:
+        async def query() -> asyncpg.Record | None:
             async with self.acquire() as connection:
                 return await connection.fetchrow(sql)
 
-        task = asyncio.create_task(asked())
+        task = asyncio.create_task(query())
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
         try:

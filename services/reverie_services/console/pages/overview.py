@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.rendering import count_given
+from reverie_services.console.rendering import count_delivered
 from reverie_services.console.visit import PageValues, Visit, page_path
 
 _RECALLS = 200
@@ -46,7 +46,7 @@ async def load_overview(visit: Visit) -> PageValues:
         "recent": recent,
         "enrichment": (loaded["models"] or {}).get("enrichment"),
         "changes": (loaded["stale"] or {}).get("changes"),
-        "silent": sum(1 for recall in recent if not count_given(recall)),
+        "silent": sum(1 for recall in recent if not count_delivered(recall)),
         "chart": [[recall["second"], recall["milliseconds"]] for recall in reversed(recent)],
         "attention": list(_iterate_attention(lists, recent, checks)),
         "missing": [name for name in parts if loaded[name] is None],

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from reverie_services.console.pages.ask import list_arms
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.rendering import count_given
+from reverie_services.console.rendering import count_delivered
 from reverie_services.console.visit import PageValues, Visit
 
 FILTERS = ("text", "actor", "session", "gave")
@@ -46,19 +46,19 @@ async def show_recall(visit: Visit) -> PageValues:
     }
 
 
-async def _find_recalls(visit: Visit, wanted: int) -> tuple[list[_Recall], str | None]:
+async def _find_recalls(visit: Visit, limit: int) -> tuple[list[_Recall], str | None]:
     """The recalls that fit the filters, and the cursor of those after them."""
     found: list[_Recall] = []
     cursor = visit.ask("cursor")
     for _ in range(_MAX_PAGES):
         # A page of the store is shown whole, so that its cursor goes on where it ends.
-        size = min(_FETCHED, max(wanted - len(found), PAGE_SIZE))
+        size = min(_FETCHED, max(limit - len(found), PAGE_SIZE))
         page = await visit.get(
             "/v1/traces", limit=size, cursor=cursor, session=visit.ask("session")
         )
         found += _filter_recalls(page["items"], visit)
         cursor = page.get("next")
-        if cursor is None or len(found) >= wanted:
+        if cursor is None or len(found) >= limit:
             break
     return found, cursor
 
@@ -70,5 +70,5 @@ def _filter_recalls(recalls: Sequence[_Recall], visit: Visit) -> list[_Recall]:
         for recall in recalls
         if (text is None or text.lower() in recall["query"].lower())
         and (actor is None or actor.lower() in recall["actor"].lower())
-        and (gave is None or (gave == "something") == bool(count_given(recall)))
+        and (gave is None or (gave == "something") == bool(count_delivered(recall)))
     ]

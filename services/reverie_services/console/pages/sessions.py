@@ -67,13 +67,13 @@ def _redact(redactor: Redactor, value: dict[str, Any]) -> dict[str, Any]:
     return redacted
 
 
-async def _load_steps(visit: Visit, session: str, most: int) -> tuple[list[_Body], str | None]:
+async def _load_steps(visit: Visit, session: str, limit: int) -> tuple[list[_Body], str | None]:
     turns: list[_Body] = []
     cursor: str | None = None
-    while len(turns) < most:
+    while len(turns) < limit:
         page = await visit.get(
             f"/v1/sessions/{quote(session, safe='')}/replay",
-            limit=min(200, most - len(turns)),
+            limit=min(200, limit - len(turns)),
             cursor=cursor,
         )
         turns += page["items"]

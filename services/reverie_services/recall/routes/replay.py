@@ -55,8 +55,8 @@ async def replay_session(deps: ReplayDependencies, call: Call[None, PageQuery]) 
     recalls = await deps.traces.page(principal, None, MAX_EVENTS, session.id)
     memories = await deps.memories.page(principal, None, MAX_EVENTS, ListFilter(session=session.id))
     steps = place_events(turns, recalls, memories, is_first=after < 0, until=until)
-    given = await _load_given(deps, principal, steps)
-    return ReplayPage(items=[_build_step(step, given) for step in steps], next=next_cursor)
+    delivered = await _load_delivered(deps, principal, steps)
+    return ReplayPage(items=[_build_step(step, delivered) for step in steps], next=next_cursor)
 
 
 def place_events(
@@ -94,7 +94,7 @@ def place_events(
     return steps
 
 
-async def _load_given(
+async def _load_delivered(
     deps: ReplayDependencies, principal: Principal, steps: Sequence[_Step]
 ) -> dict[UUID, list[Memory]]:
     """What each preflow gave, by its trace, as far as the key may read it."""
@@ -115,7 +115,7 @@ async def _load_given(
     }
 
 
-def _build_step(step: _Step, given: Mapping[UUID, Sequence[Memory]]) -> ReplayStep:
+def _build_step(step: _Step, delivered: Mapping[UUID, Sequence[Memory]]) -> ReplayStep:
     return ReplayStep(
         turn=ReplayTurn(**vars(step.turn)),
         recalls=[
@@ -126,7 +126,7 @@ def _build_step(step: _Step, given: Mapping[UUID, Sequence[Memory]]) -> ReplaySt
                 returned=recall.asked["returned"],
                 given=recall.asked.get("given"),
                 delivered_at=recall.delivered_at,
-                memories=[_build_memory(memory) for memory in given.get(recall.id, ())],
+                memories=[_build_memory(memory) for memory in delivered.get(recall.id, ())],
             )
             for recall in step.recalls
         ],
