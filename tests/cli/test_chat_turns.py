@@ -45,7 +45,7 @@ class _Gateway:
 
 
 def _say(gateway: Any, as_json: bool) -> bool:
-    return chat.Conversation(gateway, dict(GROUP), as_json).say("Hello.")
+    return chat.Conversation(gateway, dict(GROUP), as_json).post_message("Hello.")
 
 
 @pytest.mark.parametrize("as_json", [True, False])

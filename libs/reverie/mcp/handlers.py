@@ -11,17 +11,13 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from reverie.domain.core.errors import ReverieError
-from reverie.domain.core.kinds import parse_kind
-from reverie.domain.extraction.content_checks import classify_kind
-from reverie.domain.extraction.own_memories import is_own_preference
 from reverie.domain.redaction.redactor import redact
 from reverie.mcp import prompts, resources
 from reverie.mcp.more_tool import available_operations, find_note_call, with_default_project
 from reverie.mcp.note_tools import NOTE_TOOLS
 from reverie.mcp.rest_calls import RestCallError, RestClient
 from reverie.mcp.short_ids import resolve_short_ids
-from reverie.mcp.tool_definition import Arguments, Tool, ToolHints
+from reverie.mcp.tool_definition import Tool, ToolHints, is_own_statement
 from reverie.mcp.tool_results import format_problem, to_json
 from reverie.mcp.tools import select_tools
 
@@ -201,15 +197,3 @@ def _to_mcp_error(error: RestCallError) -> MCPError:
     )
     data = problem.model_dump(mode="json", exclude_none=True)
     return MCPError(code, f"{problem.code}: {problem.detail}", data)
-
-
-def is_own_statement(tool: str, arguments: Arguments, project: str | None) -> bool:
-    """Whether a call of `remember` without a scope stores a preference of the user."""
-    content = arguments.get("content")
-    if tool != "remember" or arguments.get("scope") or not isinstance(content, str):
-        return False
-    try:
-        kind = parse_kind(str(arguments["kind"])) if arguments.get("kind") else None
-    except ReverieError:
-        return False
-    return is_own_preference(kind or classify_kind(content), content, (), project)

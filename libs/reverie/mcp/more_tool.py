@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from reverie.contracts.operations import OPERATIONS, PATH_VARIABLE, SPECIAL_OPERATIONS, Operation
 from reverie.mcp.note_tools import NOTE_TOOLS
-from reverie.mcp.own_statements import is_own_statement
 from reverie.mcp.rest_calls import (
     RestClient,
     call_rest,
@@ -21,7 +20,7 @@ from reverie.mcp.rest_calls import (
     invalid_argument,
     quote_argument,
 )
-from reverie.mcp.tool_definition import Arguments, Body, Tool, fill_project
+from reverie.mcp.tool_definition import Arguments, Body, Tool, fill_project, is_own_statement
 from reverie.mcp.tool_results import escape_tags
 from reverie.mcp.tool_schemas import Schema, convert_values, integer_schema, operation_schema
 

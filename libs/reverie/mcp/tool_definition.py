@@ -6,6 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.kinds import parse_kind
+from reverie.domain.extraction.content_checks import classify_kind
+from reverie.domain.extraction.own_memories import is_own_preference
 from reverie.mcp.rest_calls import (
     RestCallError,
     RestClient,
@@ -149,3 +153,15 @@ def _check_query(query: Arguments) -> dict[str, Any]:
         if not all(isinstance(item, str | int | float | bool) for item in values):
             raise invalid_argument(name, "input should be a plain value")
     return dict(query)
+
+
+def is_own_statement(tool: str, arguments: Arguments, project: str | None) -> bool:
+    """Whether a call of `remember` without a scope stores a preference of the user."""
+    content = arguments.get("content")
+    if tool != "remember" or arguments.get("scope") or not isinstance(content, str):
+        return False
+    try:
+        kind = parse_kind(str(arguments["kind"])) if arguments.get("kind") else None
+    except ReverieError:
+        return False
+    return is_own_preference(kind or classify_kind(content), content, (), project)
