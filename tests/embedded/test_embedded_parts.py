@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 import stat
@@ -13,11 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
+from reverie.bus.streams import STREAMS
 from reverie.domain.core.errors import Conflict, Misconfigured
 from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
 from reverie.embedded.backends import NatsBackend, PostgresBackend, strip_url_credentials
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
+from reverie.embedded.nats import CONFIG_TEMPLATE
 from reverie.embedded.probe import ServiceHealth, fetch_health
 from reverie.embedded.processes import LOG_LIMIT, open_log, read_last_lines
 from reverie.embedded.service_processes import ServerUrls, build_environment
@@ -335,3 +338,9 @@ def test_a_server_whose_port_is_taken_tells_where_it_went(tmp_path: Path) -> Non
             assert server.moved_port == urlsplit(backend.url).port != port
         finally:
             server.stop()
+
+
+def test_the_embedded_nats_starts_on_a_disk_that_is_nearly_full() -> None:
+    """What streams may hold is reserved: by default only within what is free at the start."""
+    [gigabytes] = re.findall(r"max_file_store: (\d+)GB", CONFIG_TEMPLATE)
+    assert int(gigabytes) * 10**9 > sum(spec.max_bytes for spec in STREAMS)

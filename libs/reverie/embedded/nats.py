@@ -31,6 +31,9 @@ listen: {listen}
 max_payload: 1MB
 jetstream {{
   store_dir: {store}
+  # More than all streams may hold. By default it would be three quarters of what is free on the
+  # disk at each start, and a disk with less than that would be refused.
+  max_file_store: 4GB
   sync_interval: "{sync}"
 }}
 {users}"""
