@@ -93,6 +93,9 @@ async def test_a_ci_job_announces_a_range_and_the_memory_becomes_stale(
     assert (code, shown.split()[:3]) == (0, ["announced", "shop", "main"])
     code, shown, _ = await _run(env, "git", "watch", *here, "--once")
     assert (code, shown) == (0, "")
+    clone.git("checkout", "-q", "--detach")
+    code, _, said = await _run(env, "git", "announce", *here)
+    assert (code, "No branch is checked out" in said) == (0, True)
     assert len(_changes(stack)) == 2
 
 

@@ -87,11 +87,17 @@ def announce_changes(
     outcomes = asyncio.run(send_with_client(options.settings(), work))
     _print_outcomes(options, outcomes)
     if not outcomes and not options.json:
-        err().print("Nothing new to announce; later commits will be announced.", markup=False)
+        is_detached = clone.current_branch is None and clone.head_commit is not None
+        err().print(_DETACHED if is_detached else _NOTHING_NEW, markup=False)
     if any(outcome.state == "queued" for outcome in outcomes):
         raise click.exceptions.Exit(NOT_RUNNING)
 
 
+_NOTHING_NEW = "Nothing new to announce; later commits will be announced."
+_DETACHED = (
+    "No branch is checked out, so nothing is announced: check one out, or give --range A..B and "
+    "--branch."
+)
 app.add_command(anchor)
 app.add_command(backfill)
 
