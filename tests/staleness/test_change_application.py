@@ -253,6 +253,19 @@ async def test_only_changes_of_the_memorys_files_since_it_was_known_affect_it(pl
     assert _marks(place) == [(memory, "z.py", "suspect")]
 
 
+async def test_a_commit_of_the_same_second_casts_doubt_unless_told_earlier(place: Place) -> None:
+    """Git tells whole seconds, so that each commit seems to be older than the memory."""
+    gone, sql = {"path": "a.py", "status": "deleted"}, "select min(created)::text from memory"
+    await _post(place, "a", gone, at=datetime.now(UTC).replace(microsecond=0).isoformat())
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    await _enrich(place, memory, {"a.py": {}})
+    await recompute_marks(place.parts, place.tenant, "one", "p", memory)
+    assert _marks(place) == []
+    learned = datetime.fromisoformat(admin_rows(place.store.admin_url, sql)[0][0])
+    await _apply(place, await _post(place, "b", gone, at=f"{learned.replace(microsecond=0)}"))
+    assert _marks(place) == [(memory, "a.py", "gone")]
+
+
 async def test_a_change_is_stored_while_no_anchors_are_being_derived(place: Place) -> None:
     """Whichever commits last sees the other: the change, who touches its files; the anchors, that
     there was a change."""

@@ -357,6 +357,20 @@ def test_every_mark_has_a_cause(
     assert track_anchor(anchor, told, same) == trail
 
 
+def test_a_commit_of_the_memorys_second_counts_if_it_may_have_come_later() -> None:
+    [step] = steps(file("deleted"))
+    learned = NOON + timedelta(milliseconds=500)
+    told_later = replace(step, latest=NOON + timedelta(milliseconds=900))
+    told_before = replace(step, latest=NOON + timedelta(milliseconds=400))
+    anchor = replace(known(at=learned), known_by_clock=True)
+    assert grades(track_anchor(anchor, [told_later], same)) == [("gone", 1.0)]
+    assert grades(track_anchor(anchor, [told_before], same)) == []
+    # A memory of a commit knows all that the commit has.
+    assert grades(track_anchor(known(at=learned), [told_later], same)) == []
+    confirmed = replace(anchor, confirmed_at=NOON + timedelta(milliseconds=950))
+    assert grades(track_anchor(confirmed, [told_later], same)) == []
+
+
 def test_a_file_that_only_moved_has_no_grade() -> None:
     assert grade_file(file("renamed", "b.py", old_path="a.py")) is None
 

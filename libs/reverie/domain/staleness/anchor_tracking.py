@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reverie.domain.staleness.grading import (
     ELSEWHERE,
@@ -85,7 +86,7 @@ class _AnchorTracker:
         return self._match(self._path, file.previous_path)
 
     def apply_step(self, step: FileChangeStep) -> None:
-        if step.at <= self._anchor.known_at:
+        if self._is_within(step, self._anchor.known_at):
             # The memory knew it, and it may be the commit of what its session wrote.
             self._is_own_commit(step.commit)
             return
@@ -106,6 +107,11 @@ class _AnchorTracker:
             self._is_deleted = False
         elif not is_revert:
             self._add_mark(step, graded, previous_ranges)
+
+    def _is_within(self, step: FileChangeStep, moment: datetime) -> bool:
+        """Returns whether the step was made by that moment, as the anchor counts time."""
+        latest = step.latest if self._anchor.known_by_clock else None
+        return (latest or step.at) <= moment
 
     def build_trail(self) -> AnchorTrail:
         marks = [mark for mark in self._marks.values() if mark]
@@ -194,7 +200,8 @@ class _AnchorTracker:
         sha = step.commit.sha
         self._applied_commits[sha] = step.commit
         self._marks.setdefault(sha, None)
-        is_excused = self._anchor.confirmed_at is not None and step.at <= self._anchor.confirmed_at
+        confirmed_at = self._anchor.confirmed_at
+        is_excused = confirmed_at is not None and self._is_within(step, confirmed_at)
         if graded is None or graded[1] < MIN_STALENESS or is_excused:
             return
         lines = tuple(

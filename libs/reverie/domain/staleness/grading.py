@@ -154,13 +154,17 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class FileChangeStep:
-    """A change of one file: its commit, and the time from which it was on its branch."""
+    """A change of one file: its commit, and the time from which it was on its branch.
+
+    Git tells whole seconds. `latest`: when it was on its branch at the latest (None: `at`).
+    """
 
     file: ChangedFile
     commit: ChangeCommit
     at: datetime
     change_id: UUID | None = None
     """The stored change that told of it."""
+    latest: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class FileAnchor:
     `ranges` are the lines and symbols, `identifiers` those that the memory names, `blob` git's name
     of the content, each if known. `confirmed_at`: when the memory was last confirmed; earlier
     changes move the anchor and cast no doubt. `written_at`: when the memory's session had last
-    written the file by then.
+    written the file by then. `known_by_clock`: `known_at` is no time of git.
     """
 
     memory: UUID
@@ -181,6 +185,7 @@ class FileAnchor:
     blob: str | None = None
     confirmed_at: datetime | None = None
     written_at: datetime | None = None
+    known_by_clock: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,13 +47,17 @@ class TouchingMemory:
 
 @dataclass(frozen=True)
 class FileHistoryStep:
-    """A changed file of a stored change. `facts`: as reported, with its commit."""
+    """A changed file of a stored change. `facts`: as reported, with its commit.
+
+    `latest`: when it took effect at the latest.
+    """
 
     event: UUID
     branch: str
     main: bool
     known_at: datetime
     facts: dict[str, Any]
+    latest: datetime | None = None
 
 
 class StaleMarkStore:

@@ -37,8 +37,12 @@ order by m.id, e.dst;
 
 -- name: file_steps
 -- The changes since $4 of files whose last component is in $3, in the order they took effect.
-select f.event, f.branch, f.main, f.known_at, f.facts
-from git_file f
+-- Git tells whole seconds: a change took effect by the end of its second, and before it was told.
+select f.event, f.branch, f.main, f.known_at, f.facts,
+       case when f.known_at = date_trunc('second', f.known_at)
+            then greatest(f.known_at, least(f.known_at + interval '999999 us', g.received))
+            else f.known_at end as latest
+from git_file f join git_event g on g.tenant = $1 and g.id = f.event
 where f.tenant = $1 and f.project = $2 and f.known_at > $4
   and (f.name = any($3::text[]) or f.old_name = any($3::text[]))
 order by f.at, f.event, f.ordinal;

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -190,6 +190,8 @@ async def _track_anchors(
     """Computes the state of each anchor. Intermediate file names are read until none is new."""
     anchors = [parse_anchor(item, nodes[item.node]) for item in touching]
     since = min((item.written_at or item.known_at for item in anchors), default=datetime.now(UTC))
+    # Git tells whole seconds: what was committed later may seem to be a second older.
+    since -= timedelta(seconds=1)
     steps: list[FileHistoryStep] = []
     known_names: set[str] = set()
     names = {_get_file_name(item.path) for item in anchors}

@@ -36,7 +36,8 @@ def parse_anchor(touching: TouchingMemory, path: str) -> FileAnchor:
     meta = touching.meta
     stored_path = meta.get("named") or meta.get("path")
     since = _parse_or_none(_MOMENT, meta.get("since"))
-    committed_at = _parse_or_none(_MOMENT, (touching.git or {}).get("committed_at"))
+    git = touching.git or {}
+    committed_at = _parse_or_none(_MOMENT, git.get("committed_at"))
     written_at = _parse_or_none(_MOMENT, meta.get("modified_at"))
     known_at = committed_at or touching.known_at
     line_ranges = _parse_line_ranges(meta)
@@ -49,6 +50,7 @@ def parse_anchor(touching: TouchingMemory, path: str) -> FileAnchor:
         blob=meta["blob"] if isinstance(meta.get("blob"), str) else None,
         confirmed_at=touching.checked,
         written_at=written_at,
+        known_by_clock=not (since or committed_at or written_at or git.get("commit")),
     )
 
 
@@ -87,7 +89,8 @@ def parse_step(record: FileHistoryStep) -> FileChangeStep:
         datetime.fromisoformat(facts["committed_at"]),
         facts.get("reverts"),
     )
-    return FileChangeStep(parse_changed_file(facts), commit, record.known_at, record.event)
+    file = parse_changed_file(facts)
+    return FileChangeStep(file, commit, record.known_at, record.event, record.latest)
 
 
 def parse_changed_file(facts: dict[str, Any]) -> ChangedFile:
