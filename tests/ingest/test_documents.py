@@ -6,6 +6,7 @@ import asyncio
 import base64
 from typing import Any
 
+from reverie.client import AsyncReverie
 from tests.support.stack import Stack, eventually
 
 AWS = "AKIA" + "QWERTYUIOPASDFGH"
@@ -160,3 +161,14 @@ async def test_a_document_that_cannot_be_stored_is_refused_with_its_number(stack
     twice = [{"key": "a", "value": 1}, {"key": "a", "value": 2}]
     reply = await stack.call("POST", "/v1/documents", {"collection": "c", "documents": twice})
     assert reply.status == 422
+
+
+async def test_the_client_writes_and_deletes_many_documents_by_several_calls(stack: Stack) -> None:
+    async with AsyncReverie(stack.url, stack.key) as reverie:
+        large = [{"key": f"{n}", "value": "x" * 1_500_000} for n in range(6)]
+        small = [{"key": f"small-{n}", "value": n} for n in range(2_100)]
+        assert (await reverie.put_documents("many", large + small)).written == 2_106
+        keys = [document.key async for document in reverie.list_documents("many")]
+        assert keys == [document["key"] for document in large + small]
+        deleted = await reverie.delete_documents("many", keys=keys)
+        assert (deleted.deleted, deleted.scope) == (2_106, "global")

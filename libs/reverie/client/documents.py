@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from reverie.client.base import ClientBase, LazyModule, drop_none
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from reverie.contracts import documents as of_documents
 else:
     of_documents = LazyModule("reverie.contracts.documents")
+
+_CALL_BYTES = 4_000_000
+"""The most bytes of several documents in one call."""
 
 
 class DocumentCalls(ClientBase):
@@ -24,15 +27,24 @@ class DocumentCalls(ClientBase):
         scope: str | None = None,
         if_absent: bool = False,
     ) -> of_documents.PutDocumentsResponse:
-        """Stores up to 1,000 documents: each `key` with a `value` (JSON) or `data` (base64).
+        """Stores documents in order: each `key` with a `value` (JSON) or `data` (base64).
 
-        `if_absent`: documents that are there stay as they are.
+        Many go by several calls; one that fails leaves those before it stored. `if_absent`:
+        documents that are there stay as they are.
         """
-        body = {"collection": collection, "documents": list(documents), "if_absent": if_absent}
-        body |= drop_none(scope=scope)
-        return await self.request(
-            of_documents.PutDocumentsResponse, "POST", "/v1/documents", body=body
-        )
+        total = of_documents.PutDocumentsResponse(scope="", written=0)
+        for batch in _split_documents(documents):
+            body = {"collection": collection, "documents": batch, "if_absent": if_absent}
+            body |= drop_none(scope=scope)
+            answer = await self.request(
+                of_documents.PutDocumentsResponse, "POST", "/v1/documents", body=body
+            )
+            total = of_documents.PutDocumentsResponse(
+                scope=answer.scope,
+                written=total.written + answer.written,
+                redactions=total.redactions + answer.redactions,
+            )
+        return total
 
     def list_documents(
         self,
@@ -71,8 +83,34 @@ class DocumentCalls(ClientBase):
 
         `is_prefix`: also of every collection whose name begins with this one.
         """
-        body = {"collection": collection, "is_prefix": is_prefix}
-        body |= drop_none(scope=scope, keys=None if keys is None else list(keys))
-        return await self.request(
-            of_documents.DeleteDocumentsResponse, "POST", "/v1/documents/delete", body=body
-        )
+        size = of_documents.MAX_DOCUMENTS
+        batches: list[list[str] | None] = [None]
+        if keys is not None:
+            batches = [list(keys[at : at + size]) for at in range(0, len(keys), size)] or [[]]
+        total = of_documents.DeleteDocumentsResponse(scope="", deleted=0)
+        for batch in batches:
+            body = {"collection": collection, "is_prefix": is_prefix}
+            body |= drop_none(scope=scope, keys=batch)
+            answer = await self.request(
+                of_documents.DeleteDocumentsResponse, "POST", "/v1/documents/delete", body=body
+            )
+            total = of_documents.DeleteDocumentsResponse(
+                scope=answer.scope, deleted=total.deleted + answer.deleted
+            )
+        return total
+
+
+def _split_documents(documents: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Batches that one call takes; no documents are one batch, which is refused."""
+    from pydantic_core import to_json
+
+    batch: list[Mapping[str, Any]] = []
+    size = 0
+    for document in documents:
+        length = len(to_json(document))
+        if batch and (len(batch) == of_documents.MAX_DOCUMENTS or size + length > _CALL_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += length
+    yield batch
