@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
 from reverie.adapters.openai_agents import ReverieSession
-from reverie.client import AsyncReverie
+from reverie.client import AsyncReverie, Unavailable
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse, chat_server
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack
@@ -180,3 +180,22 @@ async def test_the_example_goes_on_with_a_conversation(stack: Stack) -> None:
         "I noted it.",
         "In cents.",
     ]
+
+
+async def test_items_are_added_once_where_turns_cannot_be_sent(
+    alone: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncReverie(alone.url, alone.key) as reverie:
+        session = ReverieSession("lost", reverie)
+
+        async def fail(*_: Any) -> Any:
+            raise Unavailable("the gateway", "later")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(reverie, "append_turns", fail)
+            await session.add_items([{"role": "user", "content": "We moor at the north side."}])
+        await session.add_items([{"role": "assistant", "content": "Noted."}])
+        assert len(await session.get_items()) == 2
+        [started] = [each async for each in reverie.list_sessions(agent="openai-agents")]
+        turns = [turn.content async for turn in reverie.list_turns(started.id)]
+    assert turns == ["We moor at the north side.", "Noted."]

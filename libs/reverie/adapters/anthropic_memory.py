@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,14 +15,13 @@ from urllib.parse import quote, unquote
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 
+from reverie.adapters.common import forget_key, log
 from reverie.client import AsyncReverie
 from reverie.client.parameters import RememberFields
 
 COLLECTION = "anthropic-memory"
 MAX_REMEMBERED = 30_000
 """The characters of a file that are remembered; its document holds all of it."""
-
-log = logging.getLogger("reverie.adapters")
 
 
 class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
@@ -57,8 +55,8 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
         """Runs a method of Anthropic's tool on the files, and keeps what it changed."""
         async with self._lock:
             files = {
-                unquote(one.key): one.value
-                async for one in self._client.list_documents(COLLECTION, scope=self._scope)
+                unquote(document.key): document.value
+                async for document in self._client.list_documents(COLLECTION, scope=self._scope)
             }
             with TemporaryDirectory() as folder:
                 tool = BetaLocalFilesystemMemoryTool(folder)
@@ -78,34 +76,26 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
         documents = [{"key": quote(key), "value": text} for key, text in changed.items()]
         # Without a scope, memories would be listed of all scopes: the answers name the key's own.
         scope = ""
-        for at in range(0, len(documents), 1000):
-            put = await self._client.put_documents(
-                COLLECTION, documents[at : at + 1000], scope=self._scope
-            )
+        if documents:
+            put = await self._client.put_documents(COLLECTION, documents, scope=self._scope)
             scope = put.scope
-        for at in range(0, len(gone), 1000):
-            deleted = await self._client.delete_documents(
-                COLLECTION, keys=[quote(key) for key in gone[at : at + 1000]], scope=self._scope
-            )
+        if gone:
+            keys = [quote(key) for key in gone]
+            deleted = await self._client.delete_documents(COLLECTION, keys=keys, scope=self._scope)
             scope = deleted.scope
         for key, text in changed.items():
             if text and text.strip():
                 await self._remember(scope, key, text)
             elif text is not None and key in before:
-                await self._forget(scope, key)
+                await forget_key(self._client, scope, _memory_key(key))
         for key in gone:
             if not key.endswith("/"):
-                await self._forget(scope, key)
+                await forget_key(self._client, scope, _memory_key(key))
 
     async def _remember(self, scope: str, path: str, text: str) -> None:
         fields: RememberFields = {"kind": "reference", "key": _memory_key(path), "soft": True}
         fields["scope"] = scope
         await self._client.remember(f"{path}\n\n{text[:MAX_REMEMBERED]}", **fields)
-
-    async def _forget(self, scope: str, path: str) -> None:
-        found = self._client.list_memories(scope=scope, key=_memory_key(path), status=["active"])
-        for memory in [one async for one in found]:
-            await self._client.forget(memory.id)
 
 
 def _memory_key(path: str) -> str:

@@ -14,31 +14,22 @@ as it was. `fold_session_summary` of the SDK is imported when summaries are aske
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, Final
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
+from reverie.adapters.common import MAX_SESSIONS, TurnQueue
 from reverie.agent.transcripts.claude_code import ClaudeCodeParser
 from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending
-from reverie.client import ApiError, AsyncReverie, Unavailable
+from reverie.client import AsyncReverie
 
 AGENT: Final = "claude-code"
 """Hooks of Claude Code use the same name and ids, so a turn that both send is stored once."""
-MAX_BATCH_BYTES: Final = 4_000_000
-MAX_BATCH_ENTRIES: Final = 1_000
-MAX_TURNS: Final = 100
-MAX_UNSENT_TURNS: Final = 1_000
-MAX_SESSIONS: Final = 100
-"""The sessions whose state a store holds; of another one, the turns that wait are dropped."""
 _MAIN: Final = "main"
 _SUB: Final = "sub/"
-
-log = logging.getLogger("reverie.adapters")
 
 
 class ReverieSessionStore:
@@ -60,24 +51,23 @@ class ReverieSessionStore:
         self._scope = scope
         self._project = project
         self._digests = digests
-        self._conversations: dict[str, _Conversation] = {}
+        self._conversation = lru_cache(MAX_SESSIONS)(partial(_Conversation, reverie))
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
         """Adds entries in order. An entry whose `uuid` is there is left as it is."""
-        for batch in _split(_drop_repeated(entries)):
-            await self._reverie.put_documents(
-                _collection(key),
-                [{"key": entry.get("uuid") or uuid4().hex, "value": entry} for entry in batch],
-                scope=self._scope,
-                if_absent=True,
-            )
+        keyed: dict[str, Any] = {}
+        for entry in entries:
+            keyed.setdefault(entry.get("uuid") or uuid4().hex, _replace_nul(entry))
+        if not keyed:
+            return
+        await self._reverie.put_documents(
+            _collection(key),
+            [{"key": uuid, "value": entry} for uuid, entry in keyed.items()],
+            scope=self._scope,
+            if_absent=True,
+        )
         if self._digests and not key.get("subpath"):
-            session = key["session_id"]
-            conversation = self._conversations.pop(session, None) or _Conversation()
-            self._conversations[session] = conversation
-            if len(self._conversations) > MAX_SESSIONS:
-                del self._conversations[next(iter(self._conversations))]
-            await conversation.send(self._reverie, session, self._project, entries)
+            await self._conversation(key["session_id"]).send(self._project, entries)
 
     async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
         """The entries in order; None if there are none."""
@@ -126,7 +116,6 @@ class ReverieSessionStore:
         if key.get("subpath"):
             await self._reverie.delete_documents(_collection(key), scope=self._scope)
             return
-        self._conversations.pop(key["session_id"], None)
         await self._reverie.delete_documents(
             _session_prefix(key), is_prefix=True, scope=self._scope
         )
@@ -155,41 +144,21 @@ class ReverieSessionStore:
 class _Conversation:
     """What of a session was not yet sent as turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: AsyncReverie, session: str) -> None:
         self._parser = ClaudeCodeParser()
-        self._unsent: list[dict[str, Any]] = []
         self._folder = ""
-        self._id: str | None = None
-        self._lock = asyncio.Lock()
+        self._turns = TurnQueue(client, AGENT, session)
 
-    async def send(
-        self, reverie: AsyncReverie, session: str, project: str | None, entries: Sequence[Any]
-    ) -> None:
-        """Sends the turns of entries. What fails is sent with the next entries."""
+    async def send(self, project: str | None, entries: Sequence[Any]) -> None:
+        """Sends the turns of entries."""
+        turns: list[dict[str, Any]] = []
         for entry in entries:
             if isinstance(entry.get("cwd"), str):
                 self._folder = entry["cwd"]
-            turns = self._parser.parse_entry(entry)
-            self._unsent += [encode_turn(turn) for turn in turns if is_worth_sending(turn)]
-        self._unsent = self._unsent[-MAX_UNSENT_TURNS:]
-        # Two appends at once would send the same turns, and drop others.
-        async with self._lock:
-            await self._send_all(reverie, session, project)
-
-    async def _send_all(self, reverie: AsyncReverie, session: str, project: str | None) -> None:
-        try:
-            while self._unsent:
-                if self._id is None:
-                    name = project or os.path.basename(self._folder.rstrip("/\\")) or None
-                    started = await reverie.start_session(
-                        AGENT, project=name, external_id=session, include_context=False
-                    )
-                    self._id = str(started.session)
-                batch = self._unsent[:MAX_TURNS]
-                await reverie.append_turns(self._id, batch)
-                self._unsent = [turn for turn in self._unsent if turn not in batch]
-        except (ApiError, Unavailable) as error:
-            log.warning("the turns of session %s wait: %s", session, error)
+            parsed = self._parser.parse_entry(entry)
+            turns += [encode_turn(turn) for turn in parsed if is_worth_sending(turn)]
+        name = project or os.path.basename(self._folder.rstrip("/\\")) or None
+        await self._turns.send(turns, name)
 
 
 def _project_prefix(project_key: str) -> str:
@@ -203,34 +172,6 @@ def _session_prefix(key: Mapping[str, Any]) -> str:
 def _collection(key: Mapping[str, Any]) -> str:
     subpath = key.get("subpath")
     return _session_prefix(key) + (f"{_SUB}{quote(subpath, safe='')}" if subpath else _MAIN)
-
-
-def _drop_repeated(entries: Sequence[Any]) -> list[Any]:
-    """Entries without those whose `uuid` comes a second time."""
-    seen: set[str] = set()
-    kept = []
-    for entry in entries:
-        uuid = entry.get("uuid")
-        if uuid is None or uuid not in seen:
-            kept.append(entry)
-        if uuid is not None:
-            seen.add(uuid)
-    return kept
-
-
-def _split(entries: Sequence[Any]) -> Iterator[list[Any]]:
-    """Batches that one call takes."""
-    batch: list[Any] = []
-    size = 0
-    for entry in entries:
-        length = len(json.dumps(entry))
-        if batch and (len(batch) == MAX_BATCH_ENTRIES or size + length > MAX_BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(_replace_nul(entry))
-        size += length
-    if batch:
-        yield batch
 
 
 def _replace_nul(value: Any) -> Any:

@@ -14,13 +14,11 @@ from typing import Any
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from reverie.client import ApiError, Reverie
+from reverie.adapters.common import MAX_MEMORIES, check_stored, split_batches
+from reverie.client import Reverie
 from reverie.client.parameters import RecallFields
-from reverie.contracts.base import Problem
 from reverie.contracts.memories.memories import MemoryBody
 
-BATCH_SIZE = 500
-"""Most memories of one call."""
 MOST_HITS = 100
 """Most hits of one recall."""
 _SIGN_COUNT = 256
@@ -68,10 +66,8 @@ class ReverieStorage:
             }
             for record in records
         ]
-        for start in range(0, len(items), BATCH_SIZE):
-            for one in self._client.remember_batch(items[start : start + BATCH_SIZE]).items:
-                if isinstance(one, Problem):
-                    raise ApiError(one)
+        for batch in split_batches(items, MAX_MEMORIES):
+            check_stored(self._client.remember_batch(batch))
 
     def search(
         self,
@@ -109,11 +105,11 @@ class ReverieStorage:
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
         """Forgets the records that pass all that is given; returns how many."""
-        wanted = None if record_ids is None else {f"crewai/{id}" for id in record_ids}
+        keys = None if record_ids is None else {f"crewai/{id}" for id in record_ids}
         doomed = [
             str(memory.key)
             for memory in self._memories(scope_prefix)
-            if (wanted is None or memory.key in wanted)
+            if (keys is None or memory.key in keys)
             and _passes(self._read_memory(memory), categories, metadata_filter)
             and (older_than is None or self._read_memory(memory).created_at < older_than)
         ]
@@ -159,7 +155,7 @@ class ReverieStorage:
 
     def list_scopes(self, parent: str = "/") -> list[str]:
         """The paths directly below one."""
-        return _children(parent, [self._read_memory(one) for one in self._memories(parent)])
+        return _children(parent, [self._read_memory(memory) for memory in self._memories(parent)])
 
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
         """The categories below a path, each with its number of records."""
@@ -219,7 +215,8 @@ def _passes(
 
 def _children(parent: str, records: Sequence[MemoryRecord]) -> list[str]:
     start = _canonical(parent).rstrip("/") + "/"
-    below = {_canonical(one.scope).removeprefix(start).partition("/")[0] for one in records}
+    paths = [_canonical(record.scope) for record in records]
+    below = {path.removeprefix(start).partition("/")[0] for path in paths}
     return sorted(start + name for name in below if name)
 
 

@@ -17,16 +17,14 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai.types import Content, Part
 
+from reverie.adapters.common import MAX_MEMORIES, check_stored, split_batches
 from reverie.client import AsyncReverie
 from reverie.client.errors import ApiError
-from reverie.contracts.base import Problem
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
     from google.adk.sessions.session import Session
 
-BATCH_SIZE = 500
-"""Most memories of one call."""
 ANY_STATUS = ("active", "archived", "superseded")
 
 
@@ -146,23 +144,20 @@ class ReverieMemoryService(BaseMemoryService):
 
     async def _entry(self, memory: UUID) -> MemoryEntry:
         body = await self._client.get_memory(memory)
-        told = dict(body.metadata)
-        role, author = told.pop("role", None), told.pop("author", None)
-        timestamp = told.pop("timestamp", None) or body.created_at.isoformat()
+        metadata = dict(body.metadata)
+        role, author = metadata.pop("role", None), metadata.pop("author", None)
+        timestamp = metadata.pop("timestamp", None) or body.created_at.isoformat()
         return MemoryEntry(
             id=str(body.id),
             content=Content(role=role, parts=[Part(text=body.content)]),
             author=author,
             timestamp=timestamp,
-            custom_metadata=told,
+            custom_metadata=metadata,
         )
 
     async def _store(self, items: Sequence[Mapping[str, Any]]) -> None:
-        for start in range(0, len(items), BATCH_SIZE):
-            answer = await self._client.remember_batch(items[start : start + BATCH_SIZE])
-            for one in answer.items:
-                if isinstance(one, Problem):
-                    raise ApiError(one)
+        for batch in split_batches(items, MAX_MEMORIES):
+            check_stored(await self._client.remember_batch(batch))
 
 
 def _place(app: str, user: str) -> dict[str, Any]:
@@ -172,8 +167,8 @@ def _place(app: str, user: str) -> dict[str, Any]:
 
 
 def _identity(app: str, id: str) -> dict[str, str]:
-    """The key of what has an id: told again, it is the same memory."""
-    return {"key": _shorten(f"{app}/{id}", 200), "supersede_reason": "told again"}
+    """The key of what has an id: added again, it is the same memory."""
+    return {"key": _shorten(f"{app}/{id}", 200), "supersede_reason": "added again"}
 
 
 def _shorten(name: str, length: int) -> str:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -16,11 +14,11 @@ from uuid import uuid4
 from agents.memory import SessionABC, SessionSettings
 from agents.memory.session_settings import resolve_session_limit
 
+from reverie.adapters.common import TurnQueue
 from reverie.client import AsyncReverie
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.truncation import MAX_TOOL_BYTES, truncate_middle
 
-BATCH = 1_000
 MAX_ARGUMENT = 1_000
 """The characters of an argument of a tool that a turn shows."""
 
@@ -46,11 +44,10 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings or SessionSettings()
-        self._client, self._agent, self._project = client, agent, project
+        self._client, self._project = client, project
         self._scope = f"project/{project}" if project else None
         self._collection = f"openai-agents/{quote(session_id)}"
-        self._started: str | None = None
-        self._lock = asyncio.Lock()
+        self._turns = TurnQueue(client, agent, session_id)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items, or the latest `limit` of them, in their order."""
@@ -58,23 +55,26 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
         if limit == 0:
             return []
         if limit is None or limit < 0:
-            return [one.value async for one in self._documents()]
+            return [item.value async for item in self._documents()]
         items: list[Any] = []
-        async for one in self._documents(newest=True):
-            items.append(one.value)
+        async for document in self._documents(newest=True):
+            items.append(document.value)
             if len(items) == limit:
                 break
         return items[::-1]
 
     async def add_items(self, items: list[Any]) -> None:
-        """Adds items at the end, and appends the turns that they make."""
+        """Adds items at the end, and appends the turns that they make.
+
+        Turns that cannot be sent wait for the next items, so that items are not added again.
+        """
+        if not items:
+            return
         keyed = [(uuid4().hex, item) for item in items]
-        for batch in _batches(keyed):
-            documents = [{"key": key, "value": item} for key, item in batch]
-            await self._client.put_documents(self._collection, documents, scope=self._scope)
-        turns = [turn for key, item in keyed if (turn := await self._turn(key, item))]
-        for turn_batch in _batches(turns):
-            await self._client.append_turns(await self._session(), turn_batch)
+        turns = [turn for key, item in keyed if (turn := await self._turn(key, item, items))]
+        documents = [{"key": key, "value": item} for key, item in keyed]
+        await self._client.put_documents(self._collection, documents, scope=self._scope)
+        await self._turns.send(turns, self._project)
 
     async def pop_item(self) -> Any | None:
         """Takes the latest item away and returns it."""
@@ -97,26 +97,16 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
         order: Any = "newest" if newest else None
         return self._client.list_documents(self._collection, scope=self._scope, order=order)
 
-    async def _session(self) -> str:
-        async with self._lock:
-            if self._started is None:
-                started = await self._client.start_session(
-                    self._agent,
-                    project=self._project,
-                    external_id=self.session_id,
-                    include_context=False,
-                )
-                self._started = str(started.session)
-            return self._started
-
-    async def _turn(self, key: str, item: dict[str, Any]) -> dict[str, Any] | None:
+    async def _turn(
+        self, key: str, item: dict[str, Any], added: list[Any]
+    ) -> dict[str, Any] | None:
         """The turn that an item makes; a call makes one with its result."""
         kind = str(item.get("type") or "message")
         role = item.get("role")
         if kind == "message" and role in ("user", "assistant"):
             content, tool = _text_of(item.get("content")), None
         elif kind.endswith("_call_output"):
-            call = await self._call_of(item.get("call_id"))
+            call = await self._call_of(item.get("call_id"), added)
             name = str(call.get("name") or "")[:200]
             role, tool = "tool", kind.removesuffix("_call_output") if is_blank(name) else name
             content = _tool_text(call, _text_of(item.get("output")))
@@ -127,18 +117,19 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
         turn = {"role": role, "content": content, "external_id": key}
         return turn | {"tool": tool} if tool else turn
 
-    async def _call_of(self, call_id: Any) -> dict[str, Any]:
-        """The call of a result: its item is among the latest, perhaps of an earlier process."""
-        async for one in self._documents(newest=True):
-            item = one.value
-            kind = str(item.get("type"))
-            if item.get("call_id") == call_id and not kind.endswith("_output"):
+    async def _call_of(self, call_id: Any, added: list[Any]) -> dict[str, Any]:
+        """The call of a result: it is added now, or among the latest items."""
+        for item in reversed(added):
+            if _is_call(item, call_id):
                 return dict(item)
+        async for document in self._documents(newest=True):
+            if _is_call(document.value, call_id):
+                return dict(document.value)
         return {}
 
 
-def _batches(entries: list[Any]) -> Iterable[list[Any]]:
-    return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
+def _is_call(item: dict[str, Any], call_id: Any) -> bool:
+    return item.get("call_id") == call_id and not str(item.get("type")).endswith("_output")
 
 
 def _text_of(content: Any) -> str:
@@ -153,13 +144,15 @@ def _text_of(content: Any) -> str:
 
 def _tool_text(call: dict[str, Any], output: str) -> str:
     """A call and its result, in the form of the turns of transcripts."""
-    asked: Any = call.get("arguments") or call.get("input") or call.get("action") or {}
-    if isinstance(asked, str):
+    arguments: Any = call.get("arguments") or call.get("input") or call.get("action") or {}
+    if isinstance(arguments, str):
         with suppress(ValueError, RecursionError):
-            asked = json.loads(asked)
-    text = asked if isinstance(asked, str) else json.dumps(asked, ensure_ascii=False)
-    # What a function of its own was asked has no name that a trace shows.
-    shown = {"description": text, **asked} if isinstance(asked, dict) else {"command": text}
+            arguments = json.loads(arguments)
+    is_text = isinstance(arguments, str)
+    text = arguments if is_text else json.dumps(arguments, ensure_ascii=False)
+    # Arguments of a function have no names that a trace shows.
+    is_named = isinstance(arguments, dict)
+    shown = {"description": text, **arguments} if is_named else {"command": text}
     short = {name: part[:MAX_ARGUMENT] for name, part in shown.items() if isinstance(part, str)}
     request = json.dumps(short, ensure_ascii=False)
     return truncate_middle(f"{request}\n```\n{output}\n```", MAX_TOOL_BYTES)

@@ -14,42 +14,15 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.toolsets.abstract import AbstractToolset
 
+from reverie.adapters.common import INSTRUCTIONS, make_tools
 from reverie.client import AsyncReverie
-from reverie.client.parameters import RecallFields, RememberFields
-
-INSTRUCTIONS = (
-    "You have a memory that outlives this conversation. Ask it by `recall` before you decide what"
-    " was decided before; keep by `remember` what later conversations must know."
-)
 
 
 class ReverieToolset(FunctionToolset[Any]):
     """The tools `recall` and `remember`. `scope`: where memories are read and written."""
 
     def __init__(self, client: AsyncReverie, *, scope: str | None = None) -> None:
-        async def recall(query: str) -> str:
-            """Finds what is remembered about a question.
-
-            Args:
-                query: the question, in plain words.
-            """
-            scopes: RecallFields = {"scopes": [scope]} if scope else {}
-            found = await client.recall_as_text(query, **scopes)
-            return found or "Nothing is remembered about this."
-
-        async def remember(content: str, kind: str = "lesson") -> str:
-            """Keeps a statement for later conversations.
-
-            Args:
-                content: one statement that is understood by itself.
-                kind: decision, convention, lesson, preference, bug, or another kind of memory.
-            """
-            place: RememberFields = {"scope": scope} if scope else {}
-            place["kind"] = kind
-            made = await client.remember(content, **place)
-            return f"{made.status}: {made.id}"
-
-        super().__init__([recall, remember], id="reverie")
+        super().__init__(make_tools(client, scope), id="reverie")
 
 
 class ReverieMemory(AbstractCapability[Any]):

@@ -25,10 +25,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from reverie.client import AsyncReverie
+from reverie.contracts.documents import MAX_DOCUMENTS
 
 _THREADS: Final = "langgraph/threads/"
-_BATCH: Final = 1_000
-"""The most documents of a call."""
 _BATCH_BYTES: Final = 1_000_000
 _LATEST: Final = 100
 """Clocks of several writers may differ: the latest is sought among so many last ones."""
@@ -147,7 +146,7 @@ class Checkpoints:
         async for item in self._reverie.list_documents(_name_thread(source), scope=self._scope):
             batch.append({"key": item.key, "data": item.data})
             size += len(item.data or "")
-            if size > _BATCH_BYTES or len(batch) == _BATCH:
+            if size > _BATCH_BYTES or len(batch) == MAX_DOCUMENTS:
                 await self._put(target, batch)
                 batch, size = [], 0
         await self._put(target, batch)
@@ -245,20 +244,16 @@ class Checkpoints:
         for head in heads:
             keys = [item.key async for item in self._list(head.thread, head.body)]
             keys.append(head.key)
-            for start in range(0, len(keys), _BATCH):
-                await self._reverie.delete_documents(
-                    _name_thread(head.thread), keys=keys[start : start + _BATCH], scope=self._scope
-                )
+            await self._reverie.delete_documents(
+                _name_thread(head.thread), keys=keys, scope=self._scope
+            )
 
     async def _put(
         self, thread: str, documents: Sequence[dict[str, Any]], *, if_absent: bool = False
     ) -> None:
-        for start in range(0, len(documents), _BATCH):
+        if documents:
             await self._reverie.put_documents(
-                _name_thread(thread),
-                documents[start : start + _BATCH],
-                scope=self._scope,
-                if_absent=if_absent,
+                _name_thread(thread), documents, scope=self._scope, if_absent=if_absent
             )
 
     def _list(self, thread: str, prefix: str, **more: Any) -> AsyncIterator[Any]:

@@ -27,8 +27,6 @@ from reverie.client import AsyncReverie
 Namespace = tuple[str, ...]
 
 _STORE: Final = "langgraph/store/"
-_BATCH: Final = 1_000
-"""The most documents of a call."""
 
 
 class Items:
@@ -111,17 +109,12 @@ class Items:
         for op in ops:
             by_namespace.setdefault(op.namespace, []).append(op)
         for namespace, writes in by_namespace.items():
-            gone = [_quote(op.key) for op in writes if op.value is None]
-            for start in range(0, len(gone), _BATCH):
-                deleted = await self._reverie.delete_documents(
-                    _name(namespace), keys=gone[start : start + _BATCH], scope=self._scope
-                )
+            name = _name(namespace)
+            if gone := [_quote(op.key) for op in writes if op.value is None]:
+                deleted = await self._reverie.delete_documents(name, keys=gone, scope=self._scope)
                 scope = deleted.scope
-            kept = [_build_document(op) for op in writes if op.value is not None]
-            for start in range(0, len(kept), _BATCH):
-                put = await self._reverie.put_documents(
-                    _name(namespace), kept[start : start + _BATCH], scope=self._scope
-                )
+            if documents := [_build_document(op) for op in writes if op.value is not None]:
+                put = await self._reverie.put_documents(name, documents, scope=self._scope)
                 scope = put.scope
         await self._texts.write(ops, scope)
 

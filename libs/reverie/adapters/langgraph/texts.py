@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from langgraph.store.base import PutOp, get_text_at_path, tokenize_path
 
+from reverie.adapters.common import forget_key
 from reverie.client import AsyncReverie
 
 Namespace = tuple[str, ...]
@@ -38,7 +39,7 @@ class Texts:
             if text:
                 await self._remember(op, text, scope)
             else:
-                await self._forget(name_memory(op.namespace, op.key), scope)
+                await forget_key(self._reverie, scope, name_memory(op.namespace, op.key))
 
     async def score(self, prefix: Namespace, query: str) -> dict[str, float]:
         """How well items under a prefix answer, by the keys of their memories."""
@@ -67,11 +68,6 @@ class Texts:
             tags=[_TAG, *(_build_tag(op.namespace[:end]) for end in ends)],
             scope=scope,
         )
-
-    async def _forget(self, key: str, scope: str) -> None:
-        found = self._reverie.list_memories(scope=scope, key=key, status=["active"])
-        for memory in [memory async for memory in found]:
-            await self._reverie.forget(memory.id)
 
 
 def name_memory(namespace: Namespace, key: str) -> str:
