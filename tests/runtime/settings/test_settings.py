@@ -109,21 +109,19 @@ def test_an_unknown_key_names_the_file_and_suggests_the_nearest(project: Path) -
     )
 
 
-def test_an_unknown_key_like_no_other_names_the_reference(project: Path) -> None:
-    write_user(project, "zzzzqqqq = 1")
-    with pytest.raises(Misconfigured, match=r"docs/reference/settings\.md lists them"):
-        load_settings(project_dir=project)
-
-
-def test_a_table_is_refused_with_the_reason(project: Path) -> None:
-    write_user(project, "[dream]\nafter_chars = 1")
-    with pytest.raises(Misconfigured, match="settings have no tables"):
-        load_settings(project_dir=project)
-
-
-def test_the_user_file_cannot_move_the_folder_it_lies_in(project: Path) -> None:
-    write_user(project, 'home = "/elsewhere"')
-    with pytest.raises(Misconfigured, match="home: cannot be set in"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("zzzzqqqq = 1", r"docs/reference/settings\.md lists them"),
+        ("[dream]\nafter_chars = 1", "settings have no tables"),
+        ('home = "/elsewhere"', "home: cannot be set in"),
+    ],
+)
+def test_a_line_that_a_user_file_cannot_have_is_refused(
+    project: Path, text: str, reason: str
+) -> None:
+    write_user(project, text)
+    with pytest.raises(Misconfigured, match=reason):
         load_settings(project_dir=project)
 
 
