@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from reverie.adapters.claude_agent_sdk import MAX_SESSIONS, ReverieSessionStore
+from reverie.adapters.claude_agent_sdk import ReverieSessionStore
+from reverie.adapters.common import MAX_SESSIONS
 from reverie.client import AsyncReverie, Unavailable
 from tests.adapters.examples import run_example
 from tests.support.stack import Stack

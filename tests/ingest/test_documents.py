@@ -165,7 +165,9 @@ async def test_a_document_that_cannot_be_stored_is_refused_with_its_number(stack
 
 async def test_the_client_writes_and_deletes_many_documents_by_several_calls(stack: Stack) -> None:
     async with AsyncReverie(stack.url, stack.key) as reverie:
-        large = [{"key": f"{n}", "value": "x" * 1_500_000} for n in range(6)]
+        large: list[dict[str, object]] = [
+            {"key": f"{n}", "value": "x" * 1_500_000} for n in range(6)
+        ]
         small = [{"key": f"small-{n}", "value": n} for n in range(2_100)]
         assert (await reverie.put_documents("many", large + small)).written == 2_106
         keys = [document.key async for document in reverie.list_documents("many")]
