@@ -210,9 +210,7 @@ begin
   join git_file f on f.tenant = p_tenant and f.project = p_project
     and (f.name = a.name or f.old_name = a.name)
     and f.known_at > case when e.meta ? 'since' then '-infinity'
-                          when c.at is null
-                          -- Git tells whole seconds: a later commit may seem to be older.
-                          then least(m.created, m.valid_from) - interval '1 second'
+      when c.at is null then least(m.created, m.valid_from) - interval '1 second' -- git's precision
                           else least(m.created, m.valid_from, c.at) end
   where e.tenant = p_tenant and e.src = p_memory and e.kind = 'touches' and e.known_to is null
   limit 1;
