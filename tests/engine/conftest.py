@@ -140,9 +140,11 @@ class Engine:
 async def open_engine(stack: Stack, folder: Path, **overrides: Any) -> AsyncIterator[EngineService]:
     """The engine on free ports, beside the services of a stack."""
     async with chat_server(lambda _: ChatAnswer("hello")) as models:
+        chat = {"provider": "openai", "model": "stub", "url": f"{models.url}/v1"}
         endpoints = {
-            "default": {"provider": "openai", "model": "stub", "url": f"{models.url}/v1"},
+            "default": chat,
             "second": {"provider": "anthropic", "model": "stub-2", "url": models.url, "key": "k"},
+            "blind": {**chat, "sees": False},
             "priced": {"provider": "anthropic", "model": PRICED, "url": models.url, "key": "k"},
         }
         settings = stack.settings.model_copy(

@@ -107,16 +107,35 @@ async def test_a_turn_is_stopped_and_what_was_said_is_kept(engine: Engine) -> No
     assert (await engine.answers(group))[0].startswith("thinking")
 
 
-async def test_an_image_is_shown_to_the_model_and_kept_by_reference(engine: Engine) -> None:
-    engine.play([ChatAnswer("A red square."), ChatAnswer("Red.")])
-    group = await engine.group("beck")
-    image = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG fake").decode()}
+async def test_an_image_is_shown_described_and_kept_by_reference(engine: Engine) -> None:
+    await engine.agent("blind", models=["blind"])
+    shown = base64.b64encode(b"\x89PNG fake").decode()
+    answers = [ChatAnswer("It is a square."), ChatAnswer("A red [square].")]
+    engine.play([*answers, ChatAnswer("Red."), ChatAnswer("Red, I am told.")])
+    group = await engine.group("beck", "blind")
+    image = {"media_type": "image/png", "data": shown}
     await engine.say(group, "What is this?", images=[image])
     await engine.say(group, "Which colour was it?")
-    for request in engine.requests:
-        assert base64.b64encode(b"\x89PNG fake").decode() in json.dumps(request.body)
+    await engine.say(group, "@blind Which colour?")
+    sees = [shown in json.dumps(request.body) for request in engine.requests]
+    assert sees == [True, True, True, False]
     first = (await engine.log(group))["items"][0]
+    assert first["content"] == "What is this?\n\n[image: image/png, A red [square).]"
     assert len(first["images"]) == 1
+    assert any("A red [square)." in text for text in engine.requests[-1].texts)
+    [listed] = (await engine.stack.get("/v1/sessions"))["items"]
+    turns = (await engine.stack.get(f"/v1/sessions/{listed['id']}/turns"))["items"]
+    assert "[images] A red [square]." in [turn["content"] for turn in turns]
+
+
+async def test_an_image_that_nobody_describes_costs_no_answer(engine: Engine) -> None:
+    engine.play([ChatAnswer("A square."), ChatAnswer(fault="401")])
+    group = await engine.group("beck")
+    image = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG fake").decode()}
+    turns = await engine.say(group, "What is this?", images=[image])
+    assert turns["beck"]["status"] == "done"
+    said = [item["content"] for item in (await engine.log(group))["items"]]
+    assert said == ["What is this?\n\n[image: image/png]", "A square."]
 
 
 async def test_a_file_of_a_message_is_read_with_it(engine: Engine) -> None:

@@ -28,7 +28,10 @@ _OLLAMA_URL = "http://127.0.0.1:11434/v1"
 
 
 class ChatEndpoint(BaseModel):
-    """A model that agents name. `vault`: the key of the tenant's vault that holds its API key."""
+    """A model that agents name.
+
+    `vault`: the key of the tenant's vault that holds its API key. `sees`: whether it takes images.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,6 +41,7 @@ class ChatEndpoint(BaseModel):
     key: str | None = None
     vault: str | None = None
     max_output_tokens: int = 4096
+    sees: bool = True
 
     def to_language_endpoint(self, key: str | None, timeout: float) -> LanguageEndpoint:
         """The address and the key of the model."""

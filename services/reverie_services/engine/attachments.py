@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from reverie.contracts.engine import PostMessageRequest
 
 _FILE, _IMAGE = "\n\n[file ", "\n\n[image: "
+_UNDESCRIBED = re.compile(r"\[image: (image/[a-z]+)\]")
 
 
 def render_message(body: PostMessageRequest) -> str:
@@ -17,3 +21,19 @@ def render_message(body: PostMessageRequest) -> str:
 def leave_attachments(text: str) -> str:
     """The person's own words: what stands before the first file and image."""
     return text.partition(_FILE)[0].partition(_IMAGE)[0]
+
+
+def has_undescribed(text: str) -> bool:
+    """Whether nobody has said yet what an image of the message shows."""
+    return _UNDESCRIBED.search(text) is not None
+
+
+def insert_descriptions(text: str, descriptions: Sequence[str]) -> str:
+    """The text, with what its images show, in their order, beside their types."""
+    lines = iter(" ".join(line.split()).replace("]", ")") for line in descriptions)
+
+    def describe(match: re.Match[str]) -> str:
+        line = next(lines, "")
+        return f"[image: {match[1]}, {line}]" if line else match[0]
+
+    return _UNDESCRIBED.sub(describe, text)

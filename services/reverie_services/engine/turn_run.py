@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import structlog
 from pydantic_ai import (
@@ -22,9 +22,8 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability, Caching, Instrumentation, ModelFallback
 from pydantic_ai.exceptions import (
-    IncompleteToolCall,
+    AgentRunError,
     ModelContextWindowExceededError,
-    UsageLimitExceeded,
 )
 from pydantic_ai.messages import (
     ModelMessage,
@@ -44,13 +43,16 @@ from reverie.contracts.engine import AgentBody
 from reverie.contracts.memories.memories import RememberResponse
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.redaction.redactor import Redactor
-from reverie.store.engine.conversations import HistoryMessage
+from reverie.inference.chat_models import ChatEndpoint
+from reverie.store.engine.conversations import HistoryMessage, StoredImage
 from reverie.store.engine.turns import ClaimedTurn, NewTurns
-from reverie_services.engine.attachments import leave_attachments
+from reverie_services.engine.attachments import (
+    has_undescribed,
+    insert_descriptions,
+    leave_attachments,
+)
 from reverie_services.engine.capabilities import (
-    RepeatedCalls,
     SpendExceeded,
-    StopRequested,
     TurnBudget,
     TurnMemory,
     TurnSteps,
@@ -58,12 +60,14 @@ from reverie_services.engine.capabilities import (
 )
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter
-from reverie_services.engine.model_errors import describe_model_error, falls_back
+from reverie_services.engine.model_errors import falls_back
 from reverie_services.engine.prompts import build_static_prompt
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.server_tools import ServerToolset, open_server_tools
+from reverie_services.engine.side_requests import describe_images, summarize
 from reverie_services.engine.tools import build_toolset, choose_tools
 from reverie_services.engine.turn_messages import answer_text, is_answered, is_open
+from reverie_services.engine.turn_results import TurnResult, end_by_failure
 from reverie_services.engine.turn_state import Ctx, ToolSources, TurnState
 from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
@@ -75,10 +79,6 @@ MAX_CONTINUATIONS = 3
 WINDOW_STEPS = (WINDOW_TOKENS, WINDOW_TOKENS // 2, WINDOW_TOKENS // 4)
 """The windows that are tried when a model refuses the context as too long; then a summary."""
 _CONTINUE = {"en": "Go on exactly where you stopped.", "zh": "从停下的地方接着说。"}
-_SUMMARIZE = {
-    "en": "Summarise this conversation in at most 300 words: decisions, open points, names.",
-    "zh": "用最多 300 字概括这段对话:决定、未解决的问题、名称。",
-}
 _INSTRUMENTATION = Instrumentation(
     settings=InstrumentationSettings(
         include_content=False,
@@ -89,17 +89,6 @@ _INSTRUMENTATION = Instrumentation(
 """Spans by the GenAI conventions, without what was said."""
 
 log = structlog.get_logger("reverie.engine")
-
-
-@dataclass(frozen=True)
-class TurnResult:
-    """How a turn ended. `outcome`: why, in one word; `waits`: calls that a person must decide."""
-
-    status: str
-    outcome: str
-    content: str = ""
-    error: str | None = None
-    waits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -129,10 +118,11 @@ class TurnRun:
             async with self._open_servers() as self.servers:
                 result = await self._converse(history)
         except Exception as error:
-            result = self._fail(error)
+            result = end_by_failure(error, state.emitter.text if state.has_streamed else "")
         if result.status == "done":
             async with self.deps.pace.place():
                 await self._remember_answer(history, result)
+            await self._describe_images(history)
         return result
 
     async def _load_history(self) -> list[HistoryMessage]:
@@ -157,7 +147,7 @@ class TurnRun:
     async def _converse(self, history: Sequence[HistoryMessage]) -> TurnResult:
         """Calls the model until it has answered, with a smaller window where it asks for one."""
         image_ids = [id for entry in history for id in entry.images][-MAX_IMAGES:]
-        images = await self.deps.conversations.load_images(self.turn.tenant, image_ids)
+        images = await self._load_images(image_ids if self._can_see() else [])
         for tokens in WINDOW_STEPS:
             window = build_window(history, self.turn.agent, self.turn.task, images, tokens)
             try:
@@ -165,26 +155,13 @@ class TurnRun:
             except ModelContextWindowExceededError:
                 self.state.emitter.emit("notice", {"what": "context_reduced", "tokens": tokens})
         full = build_window(history, self.turn.agent, self.turn.task, images)
-        summary = await self._summarize(full[:-1])
+        model, *_ = models = await self._models()
+        budget, language = self._budget(models), self.spec.language
+        size = 2 * WINDOW_STEPS[-1]
+        summary = await summarize(model, budget, self.state, language, full[:-1], size)
         last = full[-1]
         parts = [UserPromptPart(summary), *last.parts[-1:]]
         return await self._answer([ModelRequest(parts=parts)], WINDOW_STEPS[-1])
-
-    async def _summarize(self, messages: Sequence[ModelMessage]) -> str:
-        """A summary by the model: the last resort for a context that is too small."""
-        lines = [
-            str(part.content) for m in messages for part in m.parts if hasattr(part, "content")
-        ]
-        text = "\n".join(lines)[-4 * WINDOW_STEPS[-1] // 2 :]
-        model, *_ = models = await self._models()
-        agent: Agent[TurnState, str] = Agent(
-            model,
-            instructions=_SUMMARIZE[self.spec.language],
-            deps_type=TurnState,
-            capabilities=[self._budget(models)],
-        )
-        async with agent.run_stream(text, deps=self.state) as result:
-            return await result.get_output()
 
     async def _answer(self, base: list[ModelMessage], window_tokens: int) -> TurnResult:
         state = self.state
@@ -243,6 +220,13 @@ class TurnRun:
             model_settings=ModelSettings(max_tokens=self._max_output_tokens()),
         )
 
+    async def _load_images(self, ids: Sequence[UUID]) -> Mapping[UUID, StoredImage]:
+        return await self.deps.conversations.load_images(self.turn.tenant, ids) if ids else {}
+
+    def _can_see(self) -> bool:
+        """Whether each model of the agent takes images, also one that answers for another."""
+        return all(endpoint.sees for endpoint in self._endpoints())
+
     def _server_names(self) -> list[str]:
         """Those of the agent; a dream has the tools of memory alone."""
         return [] if self.turn.mode == "dream" else self.spec.servers
@@ -269,9 +253,12 @@ class TurnRun:
         return TurnBudget(limits, self._max_output_tokens(), models)
 
     def _max_output_tokens(self) -> int:
-        endpoints = self.deps.models.endpoints
-        known = [endpoints[name] for name in self.spec.models if name in endpoints]
+        known = self._endpoints()
         return known[0].max_output_tokens if known else 0
+
+    def _endpoints(self) -> list[ChatEndpoint]:
+        endpoints = self.deps.models.endpoints
+        return [endpoints[name] for name in self.spec.models if name in endpoints]
 
     def _read_approvals(self) -> DeferredToolResults | None:
         decided = {
@@ -338,6 +325,27 @@ class TurnRun:
         except ReverieError as error:
             log.info("remembering_incomplete", error=type(error).__name__)
 
+    async def _describe_images(self, history: Sequence[HistoryMessage]) -> None:
+        """Puts what the images of the message show beside it, for memory and models that are blind.
+
+        Only the first turn does, after its answer; a failure leaves the message as it was.
+        """
+        turn, state = self.turn, self.state
+        asked = next((entry for entry in history if entry.id == turn.chain), None)
+        if not (turn.is_first and asked and has_undescribed(asked.content) and self._can_see()):
+            return
+        try:
+            images = await self._load_images(asked.images)
+            model, *_ = models = await self._models()
+            budget, shown = self._budget(models), [images[id] for id in asked.images]
+            lines = await describe_images(model, budget, state, self.spec.language, shown)
+            text = clean_text(insert_descriptions(asked.content, lines), self.redactor)
+            await self.deps.conversations.put_content(turn.tenant, asked.id, asked.content, text)
+            said = clean_text("\n".join(lines), self.redactor)
+            await self._append([("assistant", f"[images] {said}", f"{asked.id}.images")])
+        except (ReverieError, SpendExceeded, AgentRunError, KeyError) as error:
+            log.info("images_not_described", error=type(error).__name__)
+
     async def _append(self, messages: Sequence[tuple[str, str, str]]) -> None:
         turns = [
             {"role": role, "content": content, "external_id": id}
@@ -361,24 +369,6 @@ class TurnRun:
         await self.reverie.request(
             RememberResponse, "POST", "/v1/remember", body=body, headers=headers
         )
-
-    def _fail(self, error: Exception) -> TurnResult:
-        """The end of a turn that did not reach its answer; what was said is kept."""
-        said = self.state.emitter.text if self.state.has_streamed else ""
-        match error:
-            case StopRequested():
-                return TurnResult("stopped", "stopped", said)
-            case RepeatedCalls():
-                reason = f"the same calls came again and again: {error}"
-                return TurnResult("failed", "loop", said, reason)
-            case SpendExceeded() | UsageLimitExceeded():
-                return TurnResult("failed", "limit", said, f"a limit is reached: {error}")
-            case IncompleteToolCall():
-                return TurnResult("failed", "max_tokens", said, "a tool call met max_tokens")
-        described = describe_model_error(error)
-        if described is None:
-            raise error
-        return TurnResult("failed", "interrupted" if said else "error", said, described)
 
 
 def new_state(deps: TurnDependencies, turn: ClaimedTurn, emitter: TurnEmitter) -> TurnState:

@@ -20,7 +20,8 @@ from reverie_services.engine.agents import narrow_mode, resolve_agents
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter, close_quietly
 from reverie_services.engine.redaction import clean_text
-from reverie_services.engine.turn_run import TurnResult, TurnRun, new_state
+from reverie_services.engine.turn_results import TurnResult
+from reverie_services.engine.turn_run import TurnRun, new_state
 from reverie_services.engine.turn_state import TurnState
 
 MAX_ATTEMPTS = 5

@@ -168,6 +168,11 @@ class ConversationTables:
             rows = await connection.fetch_rows("engine_image_get", list(ids))
         return {row["id"]: StoredImage(**row) for row in rows}
 
+    async def put_content(self, tenant: int, message: UUID, old: str, content: str) -> None:
+        """Replaces the text of a message, unless it was changed meanwhile, as by erasing."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            await connection.fetch_rows("engine_message_put", message, old, content)
+
     async def list_turns(self, tenant: int, group: UUID, limit: int) -> list[GroupTurn]:
         """The newest turns of a group."""
         async with self._db.tenant_transaction(tenant) as connection:

@@ -40,6 +40,10 @@ select * from (
   where tenant = $1 and group_id = $2 and ($3::bigint is null or no < $3) order by no desc limit $4) m
 order by no;
 
+-- name: engine_message_put
+-- Replaces the text $3 of a message.
+update engine_message set content = $4 where tenant = $1 and id = $2 and content = $3;
+
 -- name: engine_history
 -- The last $4 messages of a group up to $3, oldest first, with the model's messages of turns of $5.
 select * from (

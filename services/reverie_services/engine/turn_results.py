@@ -1,0 +1,44 @@
+"""How a turn ends, and what the failures that end one mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai.exceptions import IncompleteToolCall, UsageLimitExceeded
+
+from reverie_services.engine.capabilities import RepeatedCalls, SpendExceeded, StopRequested
+from reverie_services.engine.model_errors import describe_model_error
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """How a turn ended. `outcome`: why, in one word; `waits`: calls that a person must decide."""
+
+    status: str
+    outcome: str
+    content: str = ""
+    error: str | None = None
+    waits: Mapping[str, Any] = field(default_factory=dict)
+
+
+def end_by_failure(error: Exception, said: str) -> TurnResult:
+    """The end of a turn that did not reach its answer; what was said is kept.
+
+    Raises the error, if it is not one that a turn may meet.
+    """
+    match error:
+        case StopRequested():
+            return TurnResult("stopped", "stopped", said)
+        case RepeatedCalls():
+            reason = f"the same calls came again and again: {error}"
+            return TurnResult("failed", "loop", said, reason)
+        case SpendExceeded() | UsageLimitExceeded():
+            return TurnResult("failed", "limit", said, f"a limit is reached: {error}")
+        case IncompleteToolCall():
+            return TurnResult("failed", "max_tokens", said, "a tool call met max_tokens")
+    described = describe_model_error(error)
+    if described is None:
+        raise error
+    return TurnResult("failed", "interrupted" if said else "error", said, described)
