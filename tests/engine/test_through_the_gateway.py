@@ -36,6 +36,10 @@ async def test_the_client_talks_watches_and_stops_through_the_gateway(engine: En
         page = await reverie.load_conversation(group.id)
         assert [item.content for item in page.items] == ["Hello.", "Hello to you."]
         assert (await reverie.stop_turns(group.id)).turns == []
+        posted = await reverie.post_message(group.id, "See.", images=[("image/png", b"fake")])
+        await engine.ended(str(group.id), {"id": str(posted.id)})
+        page = await reverie.load_conversation(group.id, after=posted.no - 1)
+        assert len(page.items[0].images) == 1
 
 
 async def test_chat_prints_answers_and_hand_overs(engine: Engine, tmp_path: Path) -> None:

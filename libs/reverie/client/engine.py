@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -63,10 +64,18 @@ class EngineCalls(ClientBase):
         *,
         mentions: Sequence[str] = (),
         files: Mapping[str, str] | None = None,
+        images: Sequence[tuple[str, bytes]] = (),
         mode: str | None = None,
     ) -> of_engine.PostedMessage:
-        """Says something; the turns that it causes go on by themselves."""
+        """Says something; the turns that it causes go on by themselves.
+
+        `images`: each with its type, as `image/png`.
+        """
         body = {"text": text, "mentions": list(mentions), **drop_none(files=files, mode=mode)}
+        if images:
+            body["images"] = [
+                {"media_type": kind, "data": b64encode(data).decode()} for kind, data in images
+            ]
         path = f"/v1/groups/{quote_segment(group)}/messages"
         return await self.request(of_engine.PostedMessage, "POST", path, body=body)
 
