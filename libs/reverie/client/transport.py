@@ -80,6 +80,8 @@ class HttpTransport:
         self._timeout = timeout
         self.max_attempts = max_attempts
         key = key.strip()
+        if not key:
+            raise InvalidInput("key", "is empty: give a key of this Reverie")
         if not (key.isascii() and key.isprintable()):
             # The key itself is not shown.
             raise InvalidInput("key", "holds a character that no header takes")
