@@ -43,3 +43,4 @@ def test_files_rules_and_decisions_are_of_the_project() -> None:
     assert not is_own_preference(Kind.DECISION, prefers, (), "shop")
     assert not is_own_preference(Kind.CONVENTION, "Always run the linter.", (), "shop")
     assert is_own_preference(Kind.CONVENTION, "Never apologise to me.", (), "shop")
+    assert is_own_preference(Kind.CONVENTION, "Never push without asking me.", (), "shop")

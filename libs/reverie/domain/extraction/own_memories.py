@@ -59,7 +59,9 @@ def _is_lesson(sentence: str) -> bool:
 
 _PREFERENCE_KINDS = frozenset({Kind.PREFERENCE, Kind.CONVENTION})
 _ONESELF = re.compile(r"\b(?:i|i'[dm]|me|my|mine|myself)\b|我(?!们)", re.I)
-_TO_ONESELF = re.compile(r"\b(?:(?:to|with|for|at) me|my)\b|(?:对|跟|给)我(?!们)", re.I)
+_TO_ONESELF = re.compile(
+    r"\b(?:(?:to|with|for|at|ask|asking|tell|telling) me|my)\b|(?:对|跟|给|问|告诉)我(?!们)", re.I
+)
 _ABOUT_ANSWERS = re.compile(
     r"\b(?:answers?|responses?|repl(?:y|ies)|explanations?|emojis?|preamble|fluff|apologi[sz]\w*)\b"
     r"|回答|解释|表情",
