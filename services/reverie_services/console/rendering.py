@@ -129,6 +129,7 @@ REASONS = {
     "diversity": "too like one that was given",
     "double": "says the same as one that was given",
     "filter": "the filters of the question leave it out",
+    "gone meanwhile": "it was removed meanwhile",
     "limit": "others come first",
     "not read in time": "it was not read in time",
     "relevance": "not relevant enough to the question",

@@ -42,7 +42,7 @@ BY_NUMBER: dict[str, tuple[object, ...]] = {
     "candidate_facts": (["*"], ["active"], None, None),
 }
 BY_ID: dict[str, tuple[object, ...]] = {
-    "answer_memories": (["*"],),
+    "memory_contents": (["*"],),
     "memories_by_ids": (["*"],),
     "edges_among": (),
 }

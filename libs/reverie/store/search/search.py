@@ -206,12 +206,20 @@ class SearchStore:
         passes = np.array([row["passes"] for row in found], np.bool_)
         return FactTable(records, passes, *number_scopes(row["scope"] for row in found))
 
+    async def load_contents(
+        self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
+    ) -> dict[UUID, str]:
+        """The contents of the memories of `ids` that may be read."""
+        async with self._db.tenant_reader(principal.tenant) as connection:
+            found = await connection.fetch_rows("memory_contents", list(ids), list(scopes))
+        return {row["id"]: row["content"] for row in found}
+
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
     ) -> dict[UUID, Memory]:
-        """The memories of `ids` that may be read, without their use."""
+        """The memories of `ids` that may be read."""
         async with self._db.tenant_reader(principal.tenant) as connection:
-            found = await connection.fetch_rows("answer_memories", list(ids), list(scopes))
+            found = await connection.fetch_rows("memories_by_ids", list(ids), list(scopes))
         return {row["id"]: row_mapping.parse_memory(row) for row in found}
 
     async def load_edges_among(self, principal: Principal, ids: Sequence[UUID]) -> list[AnswerEdge]:

@@ -7,15 +7,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
+from uuid import UUID
 
 import numpy as np
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Overloaded
+from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answer
 from reverie.domain.retrieval.candidates import (
     NO_EDGES,
     NO_HITS,
+    Rejection,
     TurnHit,
     is_among,
     sort_memories,
@@ -42,7 +45,7 @@ from reverie_services.recall.pipeline.retrievers import (
 from reverie_services.recall.pipeline.scoring import (
     LOADING_SHARE,
     MAX_RERANKED,
-    load_memories,
+    load_texts,
     score,
 )
 from reverie_services.recall.pipeline.stage_runner import Deadline, run_stage
@@ -83,7 +86,7 @@ async def recall(
             state = await expand_query(start_recall(question, deadline), deps, principal)
             state, retriever = await retrieve(state, deps, principal)
             state = await expand(state, retriever)
-            state = await load_memories(await score(state, retriever), retriever)
+            state = await load_texts(await score(state, retriever), retriever)
             state = await rerank(state, deps)
             state = select(state, deps.settings.mmr_lambda)
             result = await load_result(state, retriever)
@@ -251,7 +254,7 @@ async def rerank(state: RecallState, deps: RecallPipelineDependencies) -> Recall
     first = state.ranked[:MAX_RERANKED]
     if deps.reranker is None or len(first) < 2:
         return state
-    texts = [state.memories[memory.id].content for memory in first]
+    texts = [state.contents[memory.id] for memory in first]
     outcome = await run_stage(
         "rerank",
         min(deps.settings.rerank_timeout, state.deadline.remaining(LOADING_SHARE)),
@@ -271,7 +274,7 @@ def select(state: RecallState, mmr_lambda: float) -> RecallState:
     question = state.question
     selection = select_memories(
         state.ranked,
-        {id: memory.content for id, memory in state.memories.items()},
+        state.contents,
         state.successors,
         state.parsed_question.only_names,
         question.limit,
@@ -288,18 +291,25 @@ def select(state: RecallState, mmr_lambda: float) -> RecallState:
 
 
 async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
-    """Loads the edges among the selected memories, and fits them and the turns into the budget."""
+    """Loads the selected memories and their edges, and fits them and the turns into the budget."""
     question, ids = state.question, [memory.id for memory in state.selected]
+    timeout = state.deadline.remaining()
+    no_memories: dict[UUID, Memory] = {}
     no_edges: list[AnswerEdge] = []
     wants_edges = len(ids) > 1 and question.depth > 0
+    load = partial(retriever.load_memories, ids) if ids else None
     find_edges = partial(retriever.load_edges_among, ids, [memory.doc for memory in state.selected])
-    timeout = state.deadline.remaining()
-    edges = await run_stage("edges", timeout, find_edges if wants_edges else None, no_edges)
+    loaded, edges = await asyncio.gather(
+        run_stage("load", timeout, load, no_memories),
+        run_stage("edges", timeout, find_edges if wants_edges else None, no_edges),
+    )
+    missing = Rejection("not read in time" if loaded.failed else "gone meanwhile")
     relevance = rate_relevance(state, retriever.model.name)
     answer = assemble_answer(
         [
-            RankedHit(memory, state.memories[memory.id], relevance=relevance[memory.id])
+            RankedHit(memory, item, relevance=relevance[memory.id])
             for memory in state.selected
+            if (item := loaded.value.get(memory.id))
         ],
         state.turns,
         edges.value,
@@ -309,10 +319,11 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
         state.successors,
         question.text,
     )
+    lost = {memory_id: missing for memory_id in ids if memory_id not in loaded.value}
     state = replace(
         state,
         scored_turns=answer.scored_turns,
-        rejections={**state.rejections, **answer.rejections},
-        report=state.report.with_outcomes(edges),
+        rejections={**state.rejections, **lost, **answer.rejections},
+        report=state.report.with_outcomes(loaded, edges),
     )
     return RecallResult(answer.hits, answer.edges, answer.tokens, state)

@@ -101,8 +101,12 @@ class Retriever:
         """The facts of those memories that may be read, and which may be answered."""
         return self.deps.search.load_facts(self.principal, docs, self.search_filter)
 
+    def load_contents(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, str]]:
+        """The contents of memories."""
+        return self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
+
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
-        """The memories, without their use."""
+        """The whole memories."""
         return self.deps.search.load_memories(self.principal, ids, self.search_filter.scopes)
 
     def load_edges_among(
@@ -194,6 +198,11 @@ class AsOfRetriever(Retriever):
     def load_facts(self, docs: IntArray) -> Awaitable[FactTable]:
         """The facts of then."""
         return self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
+
+    async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The contents of then."""
+        memories = await self.load_memories(ids)
+        return {memory_id: memory.content for memory_id, memory in memories.items()}
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The whole memories as they were known then."""

@@ -1,4 +1,4 @@
-"""Scores candidates by their facts, and loads the memories that can reach the answer."""
+"""Scores candidates by their facts, and loads and scores the texts that can reach the answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import (
     find_positions,
     sort_by_score,
@@ -41,7 +40,7 @@ from reverie_services.recall.pipeline.stage_runner import run_stage
 from reverie_services.recall.pipeline.state import NO_FACTS, RecallState
 
 LOADING_SHARE = 0.8
-"""The share of a recall's timeout by which all memories must be loaded."""
+"""The share of a recall's timeout by which all texts must be loaded."""
 MAX_RERANKED = 20
 MAX_SUCCESSION = 4
 """So many successors of a memory are looked for beyond those that were found."""
@@ -101,15 +100,15 @@ def _find_successors(state: RecallState) -> IntArray:
     return np.where(is_usable, successors, -1)
 
 
-async def load_memories(state: RecallState, retriever: Retriever) -> RecallState:
-    """Loads memories that can reach the pool of the answer; applies the factors of their texts."""
+async def load_texts(state: RecallState, retriever: Retriever) -> RecallState:
+    """Loads the texts that can reach the pool of the answer, and applies their factors."""
     pool_size, people = state.question.limit * POOL_FACTOR, state.parsed_question.people
     order, hashes = _sort_eligible(state), state.facts.records["hash"]
     first = choose_distinct(order, hashes, PEOPLE_FACTOR * pool_size if people else pool_size)
     # The factor of a speaker can lower the threshold, so nothing is chosen before it is known.
     rest = first[:0] if people else _choose_rest(state, first, pool_size)
     state = await _load(state, retriever, np.concatenate([first, rest]))
-    speakers = find_speakers((memory.content for memory in state.memories.values()), people)
+    speakers = find_speakers(state.contents.values(), people)
     state = _apply_texts(state, speakers)
     rest = _choose_rest(state, state.loaded, pool_size)
     if len(rest):
@@ -134,7 +133,7 @@ def _sort_eligible(state: RecallState) -> IntArray:
 
 
 async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -> RecallState:
-    """Loads memories, what replaced them, and what they replaced."""
+    """Loads texts, those of what replaced the memories, and of what they replaced."""
     wanted = np.zeros(len(state.candidates), np.bool_)
     wanted[positions] = True
     successors = _find_successors(state)
@@ -147,16 +146,16 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
     positions = np.flatnonzero(wanted)
     ids = list_ids(state.facts.records[positions])
     timeout = state.deadline.remaining(LOADING_SHARE)
-    no_memories: dict[UUID, Memory] = {}
-    work = partial(retriever.load_memories, ids) if ids else None
-    loaded = await run_stage("load", timeout, work, no_memories)
+    no_contents: dict[UUID, str] = {}
+    work = partial(retriever.load_contents, ids) if ids else None
+    loaded = await run_stage("texts", timeout, work, no_contents)
     is_loaded = np.array([memory_id in loaded.value for memory_id in ids], np.bool_)
     is_eligible = state.is_eligible.copy()
     # What is gone meanwhile cannot be answered.
     is_eligible[positions[~is_loaded]] = False
     return replace(
         state,
-        memories={**state.memories, **loaded.value},
+        contents={**state.contents, **loaded.value},
         loaded=np.concatenate([state.loaded, positions[is_loaded]]),
         is_eligible=is_eligible,
         report=state.report.with_outcomes(loaded),
@@ -166,16 +165,14 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
 def _apply_texts(state: RecallState, speakers: frozenset[str]) -> RecallState:
     """Applies the factors of the loaded texts, if the question has any."""
     ids = list_ids(state.facts.records[state.loaded])
-    names = select_occurring_names(
-        [state.memories[id].content for id in ids], state.parsed_question.names
-    )
+    names = select_occurring_names([state.contents[id] for id in ids], state.parsed_question.names)
     question = replace(state.parsed_question, names=names)
     if not (question.phrases or names or speakers):
         return state
     factors = dict(state.factors)
     factors.pop("successor", None)
     for row, memory_id in zip(state.loaded.tolist(), ids, strict=True):
-        content = state.memories[memory_id].content
+        content = state.contents[memory_id]
         for name, factor in compute_text_factors(content, question, speakers).items():
             factors.setdefault(name, np.ones(len(state.candidates)))[row] = factor
     return _compute_totals(state, factors)
