@@ -113,7 +113,7 @@ async def test_telemetry_covers_a_run_through_every_interface(seen: Seen) -> Non
 async def _traces_go_through_every_door(seen: Seen) -> None:
     callers = (("grpc", "grpc Recall", "b" * 15 + "1"), ("mcp", "tools/call recall", None))
     for door, call, parent in callers:
-        whole = ("POST /v1/recall", "search_memory", "sql memories_by_ids", call)
+        whole = ("POST /v1/recall", "search_memory", "sql answer_memories", call)
         found = await eventually(partial(_with, seen, door, *whole))
         by_id = {span["span_id"]: span for span in found}
         [outer] = [s for s in found if s["name"] == call and s["kind"] == "server"]

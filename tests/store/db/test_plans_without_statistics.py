@@ -44,6 +44,7 @@ BY_NUMBER: dict[str, tuple[object, ...]] = {
 BY_ID: dict[str, tuple[object, ...]] = {
     "memory_contents": (["*"],),
     "memories_by_ids": (["*"],),
+    "answer_memories": (["*"],),
     "edges_among": (),
 }
 FIRST = {"candidate_facts": [[kind.value for kind in KINDS]]}

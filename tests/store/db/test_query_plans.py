@@ -97,6 +97,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "memory_get": (ids[0], everything),
         "memory_by_short_id": (short_id(ids[0]), ids[0], ids[0], everything, None, False),
         "memories_by_ids": (ids, everything),
+        "answer_memories": (ids, everything),
         "memory_list": (everything, *page),
         "memory_list: narrow key": (HERE, *page),
         "memory_list: next page": (everything, ids[5], *page[1:]),

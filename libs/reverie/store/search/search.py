@@ -217,9 +217,9 @@ class SearchStore:
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
     ) -> dict[UUID, Memory]:
-        """The memories of `ids` that may be read."""
+        """The memories of `ids` that may be read, without their use."""
         async with self._db.tenant_reader(principal.tenant) as connection:
-            found = await connection.fetch_rows("memories_by_ids", list(ids), list(scopes))
+            found = await connection.fetch_rows("answer_memories", list(ids), list(scopes))
         return {row["id"]: row_mapping.parse_memory(row) for row in found}
 
     async def load_edges_among(self, principal: Principal, ids: Sequence[UUID]) -> list[AnswerEdge]:

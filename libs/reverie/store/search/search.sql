@@ -10,6 +10,15 @@ select m.id, m.content from memory m
 where m.tenant = $1 and m.id = any($2::uuid[]) and scope_matches($3, m.scope) and m.status <> 'deleted'
   and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $3));
 
+-- name: answer_memories
+-- Readable memories of a list of ids. Their use and whether they are linked, which take most of the time of
+-- `memory_view`, are left out.
+select id, scope, kind, tier, status, key, version, content, summary, hash, confidence, pinned, session, agent,
+       source, git, metadata, valid_from, valid_to, superseded_by, created, updated, enriched, tags, turns,
+       staleness, stale_grade, stale_reason, confirmed
+from memory_view($1) where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope)
+  and status <> 'deleted' and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $3));
+
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
 -- Only documents of the scopes $3 count, so that a score says nothing of others.

@@ -106,7 +106,7 @@ class Retriever:
         return self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
-        """The whole memories."""
+        """The memories, without their use."""
         return self.deps.search.load_memories(self.principal, ids, self.search_filter.scopes)
 
     def load_edges_among(
