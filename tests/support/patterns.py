@@ -72,7 +72,8 @@ def collect_patterns() -> tuple[tuple[FoundPattern, ...], tuple[str, ...]]:
         entry.places.add(place)
         entry.methods |= methods
 
-    trees = {module: ast.parse(Path(module.__file__ or "").read_text()) for module in import_all()}
+    sources = {module: Path(module.__file__ or "").read_text() for module in import_all()}
+    trees = {module: ast.parse(source) for module, source in sources.items()}
     uses = _collect_uses(trees)
     for module, tree in trees.items():
         for name, value in vars(module).items():
@@ -81,7 +82,7 @@ def collect_patterns() -> tuple[tuple[FoundPattern, ...], tuple[str, ...]]:
                 held = value is pattern
                 methods = uses[scope, name] if held else set()
                 add(pattern, f"{module.__name__}.{name}", methods or {"search"})
-        for call, inside in _find_calls(tree):
+        for call, inside in _find_calls(tree) if "re." in sources[module] else ():
             place = f"{module.__name__}:{inside}" if inside else module.__name__
             method = call.func.attr  # type: ignore[attr-defined]
             try:
@@ -101,21 +102,22 @@ def _collect_uses(trees: Mapping[ModuleType, ast.Module]) -> dict[tuple[str, str
     """The methods called of each name: of a private one in its module, of others anywhere."""
     uses: dict[tuple[str, str], set[str]] = defaultdict(set)
     for module, tree in trees.items():
-        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                name = node.id
-            elif isinstance(node, ast.Attribute) and node.attr not in METHODS:
-                name = node.attr
-            else:
-                continue
-            parent = parents.get(node)
-            if isinstance(parent, ast.Attribute):
-                method = parent.attr if parent.attr in METHODS else ""
-            else:
-                method = "search"
-            if method:
-                uses[module.__name__ if name.startswith("_") else "", name].add(method)
+        parents: list[ast.AST] = [tree]
+        for parent in parents:
+            for node in ast.iter_child_nodes(parent):
+                parents.append(node)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    name = node.id
+                elif isinstance(node, ast.Attribute) and node.attr not in METHODS:
+                    name = node.attr
+                else:
+                    continue
+                if isinstance(parent, ast.Attribute):
+                    method = parent.attr if parent.attr in METHODS else ""
+                else:
+                    method = "search"
+                if method:
+                    uses[module.__name__ if name.startswith("_") else "", name].add(method)
     return uses
 
 
