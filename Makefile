@@ -93,8 +93,9 @@ fuzz: $(READY) ## make up requests for every call and texts for every parser (AR
 		tests/security/test_pattern_time.py tests/security/test_text_functions.py \
 		tests/security/test_request_fuzzing.py tests/domain/redaction/test_redaction_properties.py \
 		-q --timeout 14400
-	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/domain tests/agent tests/client \
-		tests/contracts -q -m hypothesis --timeout 14400
+	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/adapters tests/agent tests/bus \
+		tests/client tests/contracts tests/dream tests/domain tests/engine tests/inference tests/ingest \
+		tests/staleness tests/store -q -m hypothesis --timeout 14400
 
 chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")
 	@$(BIN)/python -m chaos.run --page $(ARGS)
