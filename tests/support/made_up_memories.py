@@ -179,7 +179,7 @@ class MadeUpTenant:
         chance = self.chance
         fields = chance.choice(
             (
-                build_content_fields(self.make_text(), None, []),
+                build_content_fields(self.make_text(), None, [], {}),
                 {"kind": chance.choice(KINDS).value},
                 {"confidence": round(chance.random(), 2)},
                 {"pinned": chance.random() < 0.5},

@@ -106,7 +106,9 @@ def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
     content = redacted.get("content") or ""
     fields = {**(redacted.get("state") or {}), **redacted}
     if "tags" in fields:
-        words = memory_index_text(fields.get("key"), content, fields["tags"])
+        words = memory_index_text(
+            fields.get("key"), content, fields["tags"], fields.get("metadata") or {}
+        )
     else:
         words = index_text(content)
     reason = RESTORE_REASON if restored_count and not count else CHANGE_REASON

@@ -156,7 +156,7 @@ def _build_commit_memory(
         kind=record.kind,
         content=record.content,
         content_hash=hash_content(record.content),
-        words=memory_index_text(None, record.content, ()),
+        words=memory_index_text(None, record.content, (), {}),
         tier=KIND_POLICIES[record.kind].tier,
         confidence=COMMIT_CONFIDENCE,
         key=_build_key(commit),

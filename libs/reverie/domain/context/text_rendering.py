@@ -80,12 +80,12 @@ def render_line(
     """The line of a memory: its source, its text, why it is shown, and whether it is stale.
 
     The text is the summary or the content, unless another is given. A decision record that is too
-    long gives its problem, and its first decisions as whole sentences.
+    long gives its problem, if it shows it, and its first decisions as whole sentences.
     """
     text = memory.summary or memory.content if text is None else text
     record = memory.metadata.get("record")
     if isinstance(record, Mapping) and text == memory.content and len(text) > chars:
-        text = _shorten_record(record, chars) or text
+        text = _shorten_record(record, text, chars) or text
     is_redundant = why is None or why.removeprefix("touches ") in text
     reason = "" if is_redundant else f" — {flatten_text(why or '', REASON_CHARS)}"
     marks = " (superseded)" if memory.status is MemoryStatus.SUPERSEDED else ""
@@ -103,14 +103,15 @@ def _render_key(key: str | None) -> str:
     return f" key={flatten_text(key, KEY_CHARS).replace('[', '(').replace(']', ')')}"
 
 
-def _shorten_record(record: Mapping[str, Any], chars: int) -> str:
+def _shorten_record(record: Mapping[str, Any], content: str, chars: int) -> str:
     """The problem, and the first sentences of what was decided or found; "" if none fits."""
     problem, decided, found = record.get("problem"), record.get("decided"), record.get("found")
+    problem = problem if isinstance(problem, str) and problem in content else ""
     label, statements = ("Decided:", decided) if decided else ("Found:", found)
     # An import keeps the shape; what was stored in another way is left out.
     texts = [text for text in statements or () if isinstance(text, str)]
     sentences = split_sentences(" ".join(texts))
-    for beginning in ([problem if isinstance(problem, str) else "", label], [label]):
+    for beginning in ([problem, label], [label]):
         parts = list(filter(None, beginning))
         used = sum(len(part) + 1 for part in parts) + 1
         count = 0

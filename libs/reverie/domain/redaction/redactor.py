@@ -103,7 +103,7 @@ class Redactor:
             memory,
             content=content.text,
             content_hash=hash_content(content.text),
-            words=memory_index_text(memory.key, content.text, tags),
+            words=memory_index_text(memory.key, content.text, tags, texts.value["metadata"]),
             summary=texts.value["summary"],
             tags=tags,
             git=texts.value["git"],

@@ -24,12 +24,14 @@ class _Sentence:
 
 
 def excerpt_record(content: str, question: str, fits: Callable[[str], bool]) -> str | None:
-    """The heading of a record with the whole sentences that have most words of a question.
+    """The heading of a record, if any, and the sentences that have most words of a question.
 
-    They stay in order under their labels, and an ellipsis marks what is left out. None where not
-    even one sentence fits with the heading.
+    They are whole and stay in order under their labels, and an ellipsis marks what is left out.
+    None where not even one sentence fits.
     """
     heading, *lines = content.splitlines()
+    if not lines or _LABEL.match(heading):
+        heading, lines = "", [heading, *lines]
     labels = [match[0] if (match := _LABEL.match(line)) else "" for line in lines]
     asked = content_words(question)
     sentences = [
@@ -49,7 +51,7 @@ def excerpt_record(content: str, question: str, fits: Callable[[str], bool]) -> 
 def _render(
     heading: str, labels: Sequence[str], sentences: Sequence[_Sentence], chosen: Sequence[int]
 ) -> str:
-    told = [heading]
+    told = [heading] if heading else []
     for number, label in enumerate(labels):
         of_line = [n for n, sentence in enumerate(sentences) if sentence.line == number]
         if not any(n in chosen for n in of_line):

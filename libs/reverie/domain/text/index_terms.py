@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import islice
+from typing import Any
 
 from reverie.domain.text.characters import CJK, CJK_CHAR
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
@@ -174,10 +175,24 @@ GENERATED_KEY_PREFIXES = ("commit:", "file:", "session:", "entity:", "topic:")
 """Beginnings of the keys that the system itself gives: nobody searches for them."""
 
 
-def memory_index_text(key: str | None, content: str, tags: Sequence[str]) -> str:
-    """The words of a memory: of its key, its content and its tags."""
+def searched_text(content: str, metadata: Mapping[str, Any]) -> str:
+    """The text by which a memory is found: its content, and the request that it does not show.
+
+    A record is asked for in the words of the request, and told without them.
+    """
+    record = metadata.get("record")
+    asked = record.get("problem") if isinstance(record, Mapping) else None
+    is_shown = not isinstance(asked, str) or asked in content
+    return content if is_shown else f"{asked}\n{content}"
+
+
+def memory_index_text(
+    key: str | None, content: str, tags: Sequence[str], metadata: Mapping[str, Any]
+) -> str:
+    """The words of a memory: of its key, of the text by which it is found, and its tags."""
     searchable_key = None if key is None or key.lower().startswith(GENERATED_KEY_PREFIXES) else key
-    return index_text(" ".join(filter(None, (searchable_key, content, *tags))))
+    text = searched_text(content, metadata)
+    return index_text(" ".join(filter(None, (searchable_key, text, *tags))))
 
 
 def turn_index_text(role: str, content: str) -> str:

@@ -184,12 +184,17 @@ def _parse_change(
     return ChangeResult(found["version"], found["changed"], events)
 
 
-def build_content_fields(content: str, key: str | None, tags: Sequence[str]) -> dict[str, str]:
-    """The content with what is derived from it in the row, as fields of a `MemoryChange`."""
+def build_content_fields(
+    content: str, key: str | None, tags: Sequence[str], metadata: Mapping[str, Any]
+) -> dict[str, str]:
+    """The content with what is derived from it in the row, as fields of a `MemoryChange`.
+
+    `metadata`: as it is after the change.
+    """
     return {
         "content": content,
         "hash": "\\x" + hash_content(content),
-        "index_text": memory_index_text(key, content, tags),
+        "index_text": memory_index_text(key, content, tags, metadata),
     }
 
 

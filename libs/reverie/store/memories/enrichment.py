@@ -26,6 +26,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import hash_content
 from reverie.domain.entities.recognition import Entity
 from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate
+from reverie.domain.text.index_terms import searched_text
 from reverie.store.db.database import Database
 from reverie.store.db.idempotency import retry_on_conflict
 from reverie.store.search.embedding_models import (
@@ -53,6 +54,7 @@ class EnrichableMemory:
     scope: str
     kind: str
     content: str
+    metadata: dict[str, Any]
     session: UUID | None
     agent: str | None
     git: dict[str, Any] | None
@@ -61,10 +63,15 @@ class EnrichableMemory:
     carried: bool = False
     tenant_name: str = ""
 
+    @property
+    def searched_text(self) -> str:
+        """The text by which it is found: what its chunks are cut from."""
+        return searched_text(self.content, self.metadata)
+
 
 @dataclass(frozen=True)
 class EmbeddedChunk:
-    """A chunk of a memory: offsets into its content, SHA-256 of its text, and its embeddings.
+    """A chunk of a memory: offsets into its searched text, SHA-256 of its text, and its embeddings.
 
     `words`: weights of a sparse model by word number; None if not computed.
     """

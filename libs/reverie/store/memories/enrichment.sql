@@ -1,6 +1,6 @@
 -- name: enrichment_memories
 -- The memories to enrich, and whether that was done for this version.
-select id, version, enriched_version, scope, kind, content, session, agent, git, created,
+select id, version, enriched_version, scope, kind, content, metadata, session, agent, git, created,
        valid_from, coalesce(imported_version >= version, false) as carried,
        (select t.name from tenant t where t.id = $1) as tenant_name
 from memory where tenant = $1 and id = any($2::uuid[]) and status <> 'deleted';

@@ -47,8 +47,8 @@ end $$;
 -- All that a memory says and said.
 create function memory_texts(p_tenant int, p_memory memory) returns text
 language sql stable
-return concat_ws(E'\n', (p_memory).content, (p_memory).summary, (
-  select string_agg(concat_ws(E'\n', v.content, v.state ->> 'summary'), E'\n')
+return concat_ws(E'\n', (p_memory).content, (p_memory).summary, (p_memory).metadata #>> '{record,problem}', (
+  select string_agg(concat_ws(E'\n', v.content, v.state ->> 'summary', v.state #>> '{metadata,record,problem}'), E'\n')
   from memory_version v where v.tenant = p_tenant and v.memory = (p_memory).id));
 
 -- The summary of a session as it is shown: without what was forgotten of it.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
 
 from reverie.domain.access.principals import Principal
+from reverie.domain.text.index_terms import searched_text
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
 from reverie.store.db.names import SCHEMA
 from reverie.store.search.corpus_counts import CorpusCounts
@@ -246,7 +247,11 @@ class EmbeddingModelStore:
             connection.vector_table = model.vector_table
             found = await connection.fetch_rows("reembed_missing_chunks", after, limit)
         return [
-            MissingChunk(row["no"], row["content"][row["start"] : row["stop"]]) for row in found
+            MissingChunk(
+                row["no"],
+                searched_text(row["content"], row["metadata"])[row["start"] : row["stop"]],
+            )
+            for row in found
         ]
 
     async def put_vectors(

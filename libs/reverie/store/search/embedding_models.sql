@@ -48,7 +48,7 @@ order by m.id desc limit $2;
 
 -- name: reembed_missing_chunks
 -- Chunks that a model has no vector of, with what they are cut from.
-select c.no, c.start, c.stop, m.content
+select c.no, c.start, c.stop, m.content, m.metadata
 from chunk c join memory m on m.tenant = $1 and m.id = c.memory
 where c.tenant = $1 and c.no > $2 and not exists (
   select from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.chunk = c.no)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from reverie.store.db.database import Database
@@ -19,6 +20,7 @@ class MemoryText:
     id: UUID
     key: str | None
     content: str
+    metadata: Mapping[str, Any]
     tags: Sequence[str]
 
 

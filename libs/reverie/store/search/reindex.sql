@@ -13,7 +13,7 @@ delete from reindex_progress where tenant = $1 and part = $2;
 
 -- name: reindex_memories
 -- The memories after an id, in order, with the source texts of their words.
-select m.id, m.key, m.content, array(select t.tag from memory_tag t
+select m.id, m.key, m.content, m.metadata, array(select t.tag from memory_tag t
          where t.tenant = $1 and t.memory = m.id order by t.tag) as tags
 from memory m
 where m.tenant = $1 and m.id > $2 and m.status <> 'deleted' and m.merged_into is null and m.kind not in ('file', 'entity')

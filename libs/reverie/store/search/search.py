@@ -27,6 +27,7 @@ from reverie.domain.retrieval.facts import (
     decode_facts,
     number_scopes,
 )
+from reverie.domain.text.index_terms import searched_text
 from reverie.store.db import row_mapping
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
 from reverie.store.search.corpus_counts import CorpusCounts
@@ -209,10 +210,10 @@ class SearchStore:
     async def load_contents(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
     ) -> dict[UUID, str]:
-        """The contents of the memories of `ids` that may be read."""
+        """The texts by which the memories of `ids` are found, of those that may be read."""
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows("memory_contents", list(ids), list(scopes))
-        return {row["id"]: row["content"] for row in found}
+        return {row["id"]: searched_text(row["content"], row["metadata"]) for row in found}
 
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]

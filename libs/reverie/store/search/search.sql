@@ -5,8 +5,8 @@ where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_
 order by src, dst, kind;
 
 -- name: memory_contents
--- The contents of readable memories of a list of ids.
-select m.id, m.content from memory m
+-- The texts by which readable memories of a list of ids are found.
+select m.id, m.content, m.metadata from memory m
 where m.tenant = $1 and m.id = any($2::uuid[]) and scope_matches($3, m.scope) and m.status <> 'deleted'
   and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $3));
 

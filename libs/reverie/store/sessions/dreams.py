@@ -19,6 +19,7 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import NewMemory
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamRunLog, DreamThresholds
 from reverie.domain.graph.duplicate_detection import ComparedMemory
+from reverie.domain.text.index_terms import searched_text
 from reverie.domain.text.turns import TurnText
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
@@ -255,7 +256,7 @@ class DreamStore:
         """Returns active memories of the scope that share rare words with a text, most similar
         first.
 
-        Each with id, version, and statement.
+        Each with id, version, and the text by which it is found.
         """
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows("dream_similar_memories", lease.scope, words, limit)
@@ -389,7 +390,7 @@ def _build_digested_events(
 
 def _parse_statement(row: Any) -> ComparedMemory:
     return ComparedMemory(
-        content=row["content"],
+        content=searched_text(row["content"], row["metadata"]),
         kind=Kind(row["kind"]),
         key=row["key"],
         pinned=row["pinned"],

@@ -32,7 +32,7 @@ with term as materialized (
     from (select p.entry from posting_entry p where p.tenant = $1 and p.term = t.no
           order by p.entry desc limit 200) p) d
 )
-select m.id, m.version, m.kind, m.key, m.content, m.pinned, m.git, m.valid_from, m.valid_to
+select m.id, m.version, m.kind, m.key, m.content, m.metadata, m.pinned, m.git, m.valid_from, m.valid_to
 from (select x.doc, sum(1.0 / cardinality(t.docs)) as weight
       from term t cross join lateral unnest(t.docs) x (doc)
       group by x.doc order by weight desc, x.doc desc) s

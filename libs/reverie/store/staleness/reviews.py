@@ -192,7 +192,9 @@ async def _apply_review(
     if row is None:
         raise NotFound("memory", str(review.memory))
     memory = row_mapping.parse_memory(row)
-    fields = build_content_fields(review.content or memory.content, memory.key, memory.tags)
+    fields = build_content_fields(
+        review.content or memory.content, memory.key, memory.tags, memory.metadata
+    )
     change = MemoryChange(fields, reason, "edited", review.version)
     changed = await change_in_transaction(connection, principal, review.memory, change, headers)
     return [

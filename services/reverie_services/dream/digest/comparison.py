@@ -14,6 +14,7 @@ from reverie.domain.graph.duplicate_detection import (
     DuplicateVerdict,
     compare_memories,
 )
+from reverie.domain.text.index_terms import searched_text
 from reverie.store.sessions.dreams import DreamLease, ExistingMatch
 from reverie_services.dream.dependencies import DigestDependencies
 
@@ -55,7 +56,7 @@ async def _find_match(
     Of several that differ by value, the newest is returned.
     """
     compared = ComparedMemory(
-        content=item.content,
+        content=searched_text(item.content, item.metadata),
         kind=item.kind,
         files=frozenset((item.git or {}).get("files", ())),
         valid_from=item.valid_from,

@@ -31,7 +31,7 @@ from reverie.domain.extraction.rule_extractor import (
     extract_memories,
 )
 from reverie.domain.redaction.redactor import Redactor
-from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.index_terms import memory_index_text
 from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.observability.tracing import span, trace_headers
@@ -298,14 +298,15 @@ def _build_memory(
         "branch": session.branch,
         "modified_at": written_at,
     }
-    metadata = {"generated_by": extracted.produced_by, "record": extracted.record}
+    parts = {"generated_by": extracted.produced_by, "record": extracted.record}
+    metadata = {name: value for name, value in parts.items() if value}
     return NewMemory(
         id=new_id(),
         scope=scope,
         kind=extracted.kind,
         content=extracted.content,
         content_hash=hash_content(extracted.content),
-        words=index_text(" ".join((extracted.content, *extracted.tags))),
+        words=memory_index_text(None, extracted.content, extracted.tags, metadata),
         tier=KIND_POLICIES[extracted.kind].tier,
         confidence=round(0.5 + 0.4 * extracted.priority, 3),
         key=key,
@@ -316,6 +317,6 @@ def _build_memory(
         source="dream",
         turns=extracted.turns,
         git={name: value for name, value in git_fields.items() if value} or None,
-        metadata={name: value for name, value in metadata.items() if value},
+        metadata=metadata,
         valid_from=extracted.at,
     )

@@ -127,7 +127,7 @@ async def chunk_memories(
         return None
     split = [
         await derive_in_thread(
-            memory.id, "chunks", partial(_split_content, deps, memory.content), _NO_CHUNKS
+            memory.id, "chunks", partial(_split_content, deps, memory.searched_text), _NO_CHUNKS
         )
         for memory in memories
     ]

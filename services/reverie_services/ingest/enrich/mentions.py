@@ -100,8 +100,8 @@ def _extract_mentions(memory: EnrichableMemory) -> MemoryMentions:
     git, files = memory.git or {}, list[str]()
     if project_of_scope(memory.scope):
         located_paths = [path for name in ("lines", "symbols") for path in git.get(name, {})]
-        for path in (*git.get("files", ()), *located_paths, *extract_paths(memory.content)):
+        for path in (*git.get("files", ()), *located_paths, *extract_paths(memory.searched_text)):
             if not any(path == other or is_same_file(path, other) for other in files):
                 files.append(path)
-    entities = extract_entities(memory.content)
+    entities = extract_entities(memory.searched_text)
     return MemoryMentions(memory, files[:MAX_ANCHORS], entities[:MAX_ANCHORS])

@@ -112,7 +112,10 @@ class _TenantReindex:
         return done
 
     async def index_memories(self, page: Sequence[MemoryText]) -> None:
-        texts = {str(row.id): memory_index_text(row.key, row.content, row.tags) for row in page}
+        texts = {
+            str(row.id): memory_index_text(row.key, row.content, row.tags, row.metadata)
+            for row in page
+        }
         await self.deps.reindex.replace_memory_words(self.tenant, texts)
 
     async def index_turns(self, page: Sequence[TurnContent]) -> None:

@@ -166,16 +166,14 @@ def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str,
             fields.setdefault("tier", KIND_POLICIES[kind].tier.value)
     if body.tier is not None:
         fields["metadata"] = fields.get("metadata", memory.metadata) | {"tier_by": "hand"}
-    if body.content is not None or body.tags is not None:
-        tags = fields.get("tags", memory.tags)
-        content = memory.content if body.content is None else body.content
-        fields["index_text"] = memory_index_text(memory.key, content, tags)
+    tags, metadata = fields.get("tags", memory.tags), fields.get("metadata", memory.metadata)
     if body.content is not None:
-        fields |= build_content_fields(body.content, memory.key, tags)
         # The parts of a decision record describe the text that they were taken from.
-        metadata = fields.get("metadata", memory.metadata)
         if "record" in metadata:
-            fields["metadata"] = {name: v for name, v in metadata.items() if name != "record"}
+            metadata = fields["metadata"] = {k: v for k, v in metadata.items() if k != "record"}
+        fields |= build_content_fields(body.content, memory.key, tags, metadata)
+    elif body.tags is not None:
+        fields["index_text"] = memory_index_text(memory.key, memory.content, tags, metadata)
     return fields
 
 
@@ -186,4 +184,6 @@ def _build_restored_columns(
     fields = {name: state[name] for name in _RESTORED_FIELDS if name in state}
     if memory.status is MemoryStatus.SUPERSEDED and memory.valid_to and not fields.get("valid_to"):
         fields["valid_to"] = memory.valid_to.isoformat()
-    return fields | build_content_fields(content, state.get("key"), state.get("tags") or ())
+    return fields | build_content_fields(
+        content, state.get("key"), state.get("tags") or (), state.get("metadata") or {}
+    )

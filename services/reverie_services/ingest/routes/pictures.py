@@ -131,6 +131,6 @@ async def _change_content(
     if content == memory.content:
         return Reply()
     check_size("content", content, deps.edits.content_limit, "content_limit")
-    fields = build_content_fields(content, memory.key, memory.tags)
+    fields = build_content_fields(content, memory.key, memory.tags, memory.metadata)
     reason = f"picture {outcome}"
     return await apply_change(deps.edits, call, fields, reason, "edited", expected_version)

@@ -195,7 +195,7 @@ def build_corrected_memory(
         kind=kind,
         content=content,
         content_hash=hash_content(content),
-        words=memory_index_text(old.key if old else None, content, tags),
+        words=memory_index_text(old.key if old else None, content, tags, {}),
         tier=KIND_POLICIES[kind].tier,
         confidence=max(old.confidence if old else 0.0, MIN_CONFIDENCE),
         tags=tuple(tags),

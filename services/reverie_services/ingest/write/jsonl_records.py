@@ -325,6 +325,7 @@ def _derive_memory_columns(
 ) -> dict[str, Any]:
     kind = parse_kind(line.kind)
     tags = sorted(set(fields.get("tags") or ()))
+    metadata = fields.get("metadata") or {}
     is_unindexed = kind in ANCHOR_KINDS or line.merged_into
     return {
         "scope": parse_scope(line.scope, redactor),
@@ -332,10 +333,10 @@ def _derive_memory_columns(
         "hash": hash_content(fields["content"]),
         "text": ""
         if is_unindexed
-        else memory_index_text(fields.get("key"), fields["content"], tags),
+        else memory_index_text(fields.get("key"), fields["content"], tags, metadata),
         "tags": tags,
         "turns": sorted({str(turn) for turn in line.turns}),
-        "metadata": fields.get("metadata") or {},
+        "metadata": metadata,
     }
 
 
@@ -348,7 +349,9 @@ def _derive_version_columns(
         state["scope"] = parse_scope(line.state.scope, redactor)
     if line.state.kind is not None:
         state["kind"] = parse_kind(line.state.kind).value
-    text = memory_index_text(state.get("key"), content, state.get("tags", ()))
+    text = memory_index_text(
+        state.get("key"), content, state.get("tags", ()), state.get("metadata") or {}
+    )
     return {"state": state, "text": text}
 
 

@@ -273,7 +273,13 @@ def _find_differences(
     if fields.keys() & {"content", "tags", "key"}:
         tags = fields.get("tags", memory.tags)
         key = fields.get("key", memory.key)
-        fields["index_text"] = memory_index_text(key, segment.text, tags)
+        # The parts of a decision record describe the text that they were taken from.
+        metadata = {
+            k: v for k, v in memory.metadata.items() if k != "record" or "content" not in fields
+        }
+        if metadata != memory.metadata:
+            fields["metadata"] = metadata
+        fields["index_text"] = memory_index_text(key, segment.text, tags, metadata)
     return fields
 
 

@@ -97,7 +97,7 @@ def prepare_memory(
         kind=kind,
         content=redacted.content,
         content_hash=hash_content(redacted.content),
-        words=memory_index_text(redacted.key, redacted.content, redacted.tags),
+        words=memory_index_text(redacted.key, redacted.content, redacted.tags, redacted.metadata),
         tier=redacted.tier or KIND_POLICIES[kind].tier,
         confidence=redacted.confidence,
         key=redacted.key,

@@ -24,6 +24,7 @@ from reverie.domain.retrieval.candidates import (
     sort_by_score,
 )
 from reverie.domain.retrieval.facts import FactTable, IntArray
+from reverie.domain.text.index_terms import searched_text
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.memories.history import HistoryStore
 from reverie.store.search.embedding_models import TenantModel
@@ -102,7 +103,7 @@ class Retriever:
         return self.deps.search.load_facts(self.principal, docs, self.search_filter)
 
     def load_contents(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, str]]:
-        """The contents of memories."""
+        """The texts by which memories are found."""
         return self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
@@ -200,9 +201,11 @@ class AsOfRetriever(Retriever):
         return self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
 
     async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
-        """The contents of then."""
+        """The texts of then."""
         memories = await self.load_memories(ids)
-        return {memory_id: memory.content for memory_id, memory in memories.items()}
+        return {
+            id: searched_text(memory.content, memory.metadata) for id, memory in memories.items()
+        }
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The whole memories as they were known then."""
