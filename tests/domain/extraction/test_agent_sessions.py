@@ -30,7 +30,7 @@ def test_each_request_that_an_agent_worked_on_has_a_record_of_its_own() -> None:
         TOOL,
         ("assistant", "Added a comment to `go.mod` that lists `ci.yml` and `release.yml`."),
     )
-    assert [record.content.partition("\n")[0].split()[0] for record in found] == ["The", "Put"]
+    assert [record.content.split()[0] for record in found] == ["Renamed", "Added"]
     assert "local-time" not in found[1].content
 
 

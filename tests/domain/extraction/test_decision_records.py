@@ -26,10 +26,11 @@ WITH_ASIDE = (
 
 def test_a_conversation_with_one_decision_leaves_one_record_with_problem_rule_and_refusal() -> None:
     (record,) = records(*WITH_ASIDE)
-    problem, decided, *rest = record.content.splitlines()
-    assert problem.startswith("Uploads of large videos fail at the proxy with a 413.")
+    decided, *rest = record.content.splitlines()
+    assert record.record is not None
+    assert record.record["problem"].startswith("Uploads of large videos fail at the proxy")
     assert decided.startswith("Decided: Recap of upload_limits: /videos takes at most 2 GB")
-    assert any(line.startswith("Refused: I'll raise the limit to 2 GB") for line in rest)
+    assert any(line.startswith("Refused: Raise the limit to 2 GB") for line in rest)
     assert record.kind is Kind.DECISION
     assert len(record.content) <= MAX_RECORD_CHARS
 
@@ -38,7 +39,7 @@ def test_a_record_has_the_parts_of_its_text_and_cites_the_turns_they_come_from()
     (record,) = records(*WITH_ASIDE)
     assert record.record is not None
     assert record.record["decided"][0].startswith("Recap of upload_limits")
-    assert record.record["refused"][0]["proposal"].startswith("I'll raise the limit")
+    assert record.record["refused"][0]["proposal"].startswith("Raise the limit")
     assert {UUID(int=1), UUID(int=3), UUID(int=6)} <= set(record.turns)
 
 
@@ -159,7 +160,8 @@ def test_an_assent_or_a_remark_is_no_problem(answer: str) -> None:
         TOOL,
         CHANGE,
     )
-    assert record.content.startswith("The rates of `src/rates.py` are looked up")
+    assert record.record is not None
+    assert record.record["problem"].startswith("The rates of `src/rates.py` are looked up")
     assert answer[:12] not in record.content
 
 
@@ -230,7 +232,7 @@ def test_what_was_done_stands_apart_from_what_was_found() -> None:
         "- Replaced `lookup` with a cache in `src/rates.py`\n- Removed `src/old_rates.py`"
     )
     (record,) = records(("user", "Make the rates faster."), TOOL, ("assistant", report))
-    assert "\nFound: The rates are slow because" in record.content
+    assert "Found: The rates are slow because" in record.content
     assert "\nDone: Modified files: Replaced `lookup` with a cache" in record.content
 
 
@@ -264,7 +266,9 @@ def test_the_commands_that_check_the_work_are_one_memory() -> None:
         CHANGE,
     )
     checks = [one for one in found if "`make" in one.content]
-    assert [one.content for one in checks] == ["Checks of the work here: `make lint`, `make test`"]
+    assert [one.content for one in checks] == [
+        "Checks after a change of the project: `make lint`, `make test`"
+    ]
 
 
 def test_a_session_of_one_matter_or_one_that_taught_nothing_has_no_memory() -> None:

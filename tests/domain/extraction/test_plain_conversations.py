@@ -45,7 +45,7 @@ def test_a_short_choice_stands_in_the_record_with_its_reason() -> None:
         ("user", "Let's go with Postgres. We don't want to operate another server."),
         ("assistant", "The queue polls every 500 ms and takes 10 jobs at once."),
     )
-    assert "Decided: Let's go with Postgres. We don't want to operate" in record.content
+    assert "Let's go with Postgres. We don't want to operate" in record.content
 
 
 def test_an_answer_that_refuses_a_proposal_stays_in_its_topic() -> None:
@@ -56,7 +56,7 @@ def test_an_answer_that_refuses_a_proposal_stays_in_its_topic() -> None:
         ("assistant", "Then I publish a TeamDeleted event, and the indexer removes them."),
     )
     assert record.content.startswith("Deleting a team leaves its invoices visible")
-    assert "Refused: I could remove them in the nightly reindex job." in record.content
+    assert "Refused: Remove them in the nightly reindex job." in record.content
 
 
 def test_what_was_found_stands_in_the_record() -> None:
@@ -127,10 +127,11 @@ def test_a_proposal_that_is_chosen_later_is_decided_and_the_other_refused() -> N
     ]
 
 
-def test_the_answer_to_a_question_of_how_is_one_memory_with_its_question() -> None:
+def test_the_answer_to_a_question_of_how_is_one_memory_that_is_found_by_the_question() -> None:
     (skill,) = memories(
         ("user", "how do I run only the integration tests?"),
         ("assistant", "Run `make test-int`; it needs Docker and takes about 4 minutes."),
     )
-    assert skill.content.startswith("How do I run only the integration tests?")
+    assert skill.record is not None
+    assert skill.record["problem"] == "How do I run only the integration tests?"
     assert "`make test-int`" in skill.content

@@ -65,7 +65,7 @@ def test_how_somebody_came_upon_a_matter_is_not_told(said: str, told: str) -> No
             "That explains the gap... simpler idea: why not sort all rows by their date?",
             "Sort all rows by their date.",
         ),
-        ("I'll sort all rows by their date.", "I'll sort all rows by their date."),
+        ("I'll sort all rows by their date.", "Sort all rows by their date."),
         ("one table per tenant", "one table per tenant"),
     ],
 )
@@ -117,7 +117,8 @@ def test_what_a_program_printed_is_no_part_of_the_problem() -> None:
     said = "The word orders is wrong here when a single order is watched."
     report = "Changed the message of `watch` to the singular where one order is watched."
     (record,) = records(("user", f"{printed}\n\n{said}"), TOOL, ("assistant", report))
-    assert record.content.startswith(said)
+    assert record.record is not None
+    assert record.record["problem"] == said
 
 
 def test_an_answer_that_asks_back_is_not_the_last_word() -> None:

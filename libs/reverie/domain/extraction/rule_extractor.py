@@ -24,6 +24,7 @@ from reverie.domain.extraction.conversation.work_log import (
     WorkLog,
     collect_work_log,
     find_last_writes,
+    find_place_of_work,
     find_related_files,
     find_verification_commands,
     select_write_turns,
@@ -43,7 +44,6 @@ from reverie.domain.extraction.records.record_statements import (
 from reverie.domain.extraction.wording.salience import MIN_SALIENCE
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
-from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 
 MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_600, 200
@@ -133,14 +133,17 @@ def extract_memories(
         turns: Sequence[TurnText],
         score: float,
         writes: Sequence[TurnText],
+        asked: str = "",
     ) -> ExtractedMemory:
-        return _build_memory(content, kind, turns, score, writes, work_log, roots)
+        return _build_memory(content, kind, turns, score, writes, work_log, roots, asked)
 
     memories: list[ExtractedMemory] = []
     for reading in map(read, segments):
         for record in reading.records:
             writes = select_write_turns(t for e in record.exchanges for t in e.replies)
-            memory = build(record.content, record.kind, record.turns, record.score, writes)
+            memory = build(
+                record.content, record.kind, record.turns, record.score, writes, record.problem
+            )
             memories.append(
                 replace(
                     memory,
@@ -159,7 +162,10 @@ def extract_memories(
     if commands := find_verification_commands(all_turns):
         listed = ", ".join(f"`{command}`" for command, _ in commands)
         cited = sorted((turn for _, turn in commands), key=lambda turn: turn.ordinal)
-        memories.append(build(f"Checks of the work here: {listed}", Kind.SKILL, cited, 2.0, ()))
+        place = find_place_of_work(work_log)
+        changed = f"in `{place}`" if place else "of the project"
+        text = f"Checks after a change {changed}: {listed}"
+        memories.append(build(text, Kind.SKILL, cited, 2.0, ()))
     return deduplicate_memories(
         memory for memory in memories if len(memory.content.encode()) >= MIN_CONTENT_BYTES
     )
@@ -217,8 +223,7 @@ def build_session_memory(
             return None
         dated_lines = []
     title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
-    first = next(iter(split_sentences(title.partition(" ")[2])), "")
-    lines = [line.replace(f"- {first} ", "- ", 1) for _, line in sorted(dated_lines)]
+    lines = [line for _, line in sorted(dated_lines)]
     while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
         lines.pop(0)
     cited_ids = {turn for memory in memories if memory.record for turn in memory.turns}
@@ -245,13 +250,16 @@ def _build_memory(
     writes: Sequence[TurnText],
     work_log: WorkLog,
     roots: Sequence[str],
+    asked: str = "",
 ) -> ExtractedMemory:
+    """`asked`: the request, which its content need not tell."""
     at = max(turn.at for turn in turns)
-    files = find_related_files(content, writes, work_log, at, roots)
+    searched = content if asked in content else f"{asked}\n{content}"
+    files = find_related_files(searched, writes, work_log, at, roots)
     return ExtractedMemory(
         content=content,
         kind=kind,
-        tags=_build_tags(content),
+        tags=_build_tags(searched),
         priority=round(min(max(0.3 + 0.115 * score, 0.05), 1.0), 3),
         files=files,
         turns=tuple(dict.fromkeys(turn.id for turn in turns)),

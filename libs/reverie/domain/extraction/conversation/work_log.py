@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from reverie.domain.entities.file_paths import (
     extract_identifiers,
@@ -109,6 +110,15 @@ def find_last_writes(
     return tuple(last_writes)
 
 
+def find_place_of_work(work_log: WorkLog) -> str:
+    """The folder of all files that were written, or the file if it is one; "" if there is none."""
+    parts = [path.split("/") for path in work_log.write_times]
+    shared = [
+        names[0] for names in takewhile(lambda n: len(set(n)) == 1, zip(*parts, strict=False))
+    ]
+    return "/".join(shared)
+
+
 def select_write_turns(turns: Iterable[TurnText]) -> list[TurnText]:
     """The tool turns that wrote a file."""
     return [
@@ -169,7 +179,7 @@ MAX_COMMANDS = 3
 MAX_COMMAND_LENGTH = 60
 
 _VERIFICATION_COMMAND = re.compile(
-    r"^(?:\w+=\S+ )*(?:(?:go (?:test|build|vet|generate|mod tidy)|golangci-lint|gofmt|goreleaser"
+    r"^(?:\w+=\S+ )*(?:(?:go (?:test|build|vet)|golangci-lint|goreleaser"
     r"|(?:npm|pnpm|yarn|bun)(?: run)? \w+|make|just|cargo|pytest|tox|nox|ruff|mypy|uv run|eslint"
     r"|tsc"
     r"|docker compose|docker build|helm|terraform|mvn|gradle|\./gradlew|dotnet|bundle exec|rake|mix"

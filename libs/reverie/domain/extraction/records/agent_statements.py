@@ -100,14 +100,18 @@ _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
 
 
-def is_tentative(part: str) -> bool:
+def is_supposed(part: str) -> bool:
+    """Whether somebody supposes, and does not know."""
     prose = without_code(part)
-    return bool(
-        discourse_markers.MUSING.search(prose)
-        or sentence_patterns.HEDGE.search(prose)
-        or sentence_patterns.GUESS.search(prose)
-        or discourse_markers.COLLOQUIAL.search(prose)
-        or _FIRST_PERSON.search(prose)
+    cues = (discourse_markers.MUSING, sentence_patterns.HEDGE, sentence_patterns.GUESS)
+    return any(cue.search(prose) for cue in cues)
+
+
+def is_tentative(part: str) -> bool:
+    """Whether somebody supposes, or speaks of himself or in the tone of a chat."""
+    prose = without_code(part)
+    return is_supposed(part) or bool(
+        discourse_markers.COLLOQUIAL.search(prose) or _FIRST_PERSON.search(prose)
     )
 
 

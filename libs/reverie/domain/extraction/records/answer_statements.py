@@ -13,6 +13,7 @@ from reverie.domain.extraction.conversation.key_statements import (
 )
 from reverie.domain.extraction.records.agent_statements import (
     is_lasting_point,
+    is_supposed,
     is_tentative,
     rate_best_part,
 )
@@ -23,18 +24,14 @@ from reverie.domain.extraction.records.record_statements import (
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.extraction.wording.salience import is_question
-from reverie.domain.text.markdown import without_code
+from reverie.domain.text.markdown import split_sentences, without_code
 
 _POLAR_QUESTION = re.compile(
     r"(?:^|[.!?,:;–—-] |\b(?:so|and|but|or) )(?:is|are|was|were|do|does|did|can|could|should|would"
     r"|will|has|have|any)(?:n'?t)? [^!?]*\?",
     re.I,
 )
-_LEANING = re.compile(
-    rf"{discourse_markers.LEANING_START.pattern}|^\w+ (?:also|then)\b"
-    r"|^(?:before|after|with|given|besides|beyond) (?:that|this)\b",
-    re.I,
-)
+_LEANING = re.compile(rf"{discourse_markers.LEANING_START.pattern}|^\w+ also\b", re.I)
 _YES = re.compile(
     r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely"
     r"|definitely)\b",
@@ -52,8 +49,8 @@ MIN_DEFINITE_SHARE = 0.6
 def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
     """The whole last reply of talk as statements, without its courtesies; [] if it is no answer.
 
-    Who only supposes, recalls or muses gives none: what was supposed at the beginning or the end
-    of a message is left out, in the middle of it the rest would not be whole.
+    Who only supposes, recalls or muses gives none: what was supposed at the end of a message is
+    left out, without what stands before it the rest would not be whole.
     """
     turn = exchange.last_reply
     if turn is None:
@@ -67,7 +64,8 @@ def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
     if points and not points[0].is_item and not points[0].lead:
         points[0] = replace(points[0], parts=_drop_opener(points[0].parts, len(points) == 1))
     definite = _drop_tentative([point for point in points if point.parts])
-    asks_whether = _POLAR_QUESTION.search(exchange.request) and " or " not in exchange.request
+    asked = next(filter(is_question, split_sentences(exchange.request)), "")
+    asks_whether = _POLAR_QUESTION.search(asked) and " or " not in asked
     polarity = _find_polarity(turn.content) if asks_whether else ""
     statements: list[RecordStatement] = []
     for point in definite:
@@ -105,7 +103,10 @@ def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
 
 
 def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
-    """Without what is supposed at either end; [] if something in the middle or most of it is."""
+    """Without what is supposed at the end; [] if something before it, or most of it, is.
+
+    A beginning that only chats is left out, unless the next sentence leans on it.
+    """
     parts = [(n, part) for n, point in enumerate(points) for part in point.parts]
     doubts = [not points[n].is_item and is_tentative(part) for n, part in parts]
     definite = [n for n, doubt in enumerate(doubts) if not doubt]
@@ -114,10 +115,12 @@ def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
     first, last = definite[0], definite[-1]
     kept = parts[first : last + 1]
     size = sum(len(part) for _, part in kept)
-    is_leaning = first > 0 and _LEANING.match(strip_opening(kept[0][1]))
+    leans = first and _LEANING.match(strip_opening(kept[0][1]))
     if (
-        any(doubts[first : last + 1])
-        or is_leaning
+        leans
+        or any(doubts[first : last + 1])
+        # What is supposed at the beginning is the answer itself.
+        or any(is_supposed(part) for _, part in parts[:first])
         or size < MIN_DEFINITE_SHARE * sum(len(part) for _, part in parts)
     ):
         return []

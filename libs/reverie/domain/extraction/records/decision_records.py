@@ -11,17 +11,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.work_log import select_write_turns
+from reverie.domain.extraction.record_validation import read_content_words
 from reverie.domain.extraction.records.matters import (
     StatedExchange,
     drop_colour,
     find_problem,
     is_general_question,
+    is_order,
     list_informative_sentences,
     shorten_request,
 )
@@ -47,7 +50,9 @@ from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
 
-MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS = 400, 260
+MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS, MAX_SHOWN_CHARS = 400, 260, 240
+MIN_UNTOLD_SHARE = 0.4
+"""Share of the words of a request that the result does not tell, so that it is shown."""
 _OUTCOME = re.compile(
     r"\b(?:now|no longer|fixed|added|changed|removed|renamed|moved|updated|replaced|reverted"
     r"|created|implemented|the fix|the change|already)\b|(?:现在|已|修复|改为)",
@@ -55,6 +60,15 @@ _OUTCOME = re.compile(
 )
 _REASON = re.compile(
     r"\b(?:because|since|due to|so|cause[sd]?|reason|not)\b|n't\b|因为|由于|原因", re.I
+)
+_NEEDLESS_ANSWER = re.compile(r"^(?:Yes|No)\. ")
+_REFUSED = re.compile(r", not (?:an? |the )?(\w+)|\b(?:instead of|rather than) (\w+)")
+_SUBJECT = re.compile(r"About `?([\w-]+)")
+# "Before that fix": what was named before.
+_DEMONSTRATIVE = re.compile(
+    r"(?:^|[,;—] |\b(?:before|after|with|of|for|in|to|on|by|from|at|is|was|like|about|than|into) )"
+    r"that\b",
+    re.I,
 )
 _PRONOUN = re.compile(r"\b(?:its?|they|them)\b", re.I)
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
@@ -92,32 +106,63 @@ class DecisionRecord:
 
     @property
     def content(self) -> str:
-        """The record as text: a line each for the problem, what was decided, found and refused."""
+        """The record as text: a line each for what was decided, found, done and refused.
+
+        Before them what the result does not tell of the request; a result alone has no label.
+        """
         if self.is_single:
             text = self.statements[0].text
             is_leaning = text in self.problem and POINTING.search(text)
             return self.problem if is_leaning else text
+        shown = self.shown_problem
+        parts = {
+            "Decided": [s.text for s in self.statements if s.is_decided],
+            self._finding_label: [s.text for s in self.statements if s.is_found],
+            "Done": [s.text for s in self.statements if s.is_done],
+        }
         if self.is_whole:
             label = "Done" if self.statements[0].is_done else self._finding_label
-            told = _join_sentences(s.text for s in self.statements)
-            return _render([self.problem, f"{label}: {told}"])
-        decided = _join_sentences(
-            self._drop_told_sentences(s.text) for s in self.statements if s.is_decided
-        )
-        found = _join_sentences(
-            self._drop_told_sentences(s.text) for s in self.statements if s.is_found
-        )
-        done = _join_sentences(s.text for s in self.statements if s.is_done)
-        lines = [
-            self.problem,
-            decided and f"Decided: {decided}",
-            found and f"{self._finding_label}: {found}",
-            done and f"Done: {done}",
+            parts = {label: [s.text for s in self.statements]}
+        told = [
+            (label, text)
+            for label, texts in parts.items()
+            if (text := _join_sentences(_drop_told_sentences(t, shown) for t in texts))
         ]
-        lines += [
-            f"Refused: {' — '.join(filter(None, (r.proposal, r.reason)))}" for r in self.refused
+        told += [
+            ("Refused", " — ".join(filter(None, (r.proposal, r.reason)))) for r in self.refused
         ]
-        return _render(lines)
+        if len(told) == 1 and not shown:
+            return _render([_NEEDLESS_ANSWER.sub("", told[0][1])])
+        return _render([shown, *(f"{label}: {text}" for label, text in told)])
+
+    @cached_property
+    def shown_problem(self) -> str:
+        """What is shown of the request: the first sentences in a row that the result does not tell.
+
+        All of it where the result does not name what it is about, or does not tell what was asked.
+        """
+        told = _join_sentences(s.text for s in self.statements)
+        is_asked = self.is_answer
+        subject = _SUBJECT.match(self.problem)
+        is_unnamed = subject and subject[1].lower() not in told.lower()
+        if not _opens_named(_NEEDLESS_ANSWER.sub("", without_code(told))) or (
+            is_asked and (is_unnamed or _is_untold(self.problem, told))
+        ):
+            return self.problem
+        shown = ""
+        for sentence in () if is_asked else split_sentences(self.problem):
+            leans = not shown and POINTING.search(sentence)
+            if (
+                leans
+                or is_question(sentence)
+                or is_order(sentence)
+                or not _is_untold(sentence, told)
+            ):
+                if shown:
+                    break
+            elif len(shown) + len(sentence) < MAX_SHOWN_CHARS:
+                shown = f"{shown} {sentence}".lstrip()
+        return shown
 
     @property
     def _finding_label(self) -> str:
@@ -128,11 +173,6 @@ class DecisionRecord:
     def is_answer(self) -> bool:
         """Whether it only answers a question."""
         return self._finding_label == "Answer" and all(s.is_found for s in self.statements)
-
-    def _drop_told_sentences(self, text: str) -> str:
-        prose = without_code(text)
-        untold = [s for s in split_sentences(prose) if s not in self.problem]
-        return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
 
     @property
     def is_single(self) -> bool:
@@ -194,12 +234,41 @@ class DecisionRecord:
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
 
 
+def _opens_named(text: str) -> bool:
+    """Whether the beginning of a text names something before it points to anything."""
+    first = next(iter(split_sentences(text)), "")
+    start = _find_first_name(first)
+    opening = first[:start]
+    return start < len(first) and not (POINTING.search(opening) or _DEMONSTRATIVE.search(opening))
+
+
+def _find_first_name(sentence: str) -> int:
+    """The place of the first name in a sentence; its end if there is none."""
+    names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
+    found = (n for n in map(sentence.lower().find, names) if n >= 0)
+    return min(found, default=len(sentence))
+
+
+def _is_untold(text: str, told: str) -> bool:
+    """Whether another text lacks many of the words of a text, or what it refuses."""
+    words = read_content_words(text)
+    refused = _REFUSED.search(text)
+    return bool(refused and refused[refused.lastindex or 0].lower() not in told.lower()) or len(
+        words - read_content_words(told)
+    ) > MIN_UNTOLD_SHARE * len(words)
+
+
+def _drop_told_sentences(text: str, told: str) -> str:
+    prose = without_code(text)
+    untold = [s for s in split_sentences(prose) if s not in told]
+    return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
+
+
 def _names_itself(sentence: str) -> bool:
     """Whether a sentence says by itself what it is about: "it" may mean what it named before."""
-    names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
-    start = min((n for n in map(sentence.lower().find, names) if n >= 0), default=0)
+    start = _find_first_name(sentence)
     unnamed = sentence[:start] + _PRONOUN.sub("", sentence[start:])
-    return bool(names) and not POINTING.search(unnamed)
+    return start < len(sentence) and not POINTING.search(unnamed)
 
 
 def _render(lines: Iterable[str]) -> str:
@@ -221,8 +290,9 @@ def _is_settled(statement: RecordStatement, exchange: Exchange) -> bool:
         return False
     if statement.turn.role != "user":
         opening = exchange.opening.content if exchange.opening else ""
-        is_answered = not discourse_markers.MUSING.search(f"{opening} {statement.text}")
-        return statement.is_recap or (statement.is_decided and exchange.is_reply and is_answered)
+        is_musing = discourse_markers.MUSING.search(f"{opening} {statement.text}")
+        is_decided = statement.is_decided and exchange.is_reply
+        return statement.is_recap or (is_decided and not is_musing)
     if sentence_patterns.CAUSE_LABEL.match(statement.text):
         return True
     return is_user_decision(statement) and exchange.previous_subject != ""

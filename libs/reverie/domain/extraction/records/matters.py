@@ -17,6 +17,7 @@ from reverie.domain.extraction.conversation.topic_segmentation import TopicSegme
 from reverie.domain.extraction.conversation.work_log import select_write_turns
 from reverie.domain.extraction.records.agent_statements import iter_agent_statements
 from reverie.domain.extraction.records.record_statements import (
+    MIN_STATEMENT_BYTES,
     POINTING,
     RecordStatement,
     strip_line_places,
@@ -83,10 +84,12 @@ _NAMELESS = re.compile(
     r"(?=\s*(?:[.,;?!]|$|(?:in|to|on|into|from|with|for|as|at|and|or|too|also|now|up|out)\b))",
     re.I,
 )
+_WISH = re.compile(r"\b(?:should|could|make sure|let'?s)\b|应该|希望", re.I)
 _BARE_ORDER = re.compile(
     r"(?:(?:please|can you|could you|let'?s|go ahead and|so|and|also|just|you can)[, ]+)*"
     r"(?:take a look|look|dig in|investigate|check|find|fix|show|tell|explain|ask|see|read|review"
-    r"|draft|summari[sz]e|propose|address|do|go|help|figure)\b|what do you (?:think|say)",
+    r"|draft|summari[sz]e|propose|address|do|go|get|start|set|build|help"
+    r"|figure)\b|what do you (?:think|say)",
     re.I,
 )
 
@@ -225,7 +228,7 @@ def _take_sentences(sentences: Sequence[str], limit: int) -> str:
             if len(taken) > 1 and _LIST_START.search(taken[-1]):
                 taken.pop()
             break
-        if not _BARE_ORDER.match(sentence) or extract_exact_terms(sentence):
+        if not _is_bare_order(sentence):
             taken.append(sentence)
     return " ".join(taken)
 
@@ -278,6 +281,21 @@ def list_informative_sentences(request: str) -> list[str]:
         informative.pop(0)
     place = find_looked_at(informative[0]) if len(informative) > 1 else ""
     return [f"About {place}: {informative[1]}", *informative[2:]] if place else informative
+
+
+def _is_bare_order(sentence: str) -> bool:
+    """Whether a sentence has the agent look or act, and names nothing."""
+    return bool(_BARE_ORDER.match(sentence)) and not extract_exact_terms(sentence)
+
+
+def is_order(sentence: str) -> bool:
+    """Whether a sentence wants something done, or is too short to tell anything."""
+    cues = (_BARE_ORDER, sentence_patterns.DIRECTIVE, sentence_patterns.ONE_OFF_ORDER)
+    return (
+        len(sentence.encode()) < MIN_STATEMENT_BYTES
+        or bool(_WISH.search(sentence))
+        or any(cue.match(sentence) for cue in cues)
+    )
 
 
 def drop_colour(problem: str) -> str:

@@ -37,7 +37,7 @@ _OPENING_WORDS = re.compile(
 )
 POINTING = re.compile(
     r"\b(?:this|these|those(?! (?:of|who|which)\b)|them|they|its|it|here"
-    r"|(?<!is )(?<!was )(?<!are )there(?! (?:is|are))"
+    r"|(?<!is )(?<!was )(?<!are )there(?! (?:is|are)|'s)"
     r"|the (?:exact|same) \w+ again|(?<!\w )that(?! \w+ (?:we|you|i)\b))\b",
     re.I,
 )

@@ -80,9 +80,6 @@ _PROPOSING = re.compile(
     re.I,
 )
 _CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
-_PLAIN_PROPOSAL = re.compile(
-    r"(?:then |so |and )?(?:i['’]?ll|i will|i could|we could|let['’]?s)\b", re.I
-)
 # What a proposal is bound to: "When nothing is left, should I ...?"
 _CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, *$", re.I)
 
@@ -130,7 +127,7 @@ def restate_proposal(text: str) -> str:
     """What was proposed, as a statement, without what was thought before it."""
     found = list(_PROPOSING.finditer(text))
     is_short = not found or len(content_words(text[found[-1].end() :])) < MIN_PROPOSAL_WORDS
-    if is_short or (_PLAIN_PROPOSAL.match(text) and not text.endswith("?")):
+    if is_short:
         return text
     condition = _CONDITION.search(text[: found[-1].start()])
     told = text[found[-1].end() :]
