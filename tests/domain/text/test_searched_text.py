@@ -19,5 +19,6 @@ def test_a_request_that_is_shown_counts_once() -> None:
 
 
 def test_what_is_no_record_is_found_by_its_text_alone() -> None:
-    for metadata in ({}, {"record": None}, {"record": {"problem": 4}}, {"record": {}}):
+    others: list[dict[str, object]] = [{}, {"record": None}, {"record": {"problem": 4}}]
+    for metadata in others:
         assert searched_text("Rows stay.", metadata) == "Rows stay."

@@ -21,12 +21,10 @@ from reverie.domain.extraction.conversation.work_log import select_write_turns
 from reverie.domain.extraction.record_validation import read_content_words
 from reverie.domain.extraction.records.matters import (
     StatedExchange,
-    drop_colour,
     find_problem,
     is_general_question,
     is_order,
     list_informative_sentences,
-    shorten_request,
 )
 from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
@@ -151,28 +149,24 @@ class DecisionRecord:
             return self.problem
         shown = ""
         for sentence in () if is_asked else split_sentences(self.problem):
-            leans = not shown and POINTING.search(sentence)
-            if (
-                leans
-                or is_question(sentence)
-                or is_order(sentence)
-                or not _is_untold(sentence, told)
-            ):
-                if shown:
-                    break
-            elif len(shown) + len(sentence) < MAX_SHOWN_CHARS:
-                shown = f"{shown} {sentence}".lstrip()
+            if is_order(sentence) and not shown:
+                continue
+            leans = is_question(sentence) or (not shown and POINTING.search(sentence))
+            is_fitting = len(shown) + len(sentence) < MAX_SHOWN_CHARS
+            if leans or is_order(sentence) or not is_fitting or not _is_untold(sentence, told):
+                break
+            shown = f"{shown} {sentence}".lstrip()
         return shown
 
     @property
     def _finding_label(self) -> str:
-        last = next(iter(split_sentences(self.problem)[-1:]), "")
-        return "Answer" if is_question(last) else "Found"
+        return "Answer" if self.is_answer else "Found"
 
     @property
     def is_answer(self) -> bool:
         """Whether it only answers a question."""
-        return self._finding_label == "Answer" and all(s.is_found for s in self.statements)
+        last = next(iter(split_sentences(self.problem)[-1:]), "")
+        return is_question(last) and all(s.is_found for s in self.statements)
 
     @property
     def is_single(self) -> bool:
@@ -353,7 +347,7 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
         chosen += [outcome] if outcome else []
     told = proofread(chosen if is_work else _drop_passing(chosen))
     return DecisionRecord(
-        shorten_request(problem, told) if is_work else drop_colour(problem),
+        problem,
         tuple(told),
         _drop_covered_reasons(refused, chosen),
         tuple(exchanges),

@@ -39,10 +39,6 @@ it is below the former: then it points to a place, and says nothing."""
 MIN_MATTER_CHARS = 2_500
 """Characters of talk after which another request of the same topic begins its own record."""
 
-MAX_REPEATED_SHARE = 0.9
-"""Share of the words of a request that the report on it repeats, so that the report will do."""
-MAX_COLOUR_WORDS = 12
-"""A longer sentence of a problem is told whatever it names."""
 
 _POINT_NUMBER = re.compile(r":\s+\d{1,2}[.)]\s+(?=\S)")
 _NUMBERING = re.compile(r"^(?:[-*•#⨯✗✘×]+\s+|\d{1,2}[.)]\s+)+")
@@ -296,31 +292,3 @@ def is_order(sentence: str) -> bool:
         or bool(_WISH.search(sentence))
         or any(cue.match(sentence) for cue in cues)
     )
-
-
-def drop_colour(problem: str) -> str:
-    """The problem without the short sentences after the first that name and ask nothing."""
-    first, *rest = split_sentences(problem) or [""]
-    cues = (discourse_markers.FAILURE, sentence_patterns.CHOOSING, sentence_patterns.USER_PROBLEM)
-    kept = [
-        s
-        for s in rest
-        if len(s.split()) > MAX_COLOUR_WORDS
-        or is_question(s)
-        or extract_exact_terms(s)
-        or any(cue.search(s) for cue in cues)
-    ]
-    return " ".join([first, *kept])
-
-
-def shorten_request(request: str, told: Sequence[RecordStatement]) -> str:
-    """The first sentence of a request for work, and what fails; the report tells the rest.
-
-    "" if what was done says it again.
-    """
-    first, *rest = split_sentences(request) or [""]
-    fails = discourse_markers.FAILURE.search
-    failing = [] if fails(first) else list(filter(fails, rest))[:1]
-    own, said = content_words(first), content_words(" ".join(s.text for s in told))
-    is_repeated = len(own & said) >= MAX_REPEATED_SHARE * len(own) and not fails(first)
-    return "" if is_repeated and any(s.is_done for s in told) else " ".join([first, *failing])
