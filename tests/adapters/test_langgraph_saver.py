@@ -88,7 +88,7 @@ async def test_a_graph_goes_on_where_another_process_stopped(stack: Stack) -> No
     await asyncio.to_thread(run)
 
 
-async def test_both_faces_run_over_a_blocking_client(stack: Stack) -> None:
+async def test_both_kinds_of_calls_run_over_a_blocking_client(stack: Stack) -> None:
     with Reverie(stack.url, stack.key) as reverie:
         saver = ReverieSaver(reverie)
         await _build_graph(saver).ainvoke({"steps": ["ordered"]}, THREAD)

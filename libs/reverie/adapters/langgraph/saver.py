@@ -15,8 +15,8 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from reverie.adapters.langgraph.blocking import SyncOrAsync
 from reverie.adapters.langgraph.checkpoints import Checkpoints
-from reverie.adapters.langgraph.faces import TwoFaces
 from reverie.client import AsyncReverie, Reverie
 
 
@@ -35,21 +35,21 @@ class ReverieSaver(BaseCheckpointSaver[int]):
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
-        self._faces = TwoFaces(reverie)
+        self._calls = SyncOrAsync(reverie)
         self._scope = scope
 
     @property
     def _checkpoints(self) -> Checkpoints:
         # LangGraph copies a saver and gives the copy another serializer.
-        return Checkpoints(self._faces.client, self._scope, self.serde)
+        return Checkpoints(self._calls.client, self._scope, self.serde)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the latest of its thread."""
-        return await self._faces.run(self._checkpoints.get(config))
+        return await self._calls.run(self._checkpoints.get(config))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `aget_tuple`."""
-        return self._faces.run_blocking(self._checkpoints.get(config))
+        return self._calls.run_blocking(self._checkpoints.get(config))
 
     async def alist(
         self,
@@ -61,7 +61,7 @@ class ReverieSaver(BaseCheckpointSaver[int]):
     ) -> AsyncIterator[CheckpointTuple]:
         """Checkpoints, the latest first: of a thread, or of all without `config`."""
         found = self._checkpoints.list_tuples(config, filter or {}, before, limit)
-        async for item in self._faces.iterate(found):
+        async for item in self._calls.iterate(found):
             yield item
 
     def list(
@@ -74,7 +74,7 @@ class ReverieSaver(BaseCheckpointSaver[int]):
     ) -> Iterator[CheckpointTuple]:
         """As `alist`."""
         found = self._checkpoints.list_tuples(config, filter or {}, before, limit)
-        return self._faces.iterate_blocking(found)
+        return self._calls.iterate_blocking(found)
 
     async def aput(
         self,
@@ -84,7 +84,7 @@ class ReverieSaver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores a checkpoint, whose parent is that of `config`; returns the config of it."""
-        return await self._faces.run(self._checkpoints.put(config, checkpoint, metadata))
+        return await self._calls.run(self._checkpoints.put(config, checkpoint, metadata))
 
     def put(
         self,
@@ -94,7 +94,7 @@ class ReverieSaver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `aput`."""
-        return self._faces.run_blocking(self._checkpoints.put(config, checkpoint, metadata))
+        return self._calls.run_blocking(self._checkpoints.put(config, checkpoint, metadata))
 
     async def aput_writes(
         self,
@@ -104,7 +104,7 @@ class ReverieSaver(BaseCheckpointSaver[int]):
         task_path: str = "",
     ) -> None:
         """Stores what a task wrote after a checkpoint; the same again changes nothing."""
-        await self._faces.run(self._checkpoints.put_writes(config, writes, task_id, task_path))
+        await self._calls.run(self._checkpoints.put_writes(config, writes, task_id, task_path))
 
     def put_writes(
         self,
@@ -114,39 +114,39 @@ class ReverieSaver(BaseCheckpointSaver[int]):
         task_path: str = "",
     ) -> None:
         """As `aput_writes`."""
-        self._faces.run_blocking(self._checkpoints.put_writes(config, writes, task_id, task_path))
+        self._calls.run_blocking(self._checkpoints.put_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Deletes all of a thread."""
-        await self._faces.run(self._checkpoints.delete_thread(thread_id))
+        await self._calls.run(self._checkpoints.delete_thread(thread_id))
 
     def delete_thread(self, thread_id: str) -> None:
         """As `adelete_thread`."""
-        self._faces.run_blocking(self._checkpoints.delete_thread(thread_id))
+        self._calls.run_blocking(self._checkpoints.delete_thread(thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Deletes the checkpoints of runs; looks through those of all threads."""
-        await self._faces.run(self._checkpoints.delete_for_runs(run_ids))
+        await self._calls.run(self._checkpoints.delete_for_runs(run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `adelete_for_runs`."""
-        self._faces.run_blocking(self._checkpoints.delete_for_runs(run_ids))
+        self._calls.run_blocking(self._checkpoints.delete_for_runs(run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copies all of a thread to another."""
-        await self._faces.run(self._checkpoints.copy_thread(source_thread_id, target_thread_id))
+        await self._calls.run(self._checkpoints.copy_thread(source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `acopy_thread`."""
-        self._faces.run_blocking(self._checkpoints.copy_thread(source_thread_id, target_thread_id))
+        self._calls.run_blocking(self._checkpoints.copy_thread(source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Deletes all but the latest checkpoint of each namespace, or all with `delete`.
 
         Ancestors that the latest one needs for its delta channels stay.
         """
-        await self._faces.run(self._checkpoints.prune(thread_ids, strategy))
+        await self._calls.run(self._checkpoints.prune(thread_ids, strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `aprune`."""
-        self._faces.run_blocking(self._checkpoints.prune(thread_ids, strategy))
+        self._calls.run_blocking(self._checkpoints.prune(thread_ids, strategy))

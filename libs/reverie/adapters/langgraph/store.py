@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
-from reverie.adapters.langgraph.faces import TwoFaces
+from reverie.adapters.langgraph.blocking import SyncOrAsync
 from reverie.adapters.langgraph.items import Items
 from reverie.client import AsyncReverie, Reverie
 
@@ -29,14 +29,14 @@ class ReverieStore(BaseStore):
         fields: Sequence[str] = ("$",),
         default_ttl: float | None = None,
     ) -> None:
-        self._faces = TwoFaces(reverie)
-        self._items = Items(self._faces.client, scope, tuple(fields))
+        self._calls = SyncOrAsync(reverie)
+        self._items = Items(self._calls.client, scope, tuple(fields))
         self.ttl_config = TTLConfig(default_ttl=default_ttl, refresh_on_read=False)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The results of operations, in order. All see what was there before the batch."""
-        return await self._faces.run(self._items.run(list(ops)))
+        return await self._calls.run(self._items.run(list(ops)))
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """As `abatch`."""
-        return self._faces.run_blocking(self._items.run(list(ops)))
+        return self._calls.run_blocking(self._items.run(list(ops)))

@@ -1,4 +1,4 @@
-"""Both faces of an adapter: calls with `await`, and calls that block."""
+"""Calls of an adapter with `await`, and calls that block."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reverie.client import AsyncReverie, Reverie
 T = TypeVar("T")
 
 
-class TwoFaces:
+class SyncOrAsync:
     """Runs coroutines over a client: those of an `AsyncReverie` are awaited, those of a `Reverie`
-    run in its thread, and so have both faces.
+    run in its thread, and so can be awaited or waited for.
     """
 
     def __init__(self, reverie: AsyncReverie | Reverie) -> None:
