@@ -15,10 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from reverie.domain.core.kinds import Kind
-from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.work_log import select_write_turns
-from reverie.domain.extraction.record_validation import read_content_words
 from reverie.domain.extraction.records.matters import (
     StatedExchange,
     find_problem,
@@ -28,11 +26,18 @@ from reverie.domain.extraction.records.matters import (
 )
 from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
-    LEAD,
     POINTING,
     RULES,
     RecordStatement,
     is_near_duplicate,
+)
+from reverie.domain.extraction.records.record_text import (
+    drop_told_sentences,
+    is_untold,
+    join_sentences,
+    names_itself,
+    opens_named,
+    render_lines,
 )
 from reverie.domain.extraction.records.refused_proposals import RefusedProposal, iter_refused
 from reverie.domain.extraction.records.statement_selection import (
@@ -43,14 +48,12 @@ from reverie.domain.extraction.records.statement_selection import (
     select_statements,
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
-from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
 
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS, MAX_SHOWN_CHARS = 400, 260, 240
-MIN_UNTOLD_SHARE = 0.4
-"""Share of the words of a request that the result does not tell, so that it is shown."""
 _OUTCOME = re.compile(
     r"\b(?:now|no longer|fixed|added|changed|removed|renamed|moved|updated|replaced|reverted"
     r"|created|implemented|the fix|the change|already)\b|(?:现在|已|修复|改为)",
@@ -60,19 +63,7 @@ _REASON = re.compile(
     r"\b(?:because|since|due to|so|cause[sd]?|reason|not)\b|n't\b|因为|由于|原因", re.I
 )
 _NEEDLESS_ANSWER = re.compile(r"^(?:Yes|No)\. ")
-_REFUSED = re.compile(r", not (?:an? |the )?(\w+)|\b(?:instead of|rather than) (\w+)")
 _SUBJECT = re.compile(r"About `?([\w-]+)")
-# "Before that fix": what was named before.
-_DEMONSTRATIVE = re.compile(
-    r"(?:^|[,;—] |\b(?:before|after|with|of|for|in|to|on|by|from|at|is|was|like|about|than|into) )"
-    r"that\b",
-    re.I,
-)
-_PRONOUN = re.compile(r"\b(?:its?|they|them)\b", re.I)
-_ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
-_LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
-_CODE_LEAD = re.compile(r"[^\n`]{3,140}:\n(?=```)")
-_AFTER_CODE = re.compile(r"(?<=\n)``` ")
 
 
 @dataclass(frozen=True)
@@ -124,14 +115,14 @@ class DecisionRecord:
         told = [
             (label, text)
             for label, texts in parts.items()
-            if (text := _join_sentences(_drop_told_sentences(t, shown) for t in texts))
+            if (text := join_sentences(drop_told_sentences(t, shown) for t in texts))
         ]
         told += [
             ("Refused", " — ".join(filter(None, (r.proposal, r.reason)))) for r in self.refused
         ]
         if len(told) == 1 and not shown:
-            return _render([_NEEDLESS_ANSWER.sub("", told[0][1])])
-        return _render([shown, *(f"{label}: {text}" for label, text in told)])
+            return render_lines([_NEEDLESS_ANSWER.sub("", told[0][1])])
+        return render_lines([shown, *(f"{label}: {text}" for label, text in told)])
 
     @cached_property
     def shown_problem(self) -> str:
@@ -139,12 +130,12 @@ class DecisionRecord:
 
         All of it where the result does not name what it is about, or does not tell what was asked.
         """
-        told = _join_sentences(s.text for s in self.statements)
+        told = join_sentences(s.text for s in self.statements)
         is_asked = self.is_answer
         subject = _SUBJECT.match(self.problem)
         is_unnamed = subject and subject[1].lower() not in told.lower()
-        if not _opens_named(_NEEDLESS_ANSWER.sub("", without_code(told))) or (
-            is_asked and (is_unnamed or _is_untold(self.problem, told))
+        if not opens_named(_NEEDLESS_ANSWER.sub("", without_code(told))) or (
+            is_asked and (is_unnamed or is_untold(self.problem, told))
         ):
             return self.problem
         shown = ""
@@ -153,7 +144,7 @@ class DecisionRecord:
                 continue
             leans = is_question(sentence) or (not shown and POINTING.search(sentence))
             is_fitting = len(shown) + len(sentence) < MAX_SHOWN_CHARS
-            if leans or is_order(sentence) or not is_fitting or not _is_untold(sentence, told):
+            if leans or is_order(sentence) or not is_fitting or not is_untold(sentence, told):
                 break
             shown = f"{shown} {sentence}".lstrip()
         return shown
@@ -202,7 +193,7 @@ class DecisionRecord:
             (s.is_decided or s.is_done, s.score, without_code(s.text)) for s in self.statements
         ]
         outcome = next(iter(split_sentences(max(weighed)[2])), "")
-        return outcome if _names_itself(outcome) and len(outcome) <= MAX_HEADLINE_CHARS else ""
+        return outcome if names_itself(outcome) and len(outcome) <= MAX_HEADLINE_CHARS else ""
 
     @property
     def score(self) -> float:
@@ -226,47 +217,6 @@ class DecisionRecord:
         cited += [*(r.turn for r in self.refused), *self.also_cited]
         unique = {turn.id: turn for turn in cited if turn}
         return sorted(unique.values(), key=lambda turn: turn.ordinal)
-
-
-def _opens_named(text: str) -> bool:
-    """Whether the beginning of a text names something before it points to anything."""
-    first = next(iter(split_sentences(text)), "")
-    start = _find_first_name(first)
-    opening = first[:start]
-    return start < len(first) and not (POINTING.search(opening) or _DEMONSTRATIVE.search(opening))
-
-
-def _find_first_name(sentence: str) -> int:
-    """The place of the first name in a sentence; its end if there is none."""
-    names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
-    found = (n for n in map(sentence.lower().find, names) if n >= 0)
-    return min(found, default=len(sentence))
-
-
-def _is_untold(text: str, told: str) -> bool:
-    """Whether another text lacks many of the words of a text, or what it refuses."""
-    words = read_content_words(text)
-    refused = _REFUSED.search(text)
-    return bool(refused and refused[refused.lastindex or 0].lower() not in told.lower()) or len(
-        words - read_content_words(told)
-    ) > MIN_UNTOLD_SHARE * len(words)
-
-
-def _drop_told_sentences(text: str, told: str) -> str:
-    prose = without_code(text)
-    untold = [s for s in split_sentences(prose) if s not in told]
-    return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
-
-
-def _names_itself(sentence: str) -> bool:
-    """Whether a sentence says by itself what it is about: "it" may mean what it named before."""
-    start = _find_first_name(sentence)
-    unnamed = sentence[:start] + _PRONOUN.sub("", sentence[start:])
-    return start < len(sentence) and not POINTING.search(unnamed)
-
-
-def _render(lines: Iterable[str]) -> str:
-    return _LABELLED_CODE.sub(r"\1\n```", "\n".join(filter(None, lines)))
 
 
 def settles(matter: Sequence[StatedExchange]) -> bool:
@@ -429,20 +379,3 @@ def _drop_covered_reasons(
         )
         for r in refused[-MAX_REFUSED:]
     )
-
-
-def _join_sentences(texts: Iterable[str]) -> str:
-    """Joins statements; of neighbours with the same heading, only the first keeps it."""
-    joined: list[str] = []
-    lead = ""
-    for text in filter(None, texts):
-        match = LEAD.match(text) or _CODE_LEAD.match(text)
-        if match and match[0].rstrip() == lead.rstrip():
-            after_code = joined[-1].endswith("```")
-            mark = "\n" if after_code else "; "
-            joined[-1] = f"{joined[-1].rstrip('.;')}{mark}{text[len(match[0]) :]}"
-        else:
-            joined.append(text)
-        lead = match[0] if match else ""
-    ended = (t if _ENDED.search(t) else f"{t}." for t in joined)
-    return _AFTER_CODE.sub("```\n", " ".join(ended))

@@ -1,0 +1,87 @@
+"""Wording of a record's text: what it names, what it tells already, and how parts are joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from reverie.domain.entities.file_paths import extract_paths
+from reverie.domain.extraction.record_validation import read_content_words
+from reverie.domain.extraction.records.record_statements import LEAD, POINTING
+from reverie.domain.extraction.wording.salience import extract_exact_terms
+from reverie.domain.text.markdown import split_sentences, without_code
+
+MIN_UNTOLD_SHARE = 0.4
+"""Share of the words of a request that the result does not tell, so that it is shown."""
+_REFUSED = re.compile(r", not (?:an? |the )?(\w+)|\b(?:instead of|rather than) (\w+)")
+# "Before that fix": what was named before.
+_DEMONSTRATIVE = re.compile(
+    r"(?:^|[,;—] |\b(?:before|after|with|of|for|in|to|on|by|from|at|is|was|like|about|than|into) )"
+    r"that\b",
+    re.I,
+)
+_PRONOUN = re.compile(r"\b(?:its?|they|them)\b", re.I)
+_ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
+_LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
+_CODE_LEAD = re.compile(r"[^\n`]{3,140}:\n(?=```)")
+_AFTER_CODE = re.compile(r"(?<=\n)``` ")
+
+
+def opens_named(text: str) -> bool:
+    """Whether the beginning of a text names something before it points to anything."""
+    first = next(iter(split_sentences(text)), "")
+    start = _find_first_name(first)
+    opening = first[:start]
+    return start < len(first) and not (POINTING.search(opening) or _DEMONSTRATIVE.search(opening))
+
+
+def _find_first_name(sentence: str) -> int:
+    """The place of the first name in a sentence; its end if there is none."""
+    names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
+    found = (n for n in map(sentence.lower().find, names) if n >= 0)
+    return min(found, default=len(sentence))
+
+
+def is_untold(text: str, told: str) -> bool:
+    """Whether another text lacks many of the words of a text, or what it refuses."""
+    words = read_content_words(text)
+    refused = _REFUSED.search(text)
+    return bool(refused and refused[refused.lastindex or 0].lower() not in told.lower()) or len(
+        words - read_content_words(told)
+    ) > MIN_UNTOLD_SHARE * len(words)
+
+
+def drop_told_sentences(text: str, told: str) -> str:
+    """A text without the sentences that another text holds; code stays."""
+    prose = without_code(text)
+    untold = [s for s in split_sentences(prose) if s not in told]
+    return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
+
+
+def names_itself(sentence: str) -> bool:
+    """Whether a sentence says by itself what it is about: "it" may mean what it named before."""
+    start = _find_first_name(sentence)
+    unnamed = sentence[:start] + _PRONOUN.sub("", sentence[start:])
+    return start < len(sentence) and not POINTING.search(unnamed)
+
+
+def render_lines(lines: Iterable[str]) -> str:
+    """Lines as one text; code begins on a line of its own."""
+    return _LABELLED_CODE.sub(r"\1\n```", "\n".join(filter(None, lines)))
+
+
+def join_sentences(texts: Iterable[str]) -> str:
+    """Joins statements; of neighbours with the same heading, only the first keeps it."""
+    joined: list[str] = []
+    lead = ""
+    for text in filter(None, texts):
+        match = LEAD.match(text) or _CODE_LEAD.match(text)
+        if match and match[0].rstrip() == lead.rstrip():
+            after_code = joined[-1].endswith("```")
+            mark = "\n" if after_code else "; "
+            joined[-1] = f"{joined[-1].rstrip('.;')}{mark}{text[len(match[0]) :]}"
+        else:
+            joined.append(text)
+        lead = match[0] if match else ""
+    ended = (t if _ENDED.search(t) else f"{t}." for t in joined)
+    return _AFTER_CODE.sub("```\n", " ".join(ended))
