@@ -53,7 +53,8 @@ ACROSS = {
     "dream_queue()",
     "dreams_overdue(interval,integer)",
     "due_dreams(jsonb,integer)",
-    "engine_sweep(interval)",
+    "engine_renew(integer[],uuid[],bigint[],interval)",
+    "engine_sweep(interval,integer)",
     "find_key(bytea)",
     "forgotten_due(interval,integer)",
     "webhook_find(text,text,text)",
@@ -138,7 +139,9 @@ def test_the_system_role_sees_only_the_tables_that_they_need(shared_database: Da
     swept = {"dream_decision", "audit", "memory_change", "vault_retired"}
     swept |= {"engine_effect", "engine_spend", "document"}
     assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
-    others = CHANGED - {"tenant"} - updated - swept
+    # The end of a turn that expired is announced.
+    assert rights["outbox"] == {"SELECT", "INSERT", "UPDATE", "DELETE"}
+    others = CHANGED - {"tenant", "outbox"} - updated - swept
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
 
 

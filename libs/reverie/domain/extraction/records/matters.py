@@ -82,7 +82,7 @@ _NAMELESS = re.compile(
 )
 _WISH = re.compile(r"\b(?:should|could|make sure|let'?s)\b|应该|希望", re.I)
 _BARE_ORDER = re.compile(
-    r"(?:(?:please|can you|could you|let'?s|go ahead and|so|and|also|just|you can)[, ]+)*"
+    r"(?:(?:please|can you|could you|let'?s|go ahead and|so|and|also|just|you can)[, ]{1,4}){0,4}"
     r"(?:take a look|look|dig in|investigate|check|find|fix|show|tell|explain|ask|see|read|review"
     r"|draft|summari[sz]e|propose|address|do|go|get|start|set|build|help"
     r"|figure)\b|what do you (?:think|say)",
