@@ -22,8 +22,6 @@ from reverie.domain.entities.file_paths import (
 from reverie.domain.text.turns import TurnText, trace_status, trace_target
 
 MAX_FILES = 16
-REPORT_LOOKBACK_TURNS = 200
-"""Number of turns before a report that it can refer to."""
 
 _WRITE_TOOLS = frozenset({"edit", "write", "multiedit", "notebookedit", "apply_patch", "create"})
 # Forms of a code name that do not also occur in prose or on a command line.

@@ -217,12 +217,6 @@ class _Reply:
         score += 1.0 * bool(discourse_markers.MISMATCH.search(text))
         return score - 2.5 * bool(discourse_markers.ASIDE.search(text))
 
-    def _shares_words(self, text: str) -> bool:
-        """Whether a text has words enough of the message that it answers."""
-        words = content_words(text)
-        said = content_words(self.exchange.opening.content) if self.exchange.opening else words
-        return len(words & said) >= MIN_RESTATED_SHARE * len(words)
-
     def _is_decided(self, text: str) -> bool:
         """Whether the user accepted or chose it; who thinks aloud decides nothing."""
         is_accepted_choice = text.startswith("Use ") and self.exchange.verdict is not None
