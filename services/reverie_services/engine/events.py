@@ -242,10 +242,11 @@ class GroupWatchers:
 
 
 def _encode(message: StoredMessage) -> bytes:
-    """The event without its scope. A quote inside of the scope would stand behind a backslash."""
-    _, begin, rest = message.data.partition(b'"type":"')
-    kind = rest.partition(b'"')[0]
-    return b"id: %d\nevent: %s\ndata: {%s%s\n\n" % (message.seq, kind, begin, rest)
+    """The event without its scope."""
+    body = json.loads(message.data)
+    del body["scope"]
+    data = json.dumps(body, ensure_ascii=False)
+    return f"id: {message.seq}\nevent: {body['type']}\ndata: {data}\n\n".encode()
 
 
 async def close_quietly(task: asyncio.Task[None]) -> None:
