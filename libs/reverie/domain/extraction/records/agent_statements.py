@@ -48,8 +48,6 @@ DISCOVERY_SCORE = 2.5
 """What an agent says that it has found out weighs as much as a cause."""
 DONE_SCORE = 5.0
 """What the report on a piece of work says that it changed."""
-MIN_RESTATED_SHARE = 0.25
-"""Share of the words of a statement that a message has which it restates."""
 MIN_EDGE_SCORE = -2.5
 """A sentence below, as on tests that passed, is left out where a paragraph begins or ends."""
 MAX_CODE_SPAN = 70
