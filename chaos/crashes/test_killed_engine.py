@@ -15,7 +15,7 @@ from chaos.crashes.service_processes import Served, World, served
 from reverie.client import AsyncReverie
 from reverie.contracts.engine import EngineEvent
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse, chat_server
-from reverie_services.engine.capabilities import UNKNOWN_EFFECT
+from reverie_services.engine.turns.capabilities import UNKNOWN_EFFECT
 
 VAULT_KEY = base64.b64encode(b"k" * 32).decode()
 POINTS = ("first answer", "second answer")

@@ -33,10 +33,10 @@ from reverie.store.engine.turns import ChainLimits, NewTurns, TurnTable
 from reverie.store.platform.background_work import OutboxTable
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
 from reverie_services.engine.app import build_engine_settings
-from reverie_services.engine.capabilities import UNKNOWN_EFFECT
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.leases import TurnLeases
 from reverie_services.engine.metrics import EngineMetrics
+from reverie_services.engine.turns.capabilities import UNKNOWN_EFFECT
 from reverie_services.engine.worker import handle_ticket
 from reverie_services.engine.workspace import Workspace
 from tests.engine.conftest import Engine

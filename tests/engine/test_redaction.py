@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reverie.testing.chat_server import ChatAnswer, ToolUse
-from reverie_services.engine.capabilities import MAX_RESULT_CHARS
+from reverie_services.engine.turns.capabilities import MAX_RESULT_CHARS
 from tests.engine.conftest import Engine
 from tests.support.tables import TABLES, rows
 

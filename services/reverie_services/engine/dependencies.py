@@ -17,11 +17,11 @@ from reverie.inference.chat_models import ChatModels
 from reverie.mcp.tool_servers import ToolServer
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, TurnTable
+from reverie_services.engine.concurrency_limit import ConcurrencyLimit
 from reverie_services.engine.events import GroupWatchers
 from reverie_services.engine.leases import TurnLeases
 from reverie_services.engine.metrics import EngineMetrics
-from reverie_services.engine.pace import Pace
-from reverie_services.engine.tools import list_tool_names
+from reverie_services.engine.tools.toolset import list_tool_names
 
 OpenMemory = Callable[[str], AbstractAsyncContextManager[AsyncReverie]]
 """Opens the gateway with somebody's key."""
@@ -95,4 +95,4 @@ class TurnDependencies:
     load_redactor: RedactorLoader
     metrics: EngineMetrics
     leases: TurnLeases
-    pace: Pace = field(default_factory=Pace)
+    memory_limit: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)

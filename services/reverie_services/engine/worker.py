@@ -20,9 +20,9 @@ from reverie_services.engine.agents import narrow_mode, resolve_agents
 from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter, close_quietly
 from reverie_services.engine.redaction import clean_text
-from reverie_services.engine.turn_results import TurnResult
-from reverie_services.engine.turn_run import TurnRun, new_state
 from reverie_services.engine.turn_state import TurnState
+from reverie_services.engine.turns.results import TurnResult
+from reverie_services.engine.turns.run import TurnRun, new_state
 
 MAX_ATTEMPTS = 5
 """Workers that may die over a turn before it is given up."""

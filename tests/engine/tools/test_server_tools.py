@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from reverie.domain.core.errors import Misconfigured
 from reverie.mcp.tool_servers import ServerTool, is_plain_schema, parse_tool_servers
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
-from reverie_services.engine.server_tools import name_tools
+from reverie_services.engine.tools.server_tools import name_tools
 from tests.engine.conftest import Engine, open_engine
 from tests.support.stack import Stack
 

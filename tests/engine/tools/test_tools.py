@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
-from reverie_services.engine.tools import TOOLS
-from reverie_services.engine.workspace import (
-    MAX_FILE_BYTES,
-    Workspace,
+from reverie_services.engine.tools.toolset import TOOLS
+from reverie_services.engine.tools.web_pages import (
+    MAX_PAGE_BYTES,
     extract_page_text,
     fetch_page,
     read_at_most,
 )
+from reverie_services.engine.workspace import Workspace
 from tests.engine.conftest import Engine
 
 CHANGING = {"write_file", "remember", "update_task", "route_forward"}
@@ -179,7 +179,7 @@ def test_a_page_becomes_its_text(page: str, text: str) -> None:
 )
 def test_a_hostile_page_is_read_in_linear_time(part: str) -> None:
     """A page of quadratic cost would not end within the time limit of a test."""
-    page = (part * (MAX_FILE_BYTES // len(part))).encode()
+    page = (part * (MAX_PAGE_BYTES // len(part))).encode()
     assert len(extract_page_text(b"seen " + page, "utf-8")) <= len(page) + 5
 
 

@@ -23,9 +23,9 @@ from pydantic_ai.messages import (
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
 from reverie.store.engine.conversations import HistoryMessage
 from reverie_services.engine.events import DeltaRedactor
-from reverie_services.engine.guards import find_repetition, sign_call
 from reverie_services.engine.prompts import PERSONAS, build_static_prompt, load_templates
-from reverie_services.engine.window import (
+from reverie_services.engine.turns.guards import find_repetition, sign_call
+from reverie_services.engine.turns.window import (
     FULL_RESULT_TURNS,
     WINDOW_TOKENS,
     WINDOW_TURNS,

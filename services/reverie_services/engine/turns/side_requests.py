@@ -10,8 +10,8 @@ from pydantic_ai.messages import BinaryContent, ModelMessage, UserContent
 from pydantic_ai.models import Model
 
 from reverie.store.engine.conversations import StoredImage
-from reverie_services.engine.capabilities import TurnBudget
 from reverie_services.engine.turn_state import TurnState
+from reverie_services.engine.turns.capabilities import TurnBudget
 
 Language = Literal["en", "zh"]
 _SUMMARIZE = {

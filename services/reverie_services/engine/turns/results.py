@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic_ai.exceptions import IncompleteToolCall, UsageLimitExceeded
 
-from reverie_services.engine.capabilities import RepeatedCalls, SpendExceeded, StopRequested
-from reverie_services.engine.model_errors import describe_model_error
+from reverie_services.engine.turns.capabilities import RepeatedCalls, SpendExceeded, StopRequested
+from reverie_services.engine.turns.model_errors import describe_model_error
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from reverie.mcp.tool_servers import (
     connect_tool_server,
 )
 from reverie_services.engine.events import TurnEmitter
-from reverie_services.engine.tools import TOOLS
+from reverie_services.engine.tools.toolset import TOOLS
 from reverie_services.engine.turn_state import Ctx, TurnState
 
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")

@@ -11,8 +11,9 @@ from pydantic_ai import CombinedToolset, FunctionToolset
 from pydantic_ai.toolsets import AbstractToolset
 
 from reverie.contracts.memories.memories import RememberResponse
+from reverie_services.engine.tools.web_pages import fetch_page
 from reverie_services.engine.turn_state import Ctx, TurnState
-from reverie_services.engine.workspace import Workspace, fetch_page
+from reverie_services.engine.workspace import Workspace
 
 Function = Callable[..., Awaitable[str]]
 

@@ -51,25 +51,25 @@ from reverie_services.engine.attachments import (
     insert_descriptions,
     leave_attachments,
 )
-from reverie_services.engine.capabilities import (
+from reverie_services.engine.dependencies import TurnDependencies
+from reverie_services.engine.events import TurnEmitter
+from reverie_services.engine.prompts import build_static_prompt
+from reverie_services.engine.redaction import clean_text
+from reverie_services.engine.tools.server_tools import ServerToolset, open_server_tools
+from reverie_services.engine.tools.toolset import build_toolset, choose_tools
+from reverie_services.engine.turn_state import Ctx, ToolSources, TurnState
+from reverie_services.engine.turns.capabilities import (
     SpendExceeded,
     TurnBudget,
     TurnMemory,
     TurnSteps,
     TurnTools,
 )
-from reverie_services.engine.dependencies import TurnDependencies
-from reverie_services.engine.events import TurnEmitter
-from reverie_services.engine.model_errors import falls_back
-from reverie_services.engine.prompts import build_static_prompt
-from reverie_services.engine.redaction import clean_text
-from reverie_services.engine.server_tools import ServerToolset, open_server_tools
-from reverie_services.engine.side_requests import describe_images, summarize
-from reverie_services.engine.tools import build_toolset, choose_tools
-from reverie_services.engine.turn_messages import answer_text, is_answered, is_open
-from reverie_services.engine.turn_results import TurnResult, end_by_failure
-from reverie_services.engine.turn_state import Ctx, ToolSources, TurnState
-from reverie_services.engine.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
+from reverie_services.engine.turns.messages import answer_text, is_answered, is_open
+from reverie_services.engine.turns.model_errors import falls_back
+from reverie_services.engine.turns.results import TurnResult, end_by_failure
+from reverie_services.engine.turns.side_requests import describe_images, summarize
+from reverie_services.engine.turns.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
 
 MAX_IMAGES = 20
@@ -109,7 +109,7 @@ class TurnRun:
         files = Workspace.of_tenant(folder, turn.tenant) if folder else None
         state.sources = ToolSources(self.reverie, self.hand_on, files)
         state.stored = list(ModelMessagesTypeAdapter.validate_python(turn.messages))
-        async with self.deps.pace.place():
+        async with self.deps.memory_limit.slot():
             state.earlier_calls, state.calls = await self.deps.turns.load_calls(turn)
             history = await self._load_history()
             await self._remember_question(history)
@@ -120,7 +120,7 @@ class TurnRun:
         except Exception as error:
             result = end_by_failure(error, state.emitter.text if state.has_streamed else "")
         if result.status == "done":
-            async with self.deps.pace.place():
+            async with self.deps.memory_limit.slot():
                 await self._remember_answer(history, result)
             await self._describe_images(history)
         return result

@@ -32,10 +32,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
 from reverie.domain.core.errors import ReverieError
-from reverie_services.engine.guards import find_repetition, sign_call
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_state import Cost, TurnState
-from reverie_services.engine.window import count_tokens, shrink_turn
+from reverie_services.engine.turns.guards import find_repetition, sign_call
+from reverie_services.engine.turns.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4
 MAX_RESULT_CHARS = 20_000

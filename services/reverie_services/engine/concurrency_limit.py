@@ -1,0 +1,29 @@
+"""Limits how many turns of a worker ask memory at once: more would hold up the texts of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+
+MAX_CONCURRENT = 2
+"""More at once are no faster, and the same gateway passes the texts on."""
+MAX_SECONDS = 0.1
+"""After which one that waits for a slow answer gives its slot to the next."""
+
+
+class ConcurrencyLimit:
+    """A few slots; a turn holds one while it asks, but not for long."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Waits for a slot, and holds it."""
+        await self._slots.acquire()
+        with ExitStack() as held:
+            held.callback(self._slots.release)
+            timer = asyncio.get_running_loop().call_later(MAX_SECONDS, held.close)
+            held.callback(timer.cancel)
+            yield

@@ -1,0 +1,1 @@
+"""One turn of an agent: the loop, its limits, and how it ends."""
