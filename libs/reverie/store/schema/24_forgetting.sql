@@ -201,8 +201,8 @@ return case p_table
     ' and g.session = any($5))' else 'false' end end;
 
 -- Takes statements out of the texts that quote them, in rows that the grants p_scopes cover and in the
--- sessions of the turns p_sources; out of these turns whatever their case and spaces. Returns the
--- number of rows by table.
+-- sessions of the turns p_sources; out of these turns whatever their case and spaces. An image goes
+-- with what quotes it. Returns the number of rows by table.
 create function mask_quotations(p_tenant int, p_statements text[], p_sources uuid[], p_scopes text[])
 returns table (name text, gone bigint)
 language plpgsql as $$
@@ -214,6 +214,10 @@ declare
     select distinct t.session from turn t where t.tenant = p_tenant and t.id = any(p_sources));
   v_turns uuid[];
 begin
+  name := 'engine_image';
+  gone := engine_delete_images(p_tenant, array(
+    select quoting_images(p_tenant, p_statements, p_sources, p_scopes)));
+  if gone > 0 then return next; end if;
   for c in select * from quoting_columns() q where (q.name, q.col) <> ('turn', 'content') loop
     execute format(
       case when c.is_json

@@ -1,4 +1,5 @@
--- What is done for the turns of all tenants: leases, and what is forgotten with time.
+-- What is done for the turns of all tenants: leases, what is forgotten with time, and images that are
+-- erased.
 
 call open_to_system('engine_chain', 'select, update');
 call open_to_system('engine_turn', 'select, update');
@@ -69,3 +70,43 @@ begin
   return n;
 end $$;
 call run_across_tenants('engine_sweep(interval, int)');
+
+-- The lines of a message that say what its images show.
+create function image_lines(p_content text) returns text[]
+language sql immutable
+return array(select m[1] from regexp_matches(p_content, '\[image: [^\]]*\]', 'g') m);
+
+-- Messages with images that what is erased was made of, or that quote it: the bytes of an image cannot
+-- be masked. p_statements, p_sources, p_scopes: as mask_quotations() takes them. Of a message in
+-- p_sources count its description and the answers to it, too.
+create function quoting_images(p_tenant int, p_statements text[], p_sources uuid[], p_scopes text[])
+returns setof uuid
+language sql stable
+begin atomic
+  with source as (
+    select t.session, t.external_id as id from turn t where t.tenant = p_tenant and t.id = any(p_sources)
+  )
+  select m.id from engine_message m join engine_group g on g.tenant = p_tenant and g.id = m.group_id
+  where m.tenant = p_tenant and m.images <> '{}' and (
+    scope_matches(p_scopes, m.scope) and exists (
+      select from unnest(p_statements) s where position(s in m.content) > 0)
+    or exists (select from source s where s.session = g.session)
+      and mask_statements(m.content, p_statements) <> m.content
+    or exists (select from source s where s.id in (m.id::text, m.id || '.images'))
+    or exists (select from engine_turn t join source s on s.id = t.id::text
+               where t.tenant = p_tenant and t.group_id = m.group_id and t.chain = m.id));
+end;
+
+-- Deletes the images of messages; returns their number.
+create function engine_delete_images(p_tenant int, p_messages uuid[]) returns bigint
+language plpgsql as $$
+declare
+  n bigint;
+begin
+  delete from engine_image i using engine_message m
+  where m.tenant = p_tenant and m.id = any(p_messages)
+    and i.tenant = p_tenant and i.id = any(m.images);
+  get diagnostics n = row_count;
+  update engine_message m set images = '{}' where m.tenant = p_tenant and m.id = any(p_messages);
+  return n;
+end $$;
