@@ -158,11 +158,13 @@ class EventStreamServicer:
 
 async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The lines of a stream, each as soon as it is complete."""
-    rest = b""
+    begun: list[bytes] = []
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield b"".join((*begun, end))
+            begun.clear()
+        begun.append(rest)
 
 
 def build_memory_event(event: ServerSentEvent) -> pb.MemoryEvent:
