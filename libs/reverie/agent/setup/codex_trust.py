@@ -3,6 +3,7 @@
 Codex runs a hook only after a person has trusted it, at its terminal. It keeps that in its own
 `config.toml`, under `hooks.state`, by the hook's file, event and place. An untrusted hook is
 skipped in silence. Reverie only reads this: a program that trusts itself would undo the question.
+The hash that is trusted is not compared: Codex asks again itself about a hook that was changed.
 """
 
 from __future__ import annotations
