@@ -45,7 +45,8 @@ def import_mem0(options: CommonOptions, path: Path, scope: str | None, dry_run: 
     """Import memories of mem0: the JSON of all, as its library or its service gives it.
 
     Users, agents, apps and runs become the scopes user/, agent/, project/ and topic/. Ids and
-    times are kept, and a repeated import changes nothing.
+    times are kept, and a repeated import of the file changes nothing. A memory without a time has
+    that of the file.
 
     Example: reverie import mem0 memories.json --dry-run
 
@@ -64,7 +65,8 @@ def import_hindsight(options: CommonOptions, path: Path, scope: str | None, dry_
     """Import memories of Hindsight: the archive of a bank's export, or a list of its memories.
 
     A bank becomes the scope project/; a list names none, so give `--scope`. Facts and observations
-    are imported, documents are not. A repeated import changes nothing.
+    are imported, documents are not. A repeated import of the file changes nothing. A memory without
+    a time has that of the file.
 
     Example: reverie import hindsight bank.zip --dry-run
 
@@ -222,7 +224,7 @@ def _uuid(system: str, own_id: str) -> str:
 
 
 def _written(path: Path) -> datetime:
-    """The file's own time, which is the same in each import."""
+    """The file's own time, which is the same in each import of this file, though not of a copy."""
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 
