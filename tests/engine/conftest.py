@@ -136,6 +136,15 @@ class Engine:
         return seen
 
 
+def command_environment(engine: Engine, home: Path) -> dict[str, str]:
+    """The environment of a command that talks to the engine, with a home of its own."""
+    return {
+        "REVERIE_API_KEY": engine.stack.key,
+        "REVERIE_GATEWAY_URL": engine.service.gateway,
+        "REVERIE_HOME": str(home),
+    }
+
+
 @asynccontextmanager
 async def open_engine(stack: Stack, folder: Path, **overrides: Any) -> AsyncIterator[EngineService]:
     """The engine on free ports, beside the services of a stack."""

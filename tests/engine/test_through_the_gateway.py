@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from pathlib import Path
@@ -11,16 +12,9 @@ from rich.console import Console
 from reverie.cli.demo.chat_scene import DECISION, answer_scripted, play_days
 from reverie.client import AsyncReverie
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
-from tests.engine.conftest import Engine
+from tests.console.sample import PNG
+from tests.engine.conftest import Engine, command_environment
 from tests.support.commands import command
-
-
-def _environment(engine: Engine, home: Path) -> dict[str, str]:
-    return {
-        "REVERIE_API_KEY": engine.stack.key,
-        "REVERIE_GATEWAY_URL": engine.service.gateway,
-        "REVERIE_HOME": str(home),
-    }
 
 
 async def test_the_client_talks_watches_and_stops_through_the_gateway(engine: Engine) -> None:
@@ -36,10 +30,13 @@ async def test_the_client_talks_watches_and_stops_through_the_gateway(engine: En
         page = await reverie.load_conversation(group.id)
         assert [item.content for item in page.items] == ["Hello.", "Hello to you."]
         assert (await reverie.stop_turns(group.id)).turns == []
-        posted = await reverie.post_message(group.id, "See.", images=[("image/png", b"fake")])
+        posted = await reverie.post_message(group.id, "See.", images=[("image/png", PNG)])
         await engine.ended(str(group.id), {"id": str(posted.id)})
         page = await reverie.load_conversation(group.id, after=posted.no - 1)
-        assert len(page.items[0].images) == 1
+        [id] = page.items[0].images
+        image = await reverie.get_image(group.id, id)
+        assert (image.media_type, image.size) == ("image/png", len(PNG))
+        assert base64.b64decode(image.data) == PNG
 
 
 async def test_chat_prints_answers_and_hand_overs(engine: Engine, tmp_path: Path) -> None:
@@ -51,7 +48,7 @@ async def test_chat_prints_answers_and_hand_overs(engine: Engine, tmp_path: Path
         return ChatAnswer("Rams decides.") if asked.is_after_tool else ask
 
     engine.play(script)
-    env = _environment(engine, tmp_path)
+    env = command_environment(engine, tmp_path)
     words = ("chat", "--agent", "beck", "--agent", "rams", "Which colour?")
     code, out, _ = await command(env, *words)
     assert code == 0
@@ -69,22 +66,29 @@ async def test_a_conversation_takes_commands_files_and_approvals(
     engine: Engine, tmp_path: Path
 ) -> None:
     call = ToolUse("write_file", {"path": "from-chat.txt", "content": "x"})
-    engine.play([ChatAnswer("Read."), ChatAnswer(calls=(call,)), ChatAnswer("Written.")])
+    read = [ChatAnswer("Read."), ChatAnswer("A square.")]
+    engine.play([*read, ChatAnswer(calls=(call,)), ChatAnswer("Written.")])
     note = tmp_path / "note.txt"
     note.write_text("the colour is green")
-    lines = ["/agents", f"/attach {note}", "What does it say?", "Write it.", "y", "/history"]
-    env = _environment(engine, tmp_path)
-    code, out, _ = await command(env, "chat", given="\n".join([*lines, "/quit", ""]))
+    image, other = tmp_path / "shot.txt", tmp_path / "app.bin"
+    image.write_bytes(PNG)
+    other.write_bytes(b"\x00\x01\xff")
+    attached = [f"/attach {place}" for place in (note, image, other)]
+    lines = ["/agents", *attached, "What does it say?", "Write it.", "y", "/history"]
+    env = command_environment(engine, tmp_path)
+    code, out, err = await command(env, "chat", given="\n".join([*lines, "/quit", ""]))
     assert code == 0
     assert "* beck" in out
-    assert "the colour is green" in engine.requests[0].last
+    assert "the colour is green" in engine.requests[0].body_text
+    assert base64.b64encode(PNG).decode() in engine.requests[0].body_text
+    assert "app.bin is no text in UTF-8, and is no PNG, JPEG, GIF or WebP image" in err
     assert "beck: Written." in out
     assert (engine.folder / "from-chat.txt").exists()
 
 
 async def test_a_failed_turn_is_the_exit_code_of_chat(engine: Engine, tmp_path: Path) -> None:
     engine.play(lambda _: ChatAnswer(fault="401"))
-    code, _, err = await command(_environment(engine, tmp_path), "chat", "Hello.")
+    code, _, err = await command(command_environment(engine, tmp_path), "chat", "Hello.")
     assert code == 1
     assert "401" in err
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
+from tests.console.sample import PNG
 from tests.interfaces.case import Case, Fields
 from tests.interfaces.memory_and_graph_cases import ids
 from tests.interfaces.running_engine import ASKS
@@ -43,6 +45,15 @@ async def _said(world: World) -> Fields:
     fields = await _saying(world)
     posted = await world.post(f"/v1/groups/{fields['id']}/messages", {"text": fields["text"]})
     return {"id": fields["id"], "after": 0, "_text": fields["text"], "_posted": posted}
+
+
+async def _shown(world: World) -> Fields:
+    fields = await _saying(world)
+    path = f"/v1/groups/{fields['id']}/messages"
+    image = {"media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+    await world.post(path, {"text": fields["text"], "images": [image]})
+    [said, *_] = (await world.stack.get(path))["items"]
+    return {"id": fields["id"], "image": said["images"][0], "_data": image["data"]}
 
 
 async def _watched(world: World) -> Fields:
@@ -86,6 +97,8 @@ ENGINE_CASES = (
     Case("list_messages", _said, lambda a, f: a["items"][0]["content"] == f["_text"],
          cli="groups messages {id} --after {after}", client="load_conversation",
          renamed={"id": "group"}),
+    Case("get_image", _shown, lambda a, f: a["data"] == f["_data"],
+         cli="groups image {id} {image}", client="get_image", renamed={"id": "group"}),
     Case("approve_call", _waiting, lambda a, f: a["turns"] == [f["turn"]],
          cli="groups approve {id} {turn} {call}", client="approve_call", renamed={"id": "group"},
          empty={"MCP": FOR_PEOPLE.format("groups approve")}),

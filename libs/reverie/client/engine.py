@@ -87,6 +87,11 @@ class EngineCalls(ClientBase):
         query = drop_none(after=after or None, before=before, limit=limit)
         return await self.request(of_engine.MessagePage, "GET", path, query=query)
 
+    async def get_image(self, group: Id, image: Id) -> of_engine.GroupImage:
+        """An image of a message, with its bytes in base64."""
+        path = f"/v1/groups/{quote_segment(group)}/images/{quote_segment(image)}"
+        return await self.request(of_engine.GroupImage, "GET", path)
+
     async def watch_group(
         self, group: Id, *, after: int
     ) -> AsyncIterator[tuple[int, of_engine.EngineEvent]]:

@@ -302,5 +302,6 @@ class Reverie(_BlockingClient):
     post_message = blocking(AsyncReverie.post_message)
     load_conversation = blocking(AsyncReverie.load_conversation)
     watch_group = blocking(AsyncReverie.watch_group)
+    get_image = blocking(AsyncReverie.get_image)
     approve_call = blocking(AsyncReverie.approve_call)
     stop_turns = blocking(AsyncReverie.stop_turns)

@@ -101,6 +101,15 @@ class ImageAttachment(RequestBody):
     data: Annotated[Base64Bytes, Field(strict=False, min_length=1)]
 
 
+class GroupImage(ResponseBody):
+    """`GET /v1/groups/{id}/images/{image}`: an image with its bytes in base64; `size` in bytes."""
+
+    id: UUID
+    media_type: str
+    size: int
+    data: str
+
+
 class PostMessageRequest(RequestBody):
     """`POST /v1/groups/{id}/messages`.
 

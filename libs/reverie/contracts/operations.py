@@ -168,6 +168,7 @@ OPERATIONS = (
     Operation("list_groups", "GET", "/v1/groups"),
     Operation("post_message", "POST", "/v1/groups/{id}/messages"),
     Operation("list_messages", "GET", "/v1/groups/{id}/messages"),
+    Operation("get_image", "GET", "/v1/groups/{id}/images/{image}"),
     Operation("approve_call", "POST", "/v1/groups/{id}/approvals"),
     Operation("stop_turns", "POST", "/v1/groups/{id}/stop"),
 )

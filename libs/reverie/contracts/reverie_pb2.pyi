@@ -4125,6 +4125,26 @@ class GroupMessage(_message.Message):
     at: _timestamp_pb2.Timestamp
     def __init__(self, no: _Optional[int] = ..., id: _Optional[str] = ..., author: _Optional[str] = ..., content: _Optional[str] = ..., images: _Optional[_Iterable[str]] = ..., turn: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class GetImageRequest(_message.Message):
+    __slots__ = ("id", "image")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    image: str
+    def __init__(self, id: _Optional[str] = ..., image: _Optional[str] = ...) -> None: ...
+
+class GroupImage(_message.Message):
+    __slots__ = ("id", "media_type", "size", "data")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    media_type: str
+    size: int
+    data: bytes
+    def __init__(self, id: _Optional[str] = ..., media_type: _Optional[str] = ..., size: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
 class GroupTurn(_message.Message):
     __slots__ = ("id", "chain", "parent", "depth", "agent", "mode", "status", "attempts", "requests", "tokens", "micro_usd", "outcome", "error", "created_at", "ended_at", "waits")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -595,6 +595,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesResponse.FromString,
                 _registered_method=True)
+        self.GetImage = channel.unary_unary(
+                '/reverie.v1.Reverie/GetImage',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetImageRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.GroupImage.FromString,
+                _registered_method=True)
         self.ApproveCall = channel.unary_unary(
                 '/reverie.v1.Reverie/ApproveCall',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ApproveCallRequest.SerializeToString,
@@ -1419,6 +1424,13 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetImage(self, request, context):
+        """Get an image of a message (GET /v1/groups/{id}/images/{image}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ApproveCall(self, request, context):
         """Approve or deny a tool call that waits (POST /v1/groups/{id}/approvals).
         """
@@ -2003,6 +2015,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.ListMessages,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'GetImage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetImage,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetImageRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.GroupImage.SerializeToString,
             ),
             'ApproveCall': grpc.unary_unary_rpc_method_handler(
                     servicer.ApproveCall,
@@ -5045,6 +5062,33 @@ class Reverie:
             '/reverie.v1.Reverie/ListMessages',
             reverie_dot_contracts_dot_reverie__pb2.ListMessagesRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetImage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetImage',
+            reverie_dot_contracts_dot_reverie__pb2.GetImageRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.GroupImage.FromString,
             options,
             channel_credentials,
             insecure,

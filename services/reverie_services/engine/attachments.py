@@ -6,21 +6,33 @@ import re
 from collections.abc import Sequence
 
 from reverie.contracts.engine import PostMessageRequest
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.formats.attachments import FILE_MARK, IMAGE_MARK, NO_IMAGE
+from reverie.domain.formats.pictures import detect_raster_type
 
-_FILE, _IMAGE = "\n\n[file ", "\n\n[image: "
 _UNDESCRIBED = re.compile(r"\[image: (image/[a-z]+)\]")
 
 
 def render_message(body: PostMessageRequest) -> str:
     """The text, followed by the files that were given with it, and a line for each image."""
-    files = [f"{_FILE}{name}]\n{content}" for name, content in body.files.items()]
-    images = [f"{_IMAGE}{image.media_type}]" for image in body.images]
+    files = [f"{FILE_MARK}{name}]\n{content}" for name, content in body.files.items()]
+    images = [f"{IMAGE_MARK}{image.media_type}]" for image in body.images]
     return "".join([body.text, *files, *images])
+
+
+def check_images(body: PostMessageRequest) -> None:
+    """Raises `InvalidInput` for an image that is not what it is declared as."""
+    for number, image in enumerate(body.images):
+        found = detect_raster_type(image.data)
+        if found is None:
+            raise InvalidInput(f"images.{number}.data", NO_IMAGE)
+        if found != image.media_type:
+            raise InvalidInput(f"images.{number}.media_type", f"is {found} by its bytes")
 
 
 def leave_attachments(text: str) -> str:
     """The person's own words: what stands before the first file and image."""
-    return text.partition(_FILE)[0].partition(_IMAGE)[0]
+    return text.partition(FILE_MARK)[0].partition(IMAGE_MARK)[0]
 
 
 def has_undescribed(text: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -16,6 +18,7 @@ from reverie.contracts.engine import (
     ApproveRequest,
     CreateGroupRequest,
     GroupBody,
+    GroupImage,
     GroupPage,
     MessageBody,
     MessagePage,
@@ -30,8 +33,9 @@ from reverie.contracts.events import ENGINE_STREAM, is_position
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import Forbidden, InvalidInput, PayloadTooLarge
 from reverie.domain.core.ids import new_id
-from reverie.runtime.http.calls import Call
+from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
+from reverie.runtime.http.picture_replies import build_picture_reply, wants_bytes
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.streaming import StreamingReply
 from reverie.runtime.http.validation import QueryParams
@@ -39,7 +43,7 @@ from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.engine.conversations import AgentGroup, GroupTurn
 from reverie.store.engine.turns import NewTurns
 from reverie_services.engine.agents import choose_answering, resolve_agents
-from reverie_services.engine.attachments import render_message
+from reverie_services.engine.attachments import check_images, render_message
 from reverie_services.engine.dependencies import ConversationDependencies
 from reverie_services.engine.events import SSE_HEADERS
 from reverie_services.engine.prompts import PERSONAS
@@ -164,6 +168,7 @@ async def post_message(
     """Say something in a group; agents answer in turns of their own."""
     principal, body = call.principal, call.body
     group = await _writable_group(deps, call)
+    check_images(body)
     text = call.redactor.redact(render_message(body)).text
     size, limit = len(text.encode()), deps.settings.message_bytes
     if size > limit:
@@ -217,6 +222,26 @@ async def list_messages(
 
 
 @routes.add(
+    "GET /v1/groups/{id}/images/{image}",
+    response=GroupImage,
+    response_examples={"image/png": "the bytes of the image"},
+)
+async def get_image(deps: ConversationDependencies, call: Call[None, None]) -> Reply:
+    """Get an image of a message; `Accept: image/*` gets the bytes themselves, as a download."""
+    group = await _readable_group(deps, call)
+    id = _parse_id("image", call.path["image"])
+    image = await deps.conversations.get_image(call.principal.tenant, group.id, id)
+    if not wants_bytes(call):
+        data = base64.b64encode(image.data).decode()
+        fields = {"id": id, "media_type": image.media_type, "size": len(image.data)}
+        return Reply(body=GroupImage(**fields, data=data), headers={"Vary": "Accept"})
+    reply = build_picture_reply(image.data, image.media_type, id.hex[-12:])
+    # An image never changes, but it may be erased: whoever keeps it asks again each time.
+    headers = {"ETag": f'"{id}"', "Cache-Control": "private, no-cache", "Vary": "Accept"}
+    return replace(reply, headers={**reply.headers, **headers})
+
+
+@routes.add(
     "GET /v1/groups/{id}/events",
     streaming=True,
     response_examples={"text/event-stream": _SSE_EXAMPLE},
@@ -259,20 +284,22 @@ async def stop_turns(deps: ConversationDependencies, call: Call[StopRequest, Non
 
 
 async def _readable_group(deps: ConversationDependencies, call: Call[Any, Any]) -> AgentGroup:
-    return await deps.conversations.get_group(call.principal, _group_id(call.path["id"]))
+    return await deps.conversations.get_group(call.principal, _parse_id("id", call.path["id"]))
 
 
 async def _writable_group(deps: ConversationDependencies, call: Call[Any, Any]) -> AgentGroup:
-    group = await deps.conversations.get_group(call.principal, _group_id(call.path["id"]))
+    group = await deps.conversations.get_group(call.principal, _parse_id("id", call.path["id"]))
     call.principal.check_write(group.scope)
     return group
 
 
-def _group_id(text: str) -> UUID:
+def _parse_id(field: str, text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidInput("id", "must be the id of a group") from None
+        raise InvalidInput(
+            field, f"must be the id of {'a group' if field == 'id' else 'an image'}"
+        ) from None
 
 
 def _read_key(call: Call[Any, Any]) -> str:

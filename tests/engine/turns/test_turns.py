@@ -8,6 +8,7 @@ import json
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer, ToolUse
+from tests.console.sample import PNG
 from tests.engine.conftest import Engine
 
 
@@ -109,7 +110,7 @@ async def test_a_turn_is_stopped_and_what_was_said_is_kept(engine: Engine) -> No
 
 async def test_an_image_is_shown_described_and_kept_by_reference(engine: Engine) -> None:
     await engine.agent("blind", models=["blind"])
-    shown = base64.b64encode(b"\x89PNG fake").decode()
+    shown = base64.b64encode(PNG).decode()
     answers = [ChatAnswer("It is a square."), ChatAnswer("A red [square].")]
     engine.play([*answers, ChatAnswer("Red."), ChatAnswer("Red, I am told.")])
     group = await engine.group("beck", "blind")
@@ -131,7 +132,7 @@ async def test_an_image_is_shown_described_and_kept_by_reference(engine: Engine)
 async def test_an_image_that_nobody_describes_costs_no_answer(engine: Engine) -> None:
     engine.play([ChatAnswer("A square."), ChatAnswer(fault="401")])
     group = await engine.group("beck")
-    image = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG fake").decode()}
+    image = {"media_type": "image/png", "data": base64.b64encode(PNG).decode()}
     turns = await engine.say(group, "What is this?", images=[image])
     assert turns["beck"]["status"] == "done"
     said = [item["content"] for item in (await engine.log(group))["items"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import mimetypes
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +17,7 @@ from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
 from reverie.cli.app.output import confirm, err, out, print_json, print_plain, read_text
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
+from reverie.domain.formats.attachments import Attachments
 
 HELP = """/agents          the agents of this conversation, and all others
 /model NAME      let the default agent use another model
@@ -40,8 +39,7 @@ class Conversation:
     group: dict[str, Any]
     as_json: bool = False
     mode: str | None = None
-    files: dict[str, str] = field(default_factory=dict)
-    images: list[dict[str, str]] = field(default_factory=list)
+    attachments: Attachments = field(default_factory=Attachments)
     _speaker: str = ""
 
     @property
@@ -54,9 +52,9 @@ class Conversation:
 
         Ctrl-C stops the turns and not the program, also where a call waits to be allowed.
         """
-        body = {"text": text, "files": self.files, "images": self.images, "mode": self.mode}
-        posted = self.client.request("POST", f"{self.path}/messages", body=drop_unset(body))
-        self.files, self.images = {}, []
+        body = drop_unset({"text": text, "mode": self.mode}) | self.attachments.encode()
+        posted = self.client.request("POST", f"{self.path}/messages", body=body)
+        self.attachments = Attachments()
         position, is_stopping, succeeded = int(posted["after"]), False, True
         open_turns, turns = OpenTurns(posted["turns"].values()), OneAtATime[dict[str, Any]]()
         while open_turns:
@@ -92,13 +90,7 @@ class Conversation:
     def attach(self, name: str) -> None:
         """Reads a file that goes with the next message."""
         place = Path(name).expanduser()
-        kind = mimetypes.guess_type(place.name)[0] or ""
-        data = place.read_bytes()
-        if kind.startswith("image/"):
-            image = {"media_type": kind, "data": base64.b64encode(data).decode()}
-            self.images.append(image)
-        else:
-            self.files[place.name] = data.decode()
+        self.attachments.add(place.name, place.read_bytes())
 
     def _events(self, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
         """Events after a position, across reconnects."""

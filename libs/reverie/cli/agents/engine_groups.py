@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
 
+from reverie.cli.agents.attaching import attach_option, read_attachments
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, limit_option
@@ -66,13 +69,16 @@ def create_group(
 @_group_argument
 @click.argument("text", help="The message; - reads standard input.")
 @click.option("--mode", type=click.Choice(["unified", "plan", "dream"]), help="What they may do.")
+@attach_option
 @common_options
-def post_message(options: CommonOptions, group: str, text: str, mode: str | None) -> None:
+def post_message(
+    options: CommonOptions, group: str, text: str, mode: str | None, attach: tuple[Path, ...]
+) -> None:
     """Say something in a group and do not wait for the answers.
 
-    Example: reverie groups say GROUP "How do we store prices?"
+    Example: reverie groups say GROUP "How do we store prices?" --attach prices.py
     """
-    body = drop_unset({"text": read_text(text), "mode": mode})
+    body = drop_unset({"text": read_text(text), "mode": mode}) | read_attachments(attach)
     answer = options.gateway().request("POST", f"{_path(group)}/messages", body=body)
     options.print_result(answer, f"{plural(len(answer['turns']), 'turn')} began")
 
@@ -89,6 +95,25 @@ def list_messages(options: CommonOptions, group: str, after: int) -> None:
     answer = options.gateway().request("GET", f"{_path(group)}/messages", query={"after": after})
     lines = [f"{item['author']}: {item['content']}" for item in answer["items"]]
     options.print_result(answer, *lines)
+
+
+@app.command("image")
+@_group_argument
+@click.argument("image", help="The id of an image of a message.")
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), help="The file to write; default: print JSON."
+)
+@common_options
+def get_image(options: CommonOptions, group: str, image: str, out: Path | None) -> None:
+    """Get an image of a message.
+
+    Example: reverie groups image GROUP IMAGE --out login.png
+    """
+    answer = options.gateway().request("GET", f"{_path(group)}/images/{quote_segment(image)}")
+    if out is not None:
+        out.write_bytes(base64.b64decode(answer["data"]))
+    summary = f"{answer['media_type']}, {answer['size']} bytes"
+    options.print_result(answer, f"{summary}, written to {out}" if out else summary)
 
 
 @app.command("watch")

@@ -32,13 +32,18 @@ _MAX_HEAD = 4_096
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def detect_media_type(data: bytes) -> str:
-    """The type of a picture, by its bytes. Raises `InvalidInput` for anything else."""
+def detect_raster_type(data: bytes) -> str | None:
+    """PNG, JPEG, GIF or WebP, by the bytes; None for anything else."""
     for signature, media_type in _SIGNATURES:
         if data.startswith(signature):
             return media_type
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def detect_media_type(data: bytes) -> str:
+    """The type of a picture, by its bytes. Raises `InvalidInput` for anything else."""
+    if (media_type := detect_raster_type(data)) is not None:
+        return media_type
     if b"<svg" in data[:_MAX_HEAD] and _parse_svg(data) is not None:
         return SVG
     raise InvalidInput("data", "is no PNG, JPEG, GIF, WebP or SVG picture")

@@ -168,6 +168,14 @@ class ConversationTables:
             rows = await connection.fetch_rows("engine_image_get", list(ids))
         return {row["id"]: StoredImage(**row) for row in rows}
 
+    async def get_image(self, tenant: int, group: UUID, image: UUID) -> StoredImage:
+        """An image of a group. Raises `NotFound`."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            row = await connection.fetch_row("engine_group_image", group, image)
+        if row is None:
+            raise NotFound("image", str(image))
+        return StoredImage(**row)
+
     async def put_content(self, tenant: int, message: UUID, old: str, content: str) -> None:
         """Replaces the text of a message, unless it was changed meanwhile, as by erasing."""
         async with self._db.tenant_transaction(tenant) as connection:

@@ -59,6 +59,10 @@ order by no;
 -- Images by their ids.
 select id, media_type, data from engine_image where tenant = $1 and id = any($2::uuid[]);
 
+-- name: engine_group_image
+-- An image of a group.
+select id, media_type, data from engine_image where tenant = $1 and group_id = $2 and id = $3;
+
 -- name: engine_turn_list
 -- The newest turns of a group.
 select id, chain, parent, depth, agent, mode, status, attempts, requests, tokens, micro_usd, outcome,

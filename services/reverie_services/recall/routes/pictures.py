@@ -7,19 +7,13 @@ from dataclasses import dataclass
 
 from reverie.contracts.memories.pictures import PictureBody, PictureContent, PicturePage
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS, parse_digest
+from reverie.domain.formats.pictures import HASH_DIGITS, parse_digest
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
+from reverie.runtime.http.picture_replies import build_picture_reply, wants_bytes
 from reverie.runtime.http.routes import RouteTable
 from reverie.store.memories.memories import MemoryStore
 from reverie.store.memories.pictures import PictureStore, StoredPicture
-
-_FILE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-"""A picture is never a page: an SVG could hold scripts."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +63,10 @@ async def get_picture(deps: PictureReadDependencies, call: Call[None, None]) -> 
     memory_id = await deps.memories.resolve(principal, call.path["id"])
     digest = parse_digest(call.path["hash"])
     picture, data = await deps.pictures.get(principal, memory_id, digest)
-    if not call.headers.get("Accept", "").startswith("image/"):
+    if not wants_bytes(call):
         encoded = base64.b64encode(data).decode()
         return Reply(body=PictureContent(**_describe(picture), data=encoded))
-    name = f"{picture.hash.hex()[:HASH_DIGITS]}.{EXTENSIONS[picture.media_type]}"
-    return Reply(
-        body=data,
-        headers={
-            "Content-Type": picture.media_type,
-            "Content-Disposition": f'attachment; filename="{name}"',
-            **_FILE_HEADERS,
-        },
-    )
+    return build_picture_reply(data, picture.media_type, picture.hash.hex()[:HASH_DIGITS])
 
 
 def _describe(picture: StoredPicture) -> dict[str, object]:
