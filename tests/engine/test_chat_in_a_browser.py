@@ -11,6 +11,7 @@ import pytest
 
 import tests.console
 from reverie.testing.chat_server import ChatAnswer, ToolUse
+from tests.console.sample import PNG
 from tests.engine.conftest import Engine
 
 if TYPE_CHECKING:
@@ -104,3 +105,32 @@ async def test_a_turn_streams_folds_asks_and_is_there_after_a_reload(
     await _check_axe(page)
     await page.reload()
     await _expect(page.locator("ol.lane").get_by_text("It is written.")).to_be_visible()
+
+
+async def test_what_is_newest_is_seen_first_with_its_picture_and_how_it_came_about(
+    engine: Engine, page: Page
+) -> None:
+    look = ToolUse("list_files", {"pattern": "*.none"})
+    said = [ChatAnswer(f"Answer {number}.\n" * 30) for number in range(2)]
+    shown = [ChatAnswer(thinking="Hm.", calls=(look,)), ChatAnswer("A square."), ChatAnswer("Red.")]
+    engine.play([*said, *shown])
+    await engine.agent("thinker", models=["second"])
+    group = await engine.group("thinker", project="shop-newest")
+    for number in range(2):
+        await engine.say(group, f"Question {number}?")
+    await page.goto(f"/console/chat/{group}")
+    await page.get_by_label("Message").fill("What is this?")
+    picture = {"name": "shot.png", "mimeType": "image/png", "buffer": PNG}
+    await page.get_by_label("Texts and images").set_input_files([picture])
+    await page.get_by_role("button", name="Say", exact=True).click()
+    await _expect(page.get_by_text("A square.")).to_be_in_viewport()
+    await _expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    await page.goto("/console/chat")
+    await page.get_by_role("link", name="thinker").first.click()
+    await _expect(page.get_by_text("A square.")).to_be_in_viewport()
+    await _expect(page.get_by_role("img", name="Red.")).to_be_visible()
+    await page.get_by_role("link", name="Show how answers").click()
+    answer = page.locator("li.assistant").last
+    await _expect(answer.locator("details").filter(has_text="list_files")).to_be_visible()
+    await _expect(answer.locator("details").filter(has_text="memories given")).to_be_visible()
+    await _check_axe(page)

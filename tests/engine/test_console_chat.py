@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
 from dataclasses import replace
 from importlib.resources import files
+from typing import Any
 
+import aiohttp
 import pytest
 
 from reverie.contracts.events import read_server_sent_events
 from reverie.testing.chat_server import ChatAnswer, ToolUse
 from reverie_services.console.pages import chat
-from tests.console.pages_over_http import visiting
+from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
+from tests.console.sample import PNG
 from tests.engine.conftest import Engine
 
 
@@ -89,7 +93,10 @@ globalThis.location = {
 };
 globalThis.document = {
   addEventListener: (_, begin) => { globalThis.begin = begin; },
-  getElementById: () => ({dataset: {labels: "{}", source: "s", settled: '["c0"]'}}),
+  documentElement: {scrollHeight: 0},
+  getElementById: () => ({
+    dataset: {labels: "{}", source: "s", settled: '["c0"]'}, scrollIntoView() {},
+  }),
   querySelectorAll: (what) => what.startsWith("input") ? calls.map((value) => ({value})) : [],
 };
 globalThis.EventSource = class { addEventListener(type, tell) { heard[type] = tell; } };
@@ -106,7 +113,7 @@ console.log(JSON.stringify(left));
 
 @pytest.mark.skipif(NODE is None, reason="no node is installed")
 @pytest.mark.parametrize(
-    ("calls", "left"), [([], ["http://x/console/chat/g?from=12#end"]), (["c1"], [])]
+    ("calls", "left"), [([], ["http://x/console/chat/g?from=7&seen=12#end"]), (["c1"], [])]
 )
 def test_a_page_without_the_form_of_a_call_is_loaded_once_for_it(
     calls: list[str], left: list[str]
@@ -116,3 +123,44 @@ def test_a_page_without_the_form_of_a_call_is_loaded_once_for_it(
     command = [NODE, "-e", script, json.dumps(calls)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == left
+
+
+async def test_a_form_sends_texts_and_images_which_the_page_shows(engine: Engine) -> None:
+    engine.play([ChatAnswer("I see."), ChatAnswer("A red [square].")])
+    group = await engine.group("beck")
+    gateway = replace(engine.stack, url=engine.service.gateway)
+    async with visiting(gateway, engine.stack.key) as visitor:
+        page = await visitor.get(f"/chat/{group}")
+        fields = page.page.form("/console/do/say") | {"text": "See both."}
+        given = [("码.py", b"x = '<b>'\r\n"), ("shot.png", PNG), ("", b"")]
+        answer = await _send(visitor, fields, given)
+        assert answer.status == 303, answer.body
+        await engine.turn(group, "beck", "done")
+        asked = engine.requests[0].body_text
+        assert base64.b64encode(PNG).decode() in asked
+        assert "x = '<b>'" in asked
+        page = await visitor.get(f"/chat/{group}")
+        assert "x = '<b>'" in page.page.text
+        assert "<b>" not in page.body
+        [image] = page.page.find("img", **{"class": "picture"})
+        assert image["alt"] == "A red [square)."
+        shown = await visitor.get(image["src"].removeprefix("/console"))
+        assert (shown.data, shown.headers["Content-Type"]) == (PNG, "image/png")
+        assert shown.headers["X-Content-Type-Options"] == "nosniff"
+        refused = await _send(visitor, fields, [("app.bin", b"\xff\x00")])
+        assert refused.status == 422
+        assert "app.bin is no text in UTF-8" in refused.page.text
+
+
+async def _send(
+    visitor: ConsoleVisitor, fields: dict[str, Any], files: list[tuple[str, bytes]]
+) -> Answer:
+    form = aiohttp.FormData(quote_fields=False)
+    for name in ("csrf", "id"):
+        form.add_field(name, fields[name][0])
+    form.add_field("text", fields["text"])
+    for name, data in files:
+        form.add_field("attachments", data, filename=name, content_type="application/octet-stream")
+    url = f"{visitor.url}/console/do/say"
+    async with visitor.http.post(url, data=form, allow_redirects=False) as answer:
+        return Answer(answer.status, answer.headers, await answer.read())

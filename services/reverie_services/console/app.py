@@ -40,7 +40,13 @@ def mount_console(
             if console is None:
                 module = await asyncio.to_thread(import_module, "reverie_services.console.handler")
                 console = module.Console(
-                    dispatcher, authenticate, sessions, load_redactor, over_tls, oidc
+                    dispatcher,
+                    authenticate,
+                    sessions,
+                    load_redactor,
+                    over_tls,
+                    settings.engine_message_limit,
+                    oidc,
                 )
             return await console.handle(request)
 

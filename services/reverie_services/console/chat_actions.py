@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from reverie.domain.formats.attachments import Attachments
 from reverie_services.console.action import Action, ActionField
 from reverie_services.console.requests import redirect
 from reverie_services.console.visit import Visit, page_path
@@ -27,7 +28,11 @@ async def _begin(visit: Visit, _: str) -> Any:
 
 
 async def _post_message(visit: Visit, group: str) -> Any:
-    body: dict[str, Any] = {"text": visit.form.get("text", "").replace("\r\n", "\n")}
+    given = Attachments()
+    for name, data in visit.files:
+        given.add(name, data)
+    text = visit.form.get("text", "").replace("\r\n", "\n")
+    body: dict[str, Any] = {"text": text, **given.encode()}
     if visit.form.get("mode") in _MODES:
         body["mode"] = visit.form.get("mode")
     posted = await visit.send("POST", _group_path(group, "messages"), body)

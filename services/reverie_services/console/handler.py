@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ from reverie_services.console.requests import (
     redirect,
 )
 from reverie_services.console.sign_in import LANGUAGE_COOKIE, SignIn, SignInLimiter
+from reverie_services.console.uploads import MULTIPART, read_upload
 from reverie_services.console.visit import Visit
 from reverie_services.in_process_rest import InProcessRestClient
 
@@ -55,6 +57,8 @@ log = structlog.get_logger()
 
 STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LANGUAGE_SECONDS = 365 * 86_400
+MAX_UPLOADS = 4
+"""Forms with files that are read at once: each may be as large as a message to agents."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,11 @@ class Console:
     sessions: ConsoleSessionStore
     load_redactor: RedactorLoader
     over_tls: bool
+    message_limit: int
     oidc: OidcSignIn | None = None
     streams: LiveStreams = field(default_factory=LiveStreams)
     limiter: SignInLimiter = field(default_factory=SignInLimiter)
+    uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
 
     async def handle(self, request: IncomingRequest) -> OutgoingResponse:
         """The answer to any request below `/console`."""
@@ -118,10 +124,18 @@ class Console:
         if visit is None:
             return _ask_to_sign_in(request)
         if request.method == "POST":
-            return await self._post(
-                request, path, replace(visit, form=await read_form(request)), token
-            )
+            return await self._post(request, path, await self._read_form(request, visit), token)
         return await self._get(request, path, visit, token)
+
+    async def _read_form(self, request: IncomingRequest, visit: Visit) -> Visit:
+        """The visit with what was posted. Only a message to agents brings files."""
+        content_type = request.headers.get("Content-Type", "")
+        if not (content_type.startswith(MULTIPART) and request.url.path == f"{HOME}/do/say"):
+            return replace(visit, form=await read_form(request))
+        async with self.uploads:
+            limit = self.message_limit
+            form, files = await read_upload(request, limit, "engine_message_limit")
+        return replace(visit, form=form, files=files)
 
     async def _visit(
         self, request: IncomingRequest, token: ConsoleToken, api_key: str

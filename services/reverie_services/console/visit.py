@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,7 @@ PageValues = dict[str, Any]
 
 @dataclass(frozen=True)
 class Visit:
-    """`values` are the variables of the path; `form` holds the fields that were posted."""
+    """`values` are the variables of the path; `form` and `files` are what was posted."""
 
     url: URL
     principal: Principal
@@ -32,6 +32,7 @@ class Visit:
     load_redactor: RedactorLoader
     values: Mapping[str, str] = field(default_factory=dict)
     form: MultiMapping[str] = field(default_factory=lambda: MultiDict[str]())
+    files: Sequence[tuple[str, bytes]] = ()
 
     @property
     def query(self) -> MultiMapping[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
 
+from reverie.domain.formats.attachments import MessageParts, split_message
 from reverie.mcp.rest_calls import RestCallError
+from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.pages.registry import PAGES
+from reverie_services.console.requests import data_response
 from reverie_services.console.visit import PageValues, Visit
 
-MESSAGES = 200
+MESSAGES = 50
 OPEN = ("queued", "running", "waiting")
 
 
@@ -34,15 +39,38 @@ async def show_chat(visit: Visit) -> PageValues:
     path = f"/v1/groups/{quote(group_id, safe='')}/messages"
     page = await visit.get(path, limit=MESSAGES, before=visit.number("before", 0, 2**53))
     turns = {turn["id"]: turn for turn in page["turns"]}
+    start, before = visit.number("from", 0, 2**53), visit.number("before", 0, 2**53)
     return {
         "group": group_id,
-        "messages": [{**item, "of": turns.get(item["turn"])} for item in page["items"]],
+        "messages": [_show_message(item, turns.get(item["turn"])) for item in page["items"]],
+        "is_newest": before == 0,
         "earlier": page["previous"],
         "open_turns": [turn for turn in page["turns"] if turn["status"] in OPEN],
         "ended_badly": _list_failures(page["turns"]),
         "settled": _list_settled(page["turns"]),
-        "start": visit.number("from", 0, 2**53),
+        "start": start,
     }
+
+
+def _show_message(item: dict[str, Any], turn: dict[str, Any] | None) -> dict[str, Any]:
+    """A message with its turn and its attachments; an agent's answer has none of these."""
+    parts = split_message(item["content"])
+    if item["turn"] is not None:
+        parts = MessageParts(item["content"], [], [])
+    pictures = list(zip_longest(item["images"], parts.images, fillvalue=""))
+    shown = [picture for picture in pictures if picture[0]]
+    erased = [about for image, about in pictures if not image]
+    return {**item, "of": turn, "parts": parts, "pictures": shown, "erased": erased}
+
+
+@PAGES.add("chat/{id}/images/{image}", "chat.html", of="chat")
+async def show_image(visit: Visit) -> OutgoingResponse:
+    """An image of a message."""
+    group, image = (quote(visit.values[name], safe="") for name in ("id", "image"))
+    found = await visit.get(f"/v1/groups/{group}/images/{image}")
+    response = data_response(base64.b64decode(found["data"]), found["media_type"])
+    response.headers["Cache-Control"] = "private, no-cache"
+    return response
 
 
 def _list_settled(turns: list[dict[str, Any]]) -> list[str]:
