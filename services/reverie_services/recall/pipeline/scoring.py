@@ -182,7 +182,8 @@ def _choose_rest(state: RecallState, known: IntArray, pool_size: int) -> IntArra
     """Chooses those besides `known` that the factors of their texts could lift into the pool.
 
     Only memories that the word arm found can contain a name. If a question consists of names only,
-    their holders and the memories that replaced them rank first.
+    their holders and the memories that replaced them rank first. Names that words in a row may be
+    lift nothing into the pool: they are rare words, so who has one is in it.
     """
     question, candidates = state.parsed_question, state.candidates
     is_other = state.is_eligible.copy()
@@ -196,7 +197,7 @@ def _choose_rest(state: RecallState, known: IntArray, pool_size: int) -> IntArra
     threshold = state.totals[pool[-1]] if distinct >= pool_size else 0.0
     found_by_words = candidates.ranks.get("words", np.zeros(len(candidates), np.int32)) > 0
     highest = state.totals * compute_max_text_factor(question)
-    if question.names:
+    if question.identifiers:
         highest = np.where(found_by_words, highest * NAME_FACTOR, highest)
     can_reach = highest > threshold if threshold else np.ones(len(candidates), np.bool_)
     if question.only_names:
