@@ -21,6 +21,7 @@ from reverie_services.ingest.enrich.reindex import (
     ReindexTarget,
     reindex_tenant,
 )
+from tests.support.import_files import export_file, memory_line, send_import
 from tests.support.recall_engines import MadeUpModels
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.store_setup import PATH, admin_rows, new, open_store, write
@@ -33,7 +34,14 @@ TEXTS = (
     "Always run the linter before a commit of src/billing/invoice.ts",
 )
 LEFT = 280
-QUERIES = ("connection pool leak", "连接池", "get user by id", "invoices joins", "apples")
+QUERIES = (
+    "connection pool leak",
+    "连接池",
+    "get user by id",
+    "invoices joins",
+    "apples",
+    "receipt",
+)
 DERIVED = {
     "posting": "select tenant, term, doc, tf, len from posting",
     "turn_posting": "select tenant, term, doc, tf, len from turn_posting",
@@ -119,6 +127,8 @@ def _same(one: list[list[tuple[str, float]]], other: list[list[tuple[str, float]
 async def _filled(stack: Stack) -> None:
     items = [{"content": text, "scope": "project/shop", "tags": ["tag"]} for text in TEXTS]
     await stack.post("/v1/remember/batch", {"items": items})
+    asked = {"record": {"problem": "The till of the shop prints every receipt twice."}}
+    await send_import(stack, export_file(memory_line("`flush()` ran again.", metadata=asked)))
     session = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"})
     turns = [
         {"role": "user", "content": "Where do the apples of the shop come from?"},
@@ -141,9 +151,9 @@ async def test_reindexing_restores_derived_data_and_recall_answers_as_before(sta
     _damage(stack)
     assert all(_derived(stack)[name] != before[name] for name in before)
     done, shown = await _reindex(stack.admin_url, "--tenant", "default")
-    counts = {"words": 5, "turns": 3, "anchors": 5, "vectors": 5}
+    counts = {"words": 6, "turns": 3, "anchors": 6, "vectors": 6}
     assert done == {"default": counts}
-    assert "default: vectors 5 of 5" in shown
+    assert "default: vectors 6 of 6" in shown
     after = _derived(stack)
     assert {name for name in before if before[name] != after[name]} == set()
     _same(await _recalled(stack), found)
