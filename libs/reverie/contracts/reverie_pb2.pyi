@@ -258,18 +258,20 @@ class KnowingProject(_message.Message):
     def __init__(self, project: _Optional[str] = ..., count: _Optional[int] = ..., readable: _Optional[bool] = ..., linked_to: _Optional[_Iterable[str]] = ..., relevance: _Optional[float] = ...) -> None: ...
 
 class Provenance(_message.Message):
-    __slots__ = ("source", "session", "agent", "turns", "git")
+    __slots__ = ("source", "session", "agent", "turns", "git", "asked")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
     GIT_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
     source: str
     session: str
     agent: str
     turns: _containers.RepeatedScalarFieldContainer[str]
     git: _struct_pb2.Struct
-    def __init__(self, source: _Optional[str] = ..., session: _Optional[str] = ..., agent: _Optional[str] = ..., turns: _Optional[_Iterable[str]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    asked: str
+    def __init__(self, source: _Optional[str] = ..., session: _Optional[str] = ..., agent: _Optional[str] = ..., turns: _Optional[_Iterable[str]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., asked: _Optional[str] = ...) -> None: ...
 
 class Edge(_message.Message):
     __slots__ = ("id", "to", "type", "weight", "metadata", "known_from", "known_to", "actor")
@@ -1573,7 +1575,7 @@ class RollbackRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class MemoryProvenanceResponse(_message.Message):
-    __slots__ = ("id", "source", "agent", "session", "turns", "git", "replaced", "promoted")
+    __slots__ = ("id", "source", "agent", "session", "turns", "git", "replaced", "promoted", "asked")
     ID_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -1582,6 +1584,7 @@ class MemoryProvenanceResponse(_message.Message):
     GIT_FIELD_NUMBER: _ClassVar[int]
     REPLACED_FIELD_NUMBER: _ClassVar[int]
     PROMOTED_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
     id: str
     source: str
     agent: str
@@ -1590,7 +1593,8 @@ class MemoryProvenanceResponse(_message.Message):
     git: _struct_pb2.Struct
     replaced: _containers.RepeatedCompositeFieldContainer[ReplacedMemoryBody]
     promoted: _struct_pb2.Struct
-    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSessionBody, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurnBody, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[ReplacedMemoryBody, _Mapping]]] = ..., promoted: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    asked: str
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSessionBody, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurnBody, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[ReplacedMemoryBody, _Mapping]]] = ..., promoted: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., asked: _Optional[str] = ...) -> None: ...
 
 class SourceSessionBody(_message.Message):
     __slots__ = ("id", "agent", "external_id", "project", "branch", "started_at", "ended_at")

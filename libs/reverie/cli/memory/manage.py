@@ -61,6 +61,9 @@ def _format_memory(memory: JsonObject) -> Iterator[str]:
     by = f", written by {writer}" if writer else ""
     source = memory["provenance"]["source"]
     yield f"learned    {format_age(memory['created_at'])}, from {source}{by}"
+    asked = memory["provenance"]["asked"]
+    if asked and asked not in memory["content"]:
+        yield f"asked      {one_line(asked, 200)}"
     if task := memory.get("task"):
         claimant = f", claimed by {task['claimed_by']}" if task["claimed_by"] else ""
         yield f"task       {task['state']}{claimant}"
@@ -178,6 +181,8 @@ def _format_provenance(document: JsonObject) -> Iterator[str]:
         yield f"git        {' '.join(filter(None, details))}"
     if merge := document["promoted"]:
         yield f"merged     {merge['branch']} in {merge['commit'][:12]}"
+    if document["asked"]:
+        yield f"asked      {one_line(document['asked'], 200)}"
     for turn in document["turns"]:
         yield f"turn {turn['ordinal']:<6}{turn['role']}: {one_line(turn['content'], 200)}"
     for replaced in document["replaced"]:

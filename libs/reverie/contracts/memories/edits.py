@@ -177,12 +177,14 @@ class MemoryProvenanceResponse(ResponseBody):
     """`GET /v1/memories/{id}/provenance`.
 
     `turns` are shown only to the agent that they belong to. `promoted` holds the original branch,
-    the merge commit, and the dream (`run`) that promoted the memory to the project.
+    the merge commit, and the dream (`run`) that promoted the memory to the project. `asked`: the
+    request that a decision record answers.
     """
 
     id: UUID
     source: str
     agent: str | None = None
+    asked: str | None = None
     session: SourceSessionBody | None = None
     turns: list[SourceTurnBody] = Field(default_factory=list)
     git: dict[str, Any] | None = None

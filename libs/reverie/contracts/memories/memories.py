@@ -25,6 +25,7 @@ from reverie.domain.core.confidence import DEFAULT_DECAY, DecayPolicy, current_c
 from reverie.domain.core.ids import short_id
 from reverie.domain.core.kinds import Tier
 from reverie.domain.core.memory import Memory
+from reverie.domain.text.index_terms import get_request
 
 
 def _validate_line_range(line_range: tuple[int, int]) -> tuple[int, int]:
@@ -143,13 +144,17 @@ class RememberBatchResponse(ResponseBody):
 
 
 class Provenance(ResponseBody):
-    """The origin of a memory."""
+    """The origin of a memory.
+
+    `asked`: the request that a decision record answers. Recall leaves it out.
+    """
 
     source: str
     session: UUID | None = None
     agent: str | None = None
     turns: list[UUID] = Field(default_factory=list)
     git: dict[str, Any] | None = None
+    asked: str | None = None
 
 
 EdgeWeight = Annotated[float, AfterValidator(lambda weight: round(weight, 6))]
@@ -242,14 +247,15 @@ class MemoryPage(PageResponse):
     items: list[MemoryBody]
 
 
-def build_provenance(memory: Memory) -> Provenance:
-    """The origin of a memory."""
+def build_provenance(memory: Memory, asked: str | None = None) -> Provenance:
+    """The origin of a memory, with what was `asked` if it is to be told."""
     return Provenance(
         source=memory.source,
         session=memory.session,
         agent=memory.agent,
         turns=list(memory.turns),
         git=memory.git,
+        asked=asked,
     )
 
 
@@ -274,7 +280,7 @@ def build_memory_body(
         version=memory.version,
         staleness=memory.staleness,
         stale_grade=memory.stale_grade,
-        provenance=build_provenance(memory),
+        provenance=build_provenance(memory, get_request(memory.metadata)),
         metadata=memory.metadata,
         created_at=memory.created_at,
         updated_at=memory.updated_at,

@@ -175,15 +175,20 @@ GENERATED_KEY_PREFIXES = ("commit:", "file:", "session:", "entity:", "topic:")
 """Beginnings of the keys that the system itself gives: nobody searches for them."""
 
 
+def get_request(metadata: Mapping[str, Any]) -> str | None:
+    """What was asked, as a decision record keeps it; None of other memories."""
+    record = metadata.get("record")
+    asked = record.get("problem") if isinstance(record, Mapping) else None
+    return asked if isinstance(asked, str) and asked else None
+
+
 def searched_text(content: str, metadata: Mapping[str, Any]) -> str:
     """The text by which a memory is found: its content, and the request that it does not show.
 
     A record is asked for in the words of the request, and told without them.
     """
-    record = metadata.get("record")
-    asked = record.get("problem") if isinstance(record, Mapping) else None
-    is_shown = not isinstance(asked, str) or asked in content
-    return content if is_shown else f"{asked}\n{content}"
+    asked = get_request(metadata)
+    return content if asked is None or asked in content else f"{asked}\n{content}"
 
 
 def memory_index_text(

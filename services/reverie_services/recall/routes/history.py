@@ -15,6 +15,7 @@ from reverie.contracts.memories.edits import (
     SourceTurnBody,
 )
 from reverie.contracts.memories.system_metadata import parse_promotion
+from reverie.domain.text.index_terms import get_request
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import RouteTable
@@ -65,6 +66,7 @@ async def get_provenance(
         id=memory.id,
         source=memory.source,
         agent=memory.agent,
+        asked=get_request(memory.metadata),
         git=memory.git,
         promoted=promotion.model_dump(mode="json") if promotion else None,
         session=None
