@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from reverie.domain.access.principals import KeyRole
-from tests.support.stack import Reply, Stack, eventually
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Reply, Stack, eventually, running_stack
 
 HERE = "project/shop"
 
@@ -232,26 +234,29 @@ async def test_an_impact_page_is_complete_although_a_memory_was_deleted_meanwhil
     assert ([one["id"] for one in page["items"]], page["next"]) == ([told[3], newer], None)
 
 
-async def test_statistics_count_eleven_hundred_memories_exactly(alone: Stack) -> None:
-    items = [
-        {"content": f"fact number {n}", "scope": HERE, "kind": "decision" if n % 2 else "bug"}
-        for n in range(1100)
-    ]
-    ids: list[str] = []
-    for start in range(0, 1100, 500):
-        told = await alone.post("/v1/remember/batch", {"items": items[start : start + 500]})
-        ids.extend(one["id"] for one in told["items"])
-    for source, target in ((0, 1), (1, 2), (10, 11)):
-        await _link(alone, ids[source], "part_of", ids[target])
-    for query in ("", "?project=shop", f"?scope={HERE}"):
-        found = await alone.get(f"/v1/graph/stats{query}")
-        assert (found["nodes"], found["memories"]) == (1100, 1100)
-        assert found["nodes_by_kind"] == {"bug": 550, "decision": 550}
-        assert found["nodes_by_status"] == {"active": 1100}
-        assert found["edges_by_type"] == {"part_of": 3}
-        assert (found["orphans"], found["components"]) == (1095, 1097)
-        assert found["largest_component"] == 3
-    assert (await alone.get("/v1/graph/stats?project=none"))["components"] == 0
+async def test_statistics_count_eleven_hundred_memories_exactly(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with running_stack(database, nats_url, model_home(), ingest_role="api") as alone:
+        items = [
+            {"content": f"fact number {n}", "scope": HERE, "kind": "decision" if n % 2 else "bug"}
+            for n in range(1100)
+        ]
+        ids: list[str] = []
+        for start in range(0, 1100, 500):
+            told = await alone.post("/v1/remember/batch", {"items": items[start : start + 500]})
+            ids.extend(one["id"] for one in told["items"])
+        for source, target in ((0, 1), (1, 2), (10, 11)):
+            await _link(alone, ids[source], "part_of", ids[target])
+        for query in ("", "?project=shop", f"?scope={HERE}"):
+            found = await alone.get(f"/v1/graph/stats{query}")
+            assert (found["nodes"], found["memories"]) == (1100, 1100)
+            assert found["nodes_by_kind"] == {"bug": 550, "decision": 550}
+            assert found["nodes_by_status"] == {"active": 1100}
+            assert found["edges_by_type"] == {"part_of": 3}
+            assert (found["orphans"], found["components"]) == (1095, 1097)
+            assert found["largest_component"] == 3
+        assert (await alone.get("/v1/graph/stats?project=none"))["components"] == 0
 
 
 async def test_a_superseding_memory_is_linked_and_all_services_stay_ready(stack: Stack) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from reverie.domain.extraction.commit_records import extract_commit_record
-from tests.support.stack import Stack
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, running_stack
 from tests.support.store_setup import Store, admin_rows
 
 SHA = "a" * 40
@@ -78,8 +80,10 @@ async def test_a_push_of_thousands_of_commits_with_a_file_each_is_indexed(store:
 
 
 @pytest.mark.timeout(60)
-async def test_a_push_of_many_commits_remembers_the_last(alone: Stack) -> None:
-    """On a system of its own, which is left with the derivation of a thousand memories."""
+async def test_a_push_of_many_commits_remembers_the_last(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    """On a system that derives nothing of the thousand memories."""
     commits = [
         {"sha": f"{n:040x}", "subject": f"Limit tokens {n}", "body": f"{REASON} {'not ' * 500}",
          "committed_at": "2026-03-01T00:00:00Z"}
@@ -87,11 +91,11 @@ async def test_a_push_of_many_commits_remembers_the_last(alone: Stack) -> None:
     ]  # fmt: skip
     change = {"project": "shop", "branch": "main", "after": "a" * 40, "commits": commits}
     body = io.BytesIO(json.dumps(change).encode())
-    told = await alone.call(
-        "POST", "/v1/git/changes", data=body, headers={"Content-Type": "application/json"}
-    )
-    assert told.status == 202, told.body
-    memories = await _list_memories(alone)
+    sent = {"data": body, "headers": {"Content-Type": "application/json"}}
+    async with running_stack(database, nats_url, model_home(), ingest_role="api") as alone:
+        told = await alone.call("POST", "/v1/git/changes", **sent)
+        assert told.status == 202, told.body
+        memories = await _list_memories(alone)
     assert len(memories) == 1_000
     assert min(memory["key"] for memory in memories) == f"commit:{2_000:040x}"
     assert any("2000 commits are not remembered" in hint for hint in told.body["hints"])
