@@ -253,7 +253,8 @@ class ScopeSummary(ResponseBody):
 
     `overview` has the sentences of a language model in the newest version. The newest version omits
     memories that were forgotten, replaced or archived since. An older version omits only forgotten
-    memories. `run` is the dream that created an older version.
+    memories. `run` is the dream that created an older version. `tokens`: of what the rules wrote,
+    without `overview`.
     """
 
     scope: str

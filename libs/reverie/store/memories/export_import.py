@@ -277,11 +277,11 @@ async def _render_summary_lines(
     """The lines of summaries without what was forgotten or edited; empty ones are left out."""
     outdated = await connection.fetch_rows("summary_outdated_lines", [row["scope"] for row in page])
     summaries = [json.loads(row["line"]) for row in page]
-    contents = dict(remove_outdated_lines(summaries, outdated))
+    contents = remove_outdated_lines(summaries, outdated)
     return [
         json.dumps({**summary, "content": contents[summary["scope"]]}, ensure_ascii=False)
         for summary in summaries
-        if summary["scope"] in contents
+        if contents[summary["scope"]]
     ]
 
 

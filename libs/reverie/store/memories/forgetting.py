@@ -121,11 +121,10 @@ async def _clean_summaries(connection: TenantConnection, memory: UUID) -> int:
         for row in await connection.fetch_rows("summary_list", [scope], scope, None, 1)
     ]
     outdated = await connection.fetch_rows("summary_outdated_lines", scopes)
-    contents = dict(remove_outdated_lines(summaries, outdated))
-    changed = [row for row in summaries if contents.get(row["scope"], "") != row["content"]]
+    contents = remove_outdated_lines(summaries, outdated)
+    changed = [row for row in summaries if contents[row["scope"]] != row["content"]]
     for row in changed:
-        content = contents.get(row["scope"], "")
-        await connection.fetch_rows("summary_content_put", row["scope"], content)
+        await connection.fetch_rows("summary_content_put", row["scope"], contents[row["scope"]])
     return len(changed)
 
 

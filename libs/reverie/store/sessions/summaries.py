@@ -275,7 +275,7 @@ async def _render_shown(
             scope,
             add_sentences(text, [(s.text, s.contents) for each, s in sentences if each == scope]),
         )
-        for scope, text in _remove_outdated_lines(summaries, outdated)
+        for scope, text in remove_outdated_lines(summaries, outdated).items()
     )
     return {scope: text for scope, text in contents if text}
 
@@ -297,27 +297,14 @@ async def _load_sentences(
     ]
 
 
-def remove_outdated_lines(
-    summaries: Sequence[Any], outdated: Sequence[Any]
-) -> tuple[tuple[str, str], ...]:
-    """Removes outdated lines from summaries by scope; empty ones are left out."""
-    contents = _remove_outdated_lines(summaries, outdated)
-    return tuple((scope, text) for scope, text in contents if text)
-
-
-def _remove_outdated_lines(
-    summaries: Sequence[Any], outdated: Sequence[Any]
-) -> list[tuple[str, str]]:
-    return [
-        (
-            row["scope"],
-            remove_lines(
-                row["content"],
-                [line["content"] for line in outdated if line["scope"] == row["scope"]],
-            ),
+def remove_outdated_lines(summaries: Sequence[Any], outdated: Sequence[Any]) -> dict[str, str]:
+    """The texts of summaries by scope, without outdated lines; a text may be empty then."""
+    return {
+        row["scope"]: remove_lines(
+            row["content"], [line["content"] for line in outdated if line["scope"] == row["scope"]]
         )
         for row in summaries
-    ]
+    }
 
 
 def _parse_version(scope: str, row: Any, lines: Sequence[Any]) -> StoredSummary:
