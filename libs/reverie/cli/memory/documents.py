@@ -118,27 +118,31 @@ def list_collections(
 
 
 @app.command("delete")
-@collection_argument
+@click.argument("collection", required=False, help="The collection's name.")
 @click.option("--key", "keys", multiple=True, help="Only this document; may be repeated.")
-@click.option("--prefix", "is_prefix", is_flag=True, help="Every collection that begins so.")
+@click.option("--prefix", help="Instead: every collection whose name begins with this.")
 @document_scope_option
 @yes_option
 @common_options
 def delete_documents(
     options: CommonOptions,
-    collection: str,
+    collection: str | None,
     keys: tuple[str, ...],
-    is_prefix: bool,
+    prefix: str | None,
     scope: str | None,
     yes: bool,
 ) -> None:
-    """Delete documents, or a whole collection.
+    """Delete documents, or whole collections.
 
     Example: reverie documents delete runs --key 2026-03-02
     """
+    name = collection or prefix
+    if name is None or (collection and prefix):
+        raise InvalidInput("COLLECTION", "give a collection, or `--prefix`")
     if not yes:
-        confirm(f"Delete {'these documents' if keys else f'all of {collection}'} for good?")
-    body = {"collection": collection, "is_prefix": is_prefix}
+        what = f"all that begins with {prefix}" if prefix else f"all of {collection}"
+        confirm(f"Delete {'these documents' if keys else what} for good?")
+    body = {"collection": name, "is_prefix": prefix is not None}
     body |= drop_unset({"keys": list(keys) or None, "scope": scope})
     response = options.gateway().request("POST", f"{PATH}/delete", {}, body)
     options.print_result(response, f"deleted {plural(response['deleted'], 'document')}")
