@@ -90,6 +90,11 @@ async def _edit(world: World) -> Fields:
     return {**await world.memory(), "content": f"Lamp {world.words()} is out.", "tier": "hot"}
 
 
+async def _two_ids(world: World) -> Fields:
+    two = await world.two()
+    return {"ids": [two["from"], two["to"]]}
+
+
 async def _around(world: World) -> Fields:
     two = await world.two()
     await world.post("/v1/links", two)
@@ -178,6 +183,8 @@ MEMORY_CASES = (
         "forget", World.memory, lambda a, f: a["changed"] and a["restorable_until"],
         cli="forget {id}", client="forget", tool="forget",
     ),
+    Case("forget_batch", _two_ids, lambda a, f: (a["forgotten"], a["more"]) == (2, False),
+         cli="forget {ids[0]} {ids[1]}", client="forget_batch"),
     Case("erase", World.memory, lambda a, f: int(a["rows"]["memory"]) == 1,
          cli="erase {id} --yes", client="erase"),
     Case("pin", World.memory, lambda a, f: a["changed"], cli="pin {id}", client="pin"),

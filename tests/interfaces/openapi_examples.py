@@ -94,6 +94,7 @@ REQUEST_EXAMPLES: dict[str, Any] = {
         "collection": "runs",
         "documents": [{"key": "2026-01-31", "value": {"step": 3}}],
     },
+    "POST /v1/memories/forget": {"scope": "project/shop", "tag": "draft"},
     "POST /v1/documents/delete": {"collection": "runs", "keys": ["2026-01-31"]},
     "PUT /v1/vault/{key}": {"value": "shop-eu-1.internal", "secret": False},
     "PATCH /v1/projects/{name}/settings": {"dream": {}},

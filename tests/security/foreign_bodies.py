@@ -122,6 +122,7 @@ BODIES: dict[str, Bodies] = {
     "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],
     "PATCH /v1/memories/{id}": lambda of: [{"content": "changed"}],
     "POST /v1/memories/{id}/pictures": lambda of: [{"data": "R0lGODlhAQABAAAAACw="}],
+    "POST /v1/memories/forget": lambda of: [{"ids": [of.memory]}, {"scope": of.scope}],
     "POST /v1/memories/{id}/erase": lambda of: [{}],
     "POST /v1/memories/{id}/rollback": lambda of: [{"version": 1}],
     "POST /v1/memories/{id}/feedback": lambda of: [{"verdict": "discard"}],

@@ -108,6 +108,7 @@ WITHOUT_TEXT = {
     "ReleaseTaskRequest",     "RememberBatchRequest", "RotateKeyRequest",
     "SetWebhookRequest", "TenantLimitsUpdate", "UpdateProjectSettingsRequest",
     "UpdateTenantSettingsRequest", "VaultPutRequest", "DeleteDocumentsRequest",
+    "ForgetBatchRequest",
 }  # fmt: skip
 """Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
 

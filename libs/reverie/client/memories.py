@@ -225,6 +225,25 @@ class MemoryCalls(ClientBase):
         path, headers = f"/v1/memories/{quote_segment(id)}", if_match_header(version)
         return await self.request(of_edits.ForgetMemoryResponse, "DELETE", path, headers=headers)
 
+    async def forget_batch(
+        self,
+        *,
+        ids: Sequence[Id] | None = None,
+        scope: str | None = None,
+        keys: Sequence[str] | None = None,
+        tag: str | None = None,
+        status: Sequence[str] | None = None,
+    ) -> of_edits.ForgetBatchResponse:
+        """Forgets the memories of `ids` or of a `scope` that pass; repeat it while there is `more`.
+
+        Without `status`, those of every status.
+        """
+        body = drop_none(scope=scope, keys=keys, tag=tag, status=status)
+        if ids is not None:
+            body["ids"] = [str(id) for id in ids]
+        path = "/v1/memories/forget"
+        return await self.request(of_edits.ForgetBatchResponse, "POST", path, body=body)
+
     async def erase(self, id: Id, *, reason: str | None = None) -> of_edits.EraseMemoryResponse:
         """Erases a memory at once and for good; returns a receipt of what was removed."""
         path, body = f"/v1/memories/{quote_segment(id)}/erase", drop_none(reason=reason)

@@ -198,6 +198,7 @@ class Reverie(_BlockingClient):
     edit_memory = blocking(AsyncReverie.edit_memory)
     archive = blocking(AsyncReverie.archive)
     forget = blocking(AsyncReverie.forget)
+    forget_batch = blocking(AsyncReverie.forget_batch)
     erase = blocking(AsyncReverie.erase)
     rollback = blocking(AsyncReverie.rollback)
     feedback = blocking(AsyncReverie.feedback)

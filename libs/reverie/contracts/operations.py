@@ -67,6 +67,7 @@ OPERATIONS = (
     Operation("edit_memory", "PATCH", "/v1/memories/{id}", uses_if_match=True),
     Operation("archive", "POST", "/v1/memories/{id}/archive", uses_if_match=True),
     Operation("forget", "DELETE", "/v1/memories/{id}", uses_if_match=True),
+    Operation("forget_batch", "POST", "/v1/memories/forget"),
     Operation("erase", "POST", "/v1/memories/{id}/erase"),
     Operation("pin", "PUT", "/v1/memories/{id}/pin", uses_if_match=True),
     Operation("unpin", "DELETE", "/v1/memories/{id}/pin", uses_if_match=True),

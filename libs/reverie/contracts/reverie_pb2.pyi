@@ -1461,6 +1461,30 @@ class ForgetMemoryResponse(_message.Message):
     restorable_until: _timestamp_pb2.Timestamp
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., changed: _Optional[bool] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., restorable_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class ForgetBatchRequest(_message.Message):
+    __slots__ = ("ids", "scope", "keys", "tag", "status")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    scope: str
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    tag: str
+    status: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., scope: _Optional[str] = ..., keys: _Optional[_Iterable[str]] = ..., tag: _Optional[str] = ..., status: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ForgetBatchResponse(_message.Message):
+    __slots__ = ("forgotten", "more", "restorable_until")
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    RESTORABLE_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    forgotten: int
+    more: bool
+    restorable_until: _timestamp_pb2.Timestamp
+    def __init__(self, forgotten: _Optional[int] = ..., more: _Optional[bool] = ..., restorable_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class EraseMemoryRequest(_message.Message):
     __slots__ = ("id", "reason")
     ID_FIELD_NUMBER: _ClassVar[int]

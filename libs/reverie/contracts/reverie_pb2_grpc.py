@@ -70,6 +70,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ForgetMemoryResponse.FromString,
                 _registered_method=True)
+        self.ForgetBatch = channel.unary_unary(
+                '/reverie.v1.Reverie/ForgetBatch',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ForgetBatchRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ForgetBatchResponse.FromString,
+                _registered_method=True)
         self.Erase = channel.unary_unary(
                 '/reverie.v1.Reverie/Erase',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.EraseMemoryRequest.SerializeToString,
@@ -667,6 +672,13 @@ class ReverieServicer:
     def Forget(self, request, context):
         """Forget a memory: no answer has it, and its text is erased unless it is restored in time
         (DELETE /v1/memories/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetBatch(self, request, context):
+        """Forget the memories of ids or of a scope (POST /v1/memories/forget).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1491,6 +1503,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ForgetMemoryResponse.SerializeToString,
             ),
+            'ForgetBatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetBatch,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ForgetBatchRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ForgetBatchResponse.SerializeToString,
+            ),
             'Erase': grpc.unary_unary_rpc_method_handler(
                     servicer.Erase,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.EraseMemoryRequest.FromString,
@@ -2227,6 +2244,33 @@ class Reverie:
             '/reverie.v1.Reverie/Forget',
             reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.ForgetMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetBatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ForgetBatch',
+            reverie_dot_contracts_dot_reverie__pb2.ForgetBatchRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ForgetBatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

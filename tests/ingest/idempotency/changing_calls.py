@@ -53,6 +53,12 @@ async def _restore(stack: Stack, n: int) -> Case:
     return Case(f"/v1/memories/{memory}/restore", subject=memory)
 
 
+async def _forget_batch(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("all forgotten", n), key=f"gone{n}")
+    body = {"scope": PROJECT, "keys": [f"gone{n}"]}
+    return Case("/v1/memories/forget", body, subject=memory)
+
+
 async def _erased(stack: Stack, n: int) -> Case:
     memory = await _kept(stack, text("erased", n))
     state: LiteralString = "select version, status, content from memory where id = %s"
@@ -327,6 +333,7 @@ RECIPES: dict[str, Recipe] = {
     "edit_memory": edit,
     "archive": _of_memory("/v1/memories/{}/archive"),
     "forget": _of_memory("/v1/memories/{}"),
+    "forget_batch": _forget_batch,
     "erase": _erased,
     "pin": _of_memory("/v1/memories/{}/pin"),
     "unpin": _of_memory("/v1/memories/{}/pin", pinned=True),

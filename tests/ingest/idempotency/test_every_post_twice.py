@@ -78,6 +78,8 @@ async def _cases(stack: Stack) -> dict[str, Case]:
             "/v1/documents",
             _json({"collection": "log", "documents": [{"key": "a", "value": 1}]})),
         "POST /v1/documents/delete": ("/v1/documents/delete", _json({"collection": "log"})),
+        "POST /v1/memories/forget": (
+            "/v1/memories/forget", _json({"scope": "project/shop", "keys": ["nothing"]})),
         "POST /v1/facts": ("/v1/facts", _json(CLAIM)),
         "POST /v1/dream": ("/v1/dream", _json({"scope": "project/shop"})),
         "POST /v1/maintenance/run": ("/v1/maintenance/run?steps=archive", {}),

@@ -264,13 +264,40 @@ def archive(options: CommonOptions, id: str) -> None:
 
 
 @click.command("forget")
-@memory_id_argument
+@click.argument("ids", nargs=-1, help="Ids of memories, or their last eight digits.")
+@click.option("--scope", help="All memories of this scope.")
+@click.option("--tag", help="Of these, only those with this tag.")
+@yes_option
 @common_options
-def forget(options: CommonOptions, id: str) -> None:
-    """Forget a memory: no answer has it, and its text is erased unless it is restored in time.
+def forget(
+    options: CommonOptions, ids: tuple[str, ...], scope: str | None, tag: str | None, yes: bool
+) -> None:
+    """Forget memories: no answer has them, and their texts are erased unless restored in time.
 
     Example: reverie forget 3fa9c1d2
     """
+    from reverie.contracts.memories.edits import MAX_FORGOTTEN
+
+    if bool(ids) == bool(scope) or (ids and tag):
+        raise InvalidInput("IDS", "give ids, or `--scope`, which `--tag` narrows")
+    if len(ids) == 1:
+        _forget_one(options, ids[0])
+        return
+    if scope and not yes:
+        confirm(f"Forget all memories of {scope}{f' with the tag {tag}' if tag else ''}?")
+    starts = range(0, len(ids), MAX_FORGOTTEN) if ids else [0]
+    parts = [ids[start : start + MAX_FORGOTTEN] for start in starts]
+    count, more = 0, True
+    while more:
+        body = drop_unset({"ids": parts[0], "scope": scope, "tag": tag})
+        response = options.gateway().request("POST", "/v1/memories/forget", body=body)
+        count += response["forgotten"]
+        parts = parts if response["more"] else parts[1:]
+        more = bool(parts)
+    options.print_result(response | {"forgotten": count}, f"{plural(count, 'memory')} forgotten")
+
+
+def _forget_one(options: CommonOptions, id: str) -> None:
     response = options.gateway().request("DELETE", f"/v1/memories/{quote_segment(id)}")
     until = response["restorable_until"]
     name = short_id(response["id"])

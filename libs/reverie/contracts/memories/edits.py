@@ -19,6 +19,11 @@ from reverie.contracts.base import (
 )
 from reverie.domain.core.kinds import Tier
 
+MAX_FORGOTTEN = 200
+"""The most memories that one call forgets."""
+
+VisibleStatus = Literal["active", "superseded", "archived"]
+
 
 class EditMemoryRequest(RequestBody):
     """`PATCH /v1/memories/{id}`. An omitted field stays unchanged.
@@ -74,6 +79,30 @@ class ForgetMemoryResponse(MemoryChangeResponse):
     It can be restored until `restorable_until`; null: its text was erased at once.
     """
 
+    restorable_until: AwareDatetime | None = None
+
+
+class ForgetBatchRequest(RequestBody):
+    """`POST /v1/memories/forget`: the memories that pass all that is given, at most 200.
+
+    `ids` or `scope` must be given; ids may be short. Without `status`, of every status.
+    """
+
+    ids: Annotated[list[NonBlankStr], Field(min_length=1, max_length=MAX_FORGOTTEN)] | None = None
+    scope: NonBlankStr | None = None
+    keys: Annotated[list[Name], Field(min_length=1, max_length=MAX_FORGOTTEN)] | None = None
+    tag: Tag | None = None
+    status: Annotated[list[VisibleStatus], Field(min_length=1)] | None = None
+
+
+class ForgetBatchResponse(ResponseBody):
+    """`forgotten` counts the memories. `more`: others pass, so ask again.
+
+    They can be restored until `restorable_until`; null: their texts were erased at once.
+    """
+
+    forgotten: int
+    more: bool
     restorable_until: AwareDatetime | None = None
 
 

@@ -170,8 +170,16 @@ def _parse_change(
 ) -> ChangeResult:
     if "problem" in found:
         raise _build_error(memory, found)
-    body = {"id": str(memory), "version": found["version"]}
-    events = [
+    events = build_change_events(principal, str(memory), found, headers)
+    return ChangeResult(found["version"], found["changed"], events)
+
+
+def build_change_events(
+    principal: Principal, memory: str, found: Mapping[str, Any], headers: Mapping[str, str]
+) -> list[OutgoingEvent]:
+    """The events of a change, as the function `memory_change` returns it."""
+    body = {"id": memory, "version": found["version"]}
+    return [
         build_outgoing_event(
             principal.tenant,
             memory_subject(principal.tenant_name, name, headers),
@@ -181,7 +189,6 @@ def _parse_change(
         )
         for name, event in dict(found["events"] or {}).items()
     ]
-    return ChangeResult(found["version"], found["changed"], events)
 
 
 def build_content_fields(

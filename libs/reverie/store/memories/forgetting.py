@@ -1,8 +1,8 @@
-"""Restores archived and forgotten memories, and erases the text of forgotten ones."""
+"""Forgets many memories, restores archived and forgotten ones, and erases their texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,8 @@ from reverie.domain.core.errors import Conflict, Forbidden, InvalidInput, NotFou
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import MemoryStatus
 from reverie.store.db.database import Database, TenantConnection
-from reverie.store.db.idempotency import call_once
+from reverie.store.db.idempotency import call_once, retry_on_conflict
+from reverie.store.memories.edits import build_change_events
 from reverie.store.sessions.summaries import remove_outdated_lines
 
 MAX_QUOTING = 50
@@ -40,8 +41,28 @@ class RestoredMemory:
     event: OutgoingEvent
 
 
+@dataclass(frozen=True)
+class ForgetFilter:
+    """Which memories: those of ids or of a scope, with a key, a tag, a status; None for all."""
+
+    ids: Sequence[UUID] | None = None
+    scope: str | None = None
+    keys: Sequence[str] | None = None
+    tag: str | None = None
+    status: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class ForgottenMemories:
+    """The memories that were forgotten, the events to publish, and whether others pass."""
+
+    ids: list[UUID]
+    events: list[OutgoingEvent]
+    more: bool
+
+
 class ForgettingStore:
-    """Undoes archiving and forgetting, and makes forgetting final."""
+    """Forgets many memories at once, undoes archiving and forgetting, and makes it final."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -53,6 +74,42 @@ class ForgettingStore:
         if row is None:
             raise NotFound("memory", str(memory))
         return ForgettableMemory(**{**row, "status": MemoryStatus(row["status"])})
+
+    async def forget(
+        self, principal: Principal, chosen: ForgetFilter, limit: int, headers: Mapping[str, str]
+    ) -> ForgottenMemories:
+        """Forgets at most `limit` memories. Raises `Forbidden` if the key may not write one."""
+        lists = (chosen.ids, chosen.keys, chosen.status)
+        ids, keys, status = (None if values is None else list(values) for values in lists)
+        found = await retry_on_conflict(
+            lambda: call_once(
+                self._db,
+                "forget_memories",
+                principal.tenant,
+                "forget",
+                principal.tenant_name,
+                list(principal.reads),
+                list(principal.writable_patterns),
+                ids,
+                chosen.scope,
+                keys,
+                chosen.tag,
+                status,
+                limit,
+                principal.actor,
+                dict(headers),
+            ),
+            "a memory",
+        )
+        if "problem" in found:
+            raise Forbidden("write", found["scope"])
+        events = [
+            event
+            for memory in found["forgotten"]
+            for event in build_change_events(principal, memory["id"], memory, headers)
+        ]
+        forgotten = [UUID(memory["id"]) for memory in found["forgotten"]]
+        return ForgottenMemories(forgotten, events, found["more"])
 
     async def restore(
         self, principal: Principal, memory: UUID, kept_seconds: float

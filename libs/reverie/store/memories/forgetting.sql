@@ -2,6 +2,10 @@
 -- Makes an archived or forgotten memory active again and returns its event, or returns the problem.
 select restore_memory($1, $2, $3, $4, $5, $6, $7, $8, $9) || jsonb_build_object('event', $7::uuid);
 
+-- name: forget_memories
+-- Forgets the memories that pass a filter, and returns their events, or the problem.
+select forget_memories($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+
 -- name: forgettable_memory
 -- A memory of any status that the grants $3 cover, also one that was forgotten; not a node.
 select m.id, m.scope, m.status, m.version, m.content from memory m

@@ -176,6 +176,50 @@ begin atomic
 end;
 call run_across_tenants('forgotten_due(interval, int)');
 
+-- Forgets the memories of ids or of a scope that have one of the keys, the tag and the status (each null for
+-- all), at most p_limit; a merged one goes with what it went into. Returns {forgotten: [{id, version, events}],
+-- more}, or {problem: forbidden, scope}, and then nothing was written.
+create function forget_memories(
+  p_tenant int, p_tenant_name text, p_reads text[], p_writes text[], p_ids uuid[], p_scope text,
+  p_keys text[], p_tag text, p_status text[], p_limit int, p_actor text, p_headers jsonb
+) returns jsonb
+language plpgsql as $$
+declare
+  v_ids uuid[];
+  v_id uuid;
+  v_scope text;
+  v_result jsonb;
+  v_forgotten jsonb[] := '{}';
+begin
+  perform set_tenant(p_tenant);
+  -- Locked in one order for all, so that two calls wait for each other.
+  v_ids := array(
+    select m.id from memory m
+    where m.tenant = p_tenant and m.status <> 'deleted' and m.kind not in ('file', 'entity')
+      and m.merged_into is null and scope_matches(p_reads, m.scope)
+      and (p_ids is null or m.id = any(array(
+        select merge_target(p_tenant, i, null) from unnest(p_ids) i)))
+      and (p_scope is null or m.scope = p_scope) and (p_keys is null or m.key = any(p_keys))
+      and (p_status is null or m.status = any(p_status))
+      and (p_tag is null or exists (select from memory_tag t
+           where t.tenant = p_tenant and t.tag = p_tag and t.memory = m.id))
+    order by m.id limit p_limit + 1 for update);
+  select m.scope into v_scope from memory m
+  where m.tenant = p_tenant and m.id = any(v_ids) and not scope_matches(p_writes, m.scope) limit 1;
+  if found then
+    return jsonb_build_object('problem', 'forbidden', 'scope', v_scope);
+  end if;
+  foreach v_id in array v_ids[:p_limit] loop
+    -- One that was evidence of another took that along: it is not found any more.
+    v_result := memory_change(p_tenant, p_tenant_name, v_id, p_reads, p_writes, null,
+                              '{"status": "deleted"}', p_actor, 'forgotten', 'forgotten', p_headers, false);
+    if v_result ? 'version' then
+      v_forgotten := v_forgotten || (v_result || jsonb_build_object('id', v_id));
+    end if;
+  end loop;
+  return jsonb_build_object('forgotten', to_jsonb(v_forgotten), 'more', cardinality(v_ids) > p_limit);
+end $$;
+
 -- The columns of other rows that may quote a memory.
 create function quoting_columns() returns table (name text, col text, is_json boolean)
 language sql stable

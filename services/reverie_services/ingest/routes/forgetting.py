@@ -9,18 +9,23 @@ from uuid import UUID
 
 from reverie.bus.erasure import erase_engine_events
 from reverie.contracts.memories.edits import (
+    MAX_FORGOTTEN,
     EraseMemoryRequest,
     EraseMemoryResponse,
+    ForgetBatchRequest,
+    ForgetBatchResponse,
     ForgetMemoryResponse,
     MemoryChangeResponse,
     RestoreMemoryResponse,
 )
-from reverie.domain.core.errors import Conflict
+from reverie.domain.access.scopes import parse_scope
+from reverie.domain.core.errors import Conflict, InvalidInput
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.edits import MemoryChange
+from reverie.store.memories.forgetting import ForgetFilter
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.write.memory_changes import (
     apply_change,
@@ -61,12 +66,43 @@ async def forget(
 ) -> ForgetMemoryResponse:
     """Forgets the memory of the path, at once and for good if nothing is kept to restore it."""
     changed = await change_memory(deps, call, _FORGOTTEN_FIELDS, reason, "forgotten")
-    restorable_until = None
-    if deps.forget_seconds:
-        restorable_until = datetime.now(UTC) + timedelta(seconds=deps.forget_seconds)
-    else:
+    if not deps.forget_seconds:
         await _erase(deps, call, changed.id, None)
-    return ForgetMemoryResponse(**changed.model_dump(), restorable_until=restorable_until)
+    return ForgetMemoryResponse(**changed.model_dump(), restorable_until=_restorable_until(deps))
+
+
+@routes.add("POST /v1/memories/forget")
+async def forget_batch(
+    deps: EditDependencies, call: Call[ForgetBatchRequest, None]
+) -> ForgetBatchResponse:
+    """Forget the memories of ids or of a scope."""
+    body, principal = call.body, call.principal
+    if body.ids is None and body.scope is None:
+        raise InvalidInput("ids", "give ids or a scope")
+    scope = None if body.scope is None else parse_scope(body.scope)
+    if scope is not None:
+        principal.check_write(scope)
+    ids = None
+    if body.ids is not None:
+        ids = [
+            await deps.memories.find_id(principal, id, includes_forgotten=True) for id in body.ids
+        ]
+    chosen = ForgetFilter(ids, scope, body.keys, body.tag, body.status)
+    done = await deps.forgetting.forget(principal, chosen, MAX_FORGOTTEN, trace_headers())
+    deps.publisher.publish_after_reply(call, principal.tenant, done.events)
+    if not deps.forget_seconds:
+        for memory in done.ids:
+            await _erase(deps, call, memory, None)
+    return ForgetBatchResponse(
+        forgotten=len(done.ids), more=done.more, restorable_until=_restorable_until(deps)
+    )
+
+
+def _restorable_until(deps: EditDependencies) -> datetime | None:
+    """Until when what is forgotten now can be restored; None: its text is erased at once."""
+    if not deps.forget_seconds:
+        return None
+    return datetime.now(UTC) + timedelta(seconds=deps.forget_seconds)
 
 
 @routes.add("POST /v1/memories/{id}/restore", response=RestoreMemoryResponse)
