@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool
 from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
 
-from reverie.adapters.common import forget_key, log
+from reverie.adapters.common import forget_keys, log
 from reverie.client import AsyncReverie
 from reverie.client.parameters import RememberFields
 
@@ -83,14 +83,13 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
             keys = [quote(key) for key in gone]
             deleted = await self._client.delete_documents(COLLECTION, keys=keys, scope=self._scope)
             scope = deleted.scope
+        forgotten = [key for key in gone if not key.endswith("/")]
         for key, text in changed.items():
             if text and text.strip():
                 await self._remember(scope, key, text)
             elif text is not None and key in before:
-                await forget_key(self._client, scope, _memory_key(key))
-        for key in gone:
-            if not key.endswith("/"):
-                await forget_key(self._client, scope, _memory_key(key))
+                forgotten.append(key)
+        await forget_keys(self._client, scope, [_memory_key(key) for key in forgotten])
 
     async def _remember(self, scope: str, path: str, text: str) -> None:
         fields: RememberFields = {"kind": "reference", "key": _memory_key(path), "soft": True}

@@ -22,6 +22,8 @@ INSTRUCTIONS = (
 )
 MAX_MEMORIES = 500
 """The most memories of a call."""
+MAX_FORGOTTEN = 200
+"""The most memories that a call forgets."""
 MAX_TURNS = 100
 """The most turns of a call here."""
 MAX_UNSENT_TURNS = 1_000
@@ -59,11 +61,10 @@ def make_tools(client: AsyncReverie, scope: str | None) -> list[Callable[..., An
     return [recall, remember]
 
 
-async def forget_key(client: AsyncReverie, scope: str, key: str) -> None:
-    """Forgets the active memory of a key."""
-    found = client.list_memories(scope=scope, key=key, status=["active"])
-    for memory in [memory async for memory in found]:
-        await client.forget(memory.id)
+async def forget_keys(client: AsyncReverie, scope: str, keys: Sequence[str]) -> None:
+    """Forgets the active memories of keys."""
+    for batch in split_batches(keys, MAX_FORGOTTEN):
+        await client.forget_batch(scope=scope, keys=batch, status=["active"])
 
 
 def check_stored(answer: RememberBatchResponse) -> None:

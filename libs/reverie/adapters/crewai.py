@@ -14,7 +14,7 @@ from typing import Any
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from reverie.adapters.common import MAX_MEMORIES, check_stored, split_batches
+from reverie.adapters.common import MAX_FORGOTTEN, MAX_MEMORIES, check_stored, split_batches
 from reverie.client import Reverie
 from reverie.client.parameters import RecallFields
 from reverie.contracts.memories.memories import MemoryBody
@@ -105,18 +105,19 @@ class ReverieStorage:
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
         """Forgets the records that pass all that is given; returns how many."""
-        keys = None if record_ids is None else {f"crewai/{id}" for id in record_ids}
-        doomed = [
-            str(memory.key)
-            for memory in self._memories(scope_prefix)
-            if (keys is None or memory.key in keys)
-            and _passes(self._read_memory(memory), categories, metadata_filter)
-            and (older_than is None or self._read_memory(memory).created_at < older_than)
-        ]
-        for key in doomed:
-            for memory in [*self._versions(key, "active", "superseded")]:
-                self._client.forget(memory.id)
-        return len(doomed)
+        keys = None if record_ids is None else [f"crewai/{id}" for id in record_ids]
+        if categories or metadata_filter or older_than:
+            keys = [
+                str(memory.key)
+                for memory in self._memories(scope_prefix)
+                if (keys is None or memory.key in keys)
+                and _passes(self._read_memory(memory), categories, metadata_filter)
+                and (older_than is None or self._read_memory(memory).created_at < older_than)
+            ]
+        count = self._forget(_place_tag(scope_prefix), keys, "active")
+        # Earlier texts of the same records; one may have stood in another place.
+        self._forget(_place_tag(scope_prefix) if keys is None else None, keys, "superseded")
+        return count
 
     def update(self, record: MemoryRecord) -> None:
         """Replaces the record with the same id; an unknown one is stored."""
@@ -186,6 +187,19 @@ class ReverieStorage:
         return self._client.list_memories(
             scope=self._scope, tag=_place_tag(prefix), status=["active"]
         )
+
+    def _forget(self, tag: str | None, keys: list[str] | None, status: str) -> int:
+        """Forgets memories by key, or all with the tag; returns how many."""
+        count = 0
+        batches = [None] if keys is None else split_batches(keys, MAX_FORGOTTEN)
+        for batch in batches:
+            more = True
+            while more:
+                answer = self._client.forget_batch(
+                    scope=self._scope, tag=tag, keys=batch, status=[status]
+                )
+                count, more = count + answer.forgotten, answer.more
+        return count
 
     def _versions(self, key: str, *status: str) -> Iterator[MemoryBody]:
         return self._client.list_memories(scope=self._scope, key=key, status=status)

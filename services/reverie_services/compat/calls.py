@@ -10,12 +10,10 @@ from multidict import MultiMapping
 from pydantic import BaseModel
 
 from reverie.domain.core.errors import NotFound
-from reverie.domain.core.memory import MemoryStatus
 from reverie.runtime.http.validation import parse_query, parse_value
 from reverie_services.in_process_rest import InProcessRestClient
 
 PAGE = 100
-_EVERY_STATUS = [str(status) for status in MemoryStatus if status is not MemoryStatus.DELETED]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -75,18 +73,14 @@ class CompatCall:
                 return
             page_query["cursor"] = page["next"]
 
-    async def forget(self, query: Mapping[str, Any]) -> int:
-        """Forgets all memories that pass, of any status; returns how many.
-
-        Looks again until nothing new is found: some may be written meanwhile.
-        """
-        forgotten: set[str] = set()
-        every = {**query, "status": _EVERY_STATUS}
-        while ids := {memory["id"] async for memory in self.memories(every)} - forgotten:
-            for id in ids:
-                await self.ask("DELETE", f"/v1/memories/{id}")
-            forgotten |= ids
-        return len(forgotten)
+    async def forget(self, body: Mapping[str, Any]) -> int:
+        """Forgets all memories of a scope that pass, of any status; returns how many."""
+        count, more = 0, True
+        while more:
+            answer = await self.ask("POST", "/v1/memories/forget", body=body)
+            count += answer["forgotten"]
+            more = answer["more"]
+        return count
 
     def no_route(self) -> NotFound:
         """What is answered where there is no such call."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -64,33 +65,33 @@ class Items:
         return None
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
+        """The items that recall finds come first; no more are read than the answer needs."""
         query = (op.query or "").strip()
-        found = [item async for item in self._select(op, query)]
-        if query:
-            scores = await self._texts.score(op.namespace_prefix, query)
-            for item in found:
-                item.score = scores.get(name_memory(item.namespace, item.key))
-            found.sort(key=lambda item: -1.0 if item.score is None else item.score, reverse=True)
-        return found[op.offset : op.offset + op.limit]
+        scores = await self._texts.score(op.namespace_prefix, query) if query else {}
+        unseen, end = set(scores), op.offset + op.limit
+        found: list[SearchItem] = []
+        async for item in self._walk_items(op.namespace_prefix):
+            name = name_memory(item.namespace, item.key)
+            unseen.discard(name)
+            if is_match(item.value, op.filter or {}):
+                item.score = scores.get(name)
+                found.append(item)
+            if not unseen and len(found) >= end:
+                break
+        found.sort(key=lambda item: -1.0 if item.score is None else item.score, reverse=True)
+        return found[op.offset : end]
 
-    async def _select(self, op: SearchOp, query: str) -> AsyncIterator[SearchItem]:
-        """The items under the prefix that pass the filter; no more than the answer needs."""
-        wanted = None if query else op.offset + op.limit
-        taken = 0
-        async for namespace in self._walk(op.namespace_prefix):
+    async def _walk_items(self, prefix: Namespace) -> AsyncIterator[SearchItem]:
+        async for namespace in self._walk(prefix):
             documents = self._reverie.list_documents(_name(namespace), scope=self._scope)
             async for document in documents:
-                if taken == wanted:
-                    return
-                item = SearchItem(**_read_document(namespace, document))
-                if is_match(item.value, op.filter or {}):
-                    taken += 1
-                    yield item
+                yield SearchItem(**_read_document(namespace, document))
 
     async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        prefixes = (_fixed_prefix(condition) for condition in op.match_conditions or ())
         found = {
             namespace[: op.max_depth]
-            async for namespace in self._walk(())
+            async for namespace in self._walk(max(prefixes, key=len, default=()))
             if all(_is_named(condition, namespace) for condition in op.match_conditions or ())
         }
         return sorted(found)[op.offset : op.offset + op.limit]
@@ -144,6 +145,12 @@ def _is_named(condition: MatchCondition, namespace: Namespace) -> bool:
     begins = condition.match_type == "prefix"
     part = namespace[: len(path)] if begins else namespace[len(namespace) - len(path) :]
     return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+
+
+def _fixed_prefix(condition: MatchCondition) -> Namespace:
+    """The labels that every namespace begins with that a condition lets pass."""
+    path = condition.path if condition.match_type == "prefix" else ()
+    return tuple(takewhile(lambda label: label != "*", path))
 
 
 def _name(namespace: Namespace) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from langgraph.store.base import PutOp, get_text_at_path, tokenize_path
 
-from reverie.adapters.common import forget_key
+from reverie.adapters.common import MAX_MEMORIES, check_stored, forget_keys, split_batches
 from reverie.client import AsyncReverie
 
 Namespace = tuple[str, ...]
@@ -34,12 +34,15 @@ class Texts:
 
         `scope`: that of their documents; without one, memories of all scopes would be listed.
         """
+        memories, forgotten = [], []
         for op in ops:
-            text = self._read_text(op)
-            if text:
-                await self._remember(op, text, scope)
+            if text := self._read_text(op):
+                memories.append(_build_memory(op, text, scope))
             else:
-                await forget_key(self._reverie, scope, name_memory(op.namespace, op.key))
+                forgotten.append(name_memory(op.namespace, op.key))
+        for batch in split_batches(memories, MAX_MEMORIES):
+            check_stored(await self._reverie.remember_batch(batch))
+        await forget_keys(self._reverie, scope, forgotten)
 
     async def score(self, prefix: Namespace, query: str) -> dict[str, float]:
         """How well items under a prefix answer, by the keys of their memories."""
@@ -59,15 +62,16 @@ class Texts:
                 texts += get_text_at_path(op.value, tokenize_path(path))
         return "\n".join(texts)[:_MAX_LENGTH].strip()
 
-    async def _remember(self, op: PutOp, text: str, scope: str) -> None:
-        ends = range(1, min(len(op.namespace), _MAX_DEPTH) + 1)
-        await self._reverie.remember(
-            text,
-            key=name_memory(op.namespace, op.key),
-            soft=True,
-            tags=[_TAG, *(_build_tag(op.namespace[:end]) for end in ends)],
-            scope=scope,
-        )
+
+def _build_memory(op: PutOp, text: str, scope: str) -> dict[str, Any]:
+    ends = range(1, min(len(op.namespace), _MAX_DEPTH) + 1)
+    return {
+        "content": text,
+        "key": name_memory(op.namespace, op.key),
+        "soft": True,
+        "tags": [_TAG, *(_build_tag(op.namespace[:end]) for end in ends)],
+        "scope": scope,
+    }
 
 
 def name_memory(namespace: Namespace, key: str) -> str:
