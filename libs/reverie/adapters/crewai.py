@@ -106,7 +106,8 @@ class ReverieStorage:
     ) -> int:
         """Forgets the records that pass all that is given; returns how many."""
         keys = None if record_ids is None else [f"crewai/{id}" for id in record_ids]
-        if categories or metadata_filter or older_than:
+        # An earlier text of a record may have stood in another place: below a path, by keys.
+        if categories or metadata_filter or older_than or _canonical(scope_prefix) != "/":
             keys = [
                 str(memory.key)
                 for memory in self._memories(scope_prefix)
@@ -114,9 +115,8 @@ class ReverieStorage:
                 and _passes(self._read_memory(memory), categories, metadata_filter)
                 and (older_than is None or self._read_memory(memory).created_at < older_than)
             ]
-        count = self._forget(_place_tag(scope_prefix), keys, "active")
-        # Earlier texts of the same records; one may have stood in another place.
-        self._forget(_place_tag(scope_prefix) if keys is None else None, keys, "superseded")
+        count = self._forget(keys, "active")
+        self._forget(keys, "superseded")
         return count
 
     def update(self, record: MemoryRecord) -> None:
@@ -188,9 +188,9 @@ class ReverieStorage:
             scope=self._scope, tag=_place_tag(prefix), status=["active"]
         )
 
-    def _forget(self, tag: str | None, keys: list[str] | None, status: str) -> int:
-        """Forgets memories by key, or all with the tag; returns how many."""
-        count = 0
+    def _forget(self, keys: list[str] | None, status: str) -> int:
+        """Forgets the records of keys, or all; returns how many memories."""
+        tag, count = _place_tag(None), 0
         batches = [None] if keys is None else split_batches(keys, MAX_FORGOTTEN)
         for batch in batches:
             more = True
