@@ -15,7 +15,7 @@ from tests.console.sample import PNG
 from tests.engine.conftest import Engine
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import FilePayload, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 AXE = Path(tests.console.__file__).parent / "vendor" / "axe.min.js"
@@ -120,7 +120,7 @@ async def test_what_is_newest_is_seen_first_with_its_picture_and_how_it_came_abo
         await engine.say(group, f"Question {number}?")
     await page.goto(f"/console/chat/{group}")
     await page.get_by_label("Message").fill("What is this?")
-    picture = {"name": "shot.png", "mimeType": "image/png", "buffer": PNG}
+    picture: FilePayload = {"name": "shot.png", "mimeType": "image/png", "buffer": PNG}
     await page.get_by_label("Texts and images").set_input_files([picture])
     await page.get_by_role("button", name="Say", exact=True).click()
     await _expect(page.get_by_text("A square.")).to_be_in_viewport()

@@ -109,7 +109,7 @@ async def test_no_image_is_left_of_what_is_deleted(engine: Engine, what: str) ->
     assert (await stack.call("DELETE", path, body)).status == 200
 
     async def is_gone() -> bool:
-        return value(stack.admin_url, LEFT, group) == 0
+        return bool(value(stack.admin_url, LEFT, group) == 0)
 
     await eventually(is_gone)
     assert value(stack.admin_url, OF_TENANT, tenant) == 0

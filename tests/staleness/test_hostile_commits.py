@@ -91,9 +91,10 @@ async def test_a_push_of_many_commits_remembers_the_last(
     ]  # fmt: skip
     change = {"project": "shop", "branch": "main", "after": "a" * 40, "commits": commits}
     body = io.BytesIO(json.dumps(change).encode())
-    sent = {"data": body, "headers": {"Content-Type": "application/json"}}
     async with running_stack(database, nats_url, model_home(), ingest_role="api") as alone:
-        told = await alone.call("POST", "/v1/git/changes", **sent)
+        told = await alone.call(
+            "POST", "/v1/git/changes", data=body, headers={"Content-Type": "application/json"}
+        )
         assert told.status == 202, told.body
         memories = await _list_memories(alone)
     assert len(memories) == 1_000

@@ -252,7 +252,6 @@ declare
   v_old_texts text;
   v_new_texts jsonb := p_row -> 'now';
   v_rows int;
-  v_shown uuid[];
 begin
   perform set_tenant(p_tenant);
   select string_agg(format('x.%I = %s', k.col, k.given), ' and ')
@@ -260,13 +259,7 @@ begin
   select string_agg(quote_ident(c.col), ', '), string_agg(format('%L, x.%I', c.col, c.col), ', ')
   into v_cols, v_old_texts from redaction_columns() c where c.name = p_table;
   v_where := format('x.tenant = $1 and %s and md5(jsonb_build_object(%s)::text) = $2', v_where, v_old_texts);
-  if p_table = 'engine_message' then
-    -- An image that shows the secret, by its description.
-    v_shown := array(
-      select m.id from engine_message m
-      where m.tenant = p_tenant and m.id = (p_row -> 'place' ->> 'id')::uuid
-        and image_lines(m.content) <> image_lines(v_new_texts ->> 'content'));
-  end if;
+  if p_table = 'engine_message' then perform engine_delete_redacted_images(p_tenant, p_row); end if;
   begin
     execute format('update %1$I x set (%2$s) = (select %2$s from jsonb_populate_record(x, $3))'
                    ' where %3$s', p_table, v_cols, v_where)
@@ -287,8 +280,6 @@ begin
     update memory_version v set words = to_tsvector('english', p_row ->> 'words')
     where v.tenant = p_tenant and v.memory = (p_row -> 'place' ->> 'memory')::uuid
       and v.version = (p_row -> 'place' ->> 'version')::int;
-  elsif v_rows > 0 and p_table = 'engine_message' then
-    perform engine_delete_images(p_tenant, v_shown);
   end if;
   return v_rows > 0;
 end $$;
