@@ -12,7 +12,7 @@ import pytest
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.formats.attachments import Attachments, split_message
-from reverie.testing.chat_server import ChatAnswer
+from reverie.testing.chat_server import ChatAnswer, ToolUse
 from tests.console.sample import PNG
 from tests.engine.conftest import Engine, command_environment
 from tests.support.commands import command
@@ -116,9 +116,31 @@ async def test_the_command_attaches_and_fetches(engine: Engine, tmp_path: Path) 
     await engine.turn(group, "beck", "done")
     assert "the colour is green" in engine.requests[0].body_text
     image = (await _image_path(engine, group)).rpartition("/")[2]
+    code, listed, _ = await command(env, "groups", "messages", group)
+    assert f"  image {image}" in listed.splitlines()
     out = tmp_path / "again.png"
     code, _, err = await command(env, "groups", "image", group, image, "--out", str(out))
     assert (code, out.read_bytes()) == (0, PNG), err
     code, _, err = await command(env, "groups", "say", group, "See.", "--attach", str(other))
     assert code == 2
     assert "app.bin is no text in UTF-8" in err
+
+
+async def test_a_call_that_waits_is_decided_by_what_commands_print(
+    engine: Engine, tmp_path: Path
+) -> None:
+    call = ToolUse("write_file", {"path": "from-command.txt", "content": "x"})
+    engine.play([ChatAnswer(calls=(call,)), ChatAnswer("Written.")])
+    env = command_environment(engine, tmp_path)
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Write it.")
+    await engine.turn(group, "beck", "waiting")
+    _, listed, _ = await command(env, "groups", "messages", group)
+    words = listed.splitlines()[-1].replace(":", "").split()
+    assert (words[0], words[2:7]) == ("turn", ["of", "beck", "waits", "to", "call"])
+    code, _, err = await command(env, "groups", "approve", group, words[1], words[-1])
+    assert code == 0, err
+    await engine.ended(group, posted)
+    watched = ("groups", "watch", group, "--after", str(posted["after"]), "--limit", "4")
+    _, seen, _ = await command(env, *watched)
+    assert any("tool_call  write_file" in line for line in seen.splitlines()), seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from reverie.client import ApiError, AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import ReverieError
+from tests.console.sample import PNG
 from tests.interfaces.case import Fields, said, to_camel
 from tests.interfaces.running_system import SCOPE, World
 from tests.interfaces.transports import asked_of, environment, request_of, typescript_fields
@@ -82,6 +84,30 @@ async def _forward(world: World) -> Fields:
     return {**fields, "agent": "bob", "seconds": 900}
 
 
+async def _attaching(world: World, fields: Fields, name: str, data: bytes) -> Fields:
+    group = await world.post("/v1/groups", {"agents": ["beck"], "project": "quay"})
+    file = world.folder / name
+    file.write_bytes(data)
+    return {"id": group["id"], "text": "See.", "_file": file, **fields}
+
+
+async def _many_images(world: World) -> Fields:
+    image = {"media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+    return await _attaching(world, {"images": [image] * 9}, "many.png", PNG)
+
+
+async def _long_file(world: World) -> Fields:
+    text = "long " * 60_000
+    return await _attaching(world, {"files": {"long.txt": text}}, "long.txt", text.encode())
+
+
+def _say(reverie: AsyncReverie, fields: Fields) -> Awaitable[Any]:
+    images = [(image["media_type"], PNG) for image in fields.get("images", ())]
+    return reverie.post_message(
+        fields["id"], fields["text"], files=fields.get("files"), images=images
+    )
+
+
 def _remember(reverie: AsyncReverie, fields: Fields) -> Awaitable[Any]:
     return reverie.remember(**said(fields))
 
@@ -112,6 +138,10 @@ REFUSALS = (
     Refusal("no such key", "unauthenticated", "UNAUTHENTICATED", 5, "graph_stats",
             lambda w: w.none(_key="rv_unknown"), "stats", lambda c, f: c.get_graph_stats(),
             unheard=True),
+    Refusal("too many images", "invalid", "INVALID_ARGUMENT", 2, "post_message", _many_images,
+            "groups say {id} {text}" + " --attach {_file}" * 9, _say),
+    Refusal("a file that is too long", "too_large", "INVALID_ARGUMENT", 2, "post_message",
+            _long_file, "groups say {id} {text} --attach {_file}", _say),
     Refusal("too many", "too_many", "RESOURCE_EXHAUSTED", 7, "remember", _spent,
             "remember '{content}' --scope {scope}", _remember),
 )  # fmt: skip

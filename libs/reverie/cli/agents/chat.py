@@ -11,16 +11,17 @@ from typing import Any
 
 import click
 
+from reverie.cli.agents.attaching import attach_option
 from reverie.cli.agents.one_at_a_time import OneAtATime
 from reverie.cli.agents.open_turns import OpenTurns
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
-from reverie.cli.app.output import confirm, err, out, print_json, print_plain, read_text
+from reverie.cli.app.output import confirm, err, out, plural, print_json, print_plain, read_text
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 from reverie.domain.formats.attachments import Attachments
 
 HELP = """/agents          the agents of this conversation, and all others
-/model NAME      let the default agent use another model
+/model [NAME]    let the default agent use another model, in all conversations
 /plan, /unified  change what agents may do from the next message on
 /attach PATH     send a file or an image with the next message
 /history         what was said
@@ -83,13 +84,13 @@ class Conversation:
             return [event]
         return turns.add(event["turn"], event, event["type"] == "result")
 
-    def stop(self) -> None:
-        """Stops the turns that are open."""
-        self.client.request("POST", f"{self.path}/stop", body={})
+    def stop(self) -> int:
+        """Stops the turns that are open; returns their number."""
+        answer = self.client.request("POST", f"{self.path}/stop", body={})
+        return len(answer["turns"])
 
-    def attach(self, name: str) -> None:
+    def attach(self, place: Path) -> None:
         """Reads a file that goes with the next message."""
-        place = Path(name).expanduser()
         self.attachments.add(place.name, place.read_bytes())
 
     def _events(self, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -115,6 +116,8 @@ class Conversation:
         elif kind == "text_delta":
             self._name_speaker(event["agent"])
             out().print(data["text"], end="", markup=False, highlight=False)
+        elif kind == "memory" and data["memories"]:
+            self._note(f"{event['agent']} is given {plural(len(data['memories']), 'memory')}")
         elif kind == "tool_call":
             self._note(f"{event['agent']} calls {data['tool']} {data['arguments'][:100]}")
         elif kind == "turn_started" and data["attempt"] > 1:
@@ -165,6 +168,7 @@ class Conversation:
     "--everyone", is_flag=True, help="All agents answer a message that mentions none of them."
 )
 @click.option("--mode", type=click.Choice(["unified", "plan", "dream"]), help="What agents may do.")
+@attach_option
 @project_option
 @common_options
 def chat(
@@ -174,6 +178,7 @@ def chat(
     group: str | None,
     everyone: bool,
     mode: str | None,
+    attach: tuple[Path, ...],
     project: str | None,
 ) -> None:
     """Talk to agents of the engine, whose turns are made of memory.
@@ -198,6 +203,8 @@ def chat(
         body["answers"] = "everyone" if everyone else "default"
         made = client.request("POST", "/v1/groups", body=drop_unset(body))
         conversation = Conversation(client, made, options.json, mode)
+    for place in attach:
+        conversation.attach(place)
     if text is not None:
         if not conversation.post_message(read_text(text)):
             raise click.exceptions.Exit(1)
@@ -215,20 +222,30 @@ def _converse(conversation: Conversation, history: Path) -> None:
     names = ", ".join(conversation.group["agents"])
     err().print(f"{names}; conversation {conversation.group['id']}; /help", markup=False)
     try:
-        while True:
-            line = input("> ").strip()
-            if line == "/quit":
-                return
+        while (line := _read_line()) != "/quit":
             try:
                 if line.startswith("/"):
                     _run_command(conversation, *line[1:].partition(" ")[::2])
                 elif line:
                     conversation.post_message(line)
-            except (ReverieError, OSError, UnicodeDecodeError) as error:
+            except (ReverieError, OSError) as error:
                 err().print(f"reverie: {error}", markup=False)
     finally:
         with suppress(OSError):
             readline.write_history_file(history)
+
+
+def _read_line() -> str:
+    """The next line. Ctrl-C forgets what was typed, and at an empty prompt it leaves."""
+    import readline
+
+    try:
+        return input("> ").strip()
+    except KeyboardInterrupt:
+        if not readline.get_line_buffer():
+            raise
+        out().print()
+        return ""
 
 
 def _run_command(conversation: Conversation, name: str, argument: str) -> None:
@@ -239,17 +256,15 @@ def _run_command(conversation: Conversation, name: str, argument: str) -> None:
                 mark = "*" if agent["name"] in group["agents"] else " "
                 print_plain(f"{mark} {agent['name']}  {', '.join(agent['spec']['models'])}")
         case "model":
-            [agent] = [
-                agent
-                for agent in client.request("GET", "/v1/agents")["items"]
-                if agent["name"] == group["agents"][0]
-            ]
-            spec = {**agent["spec"], "models": [argument.strip()]}
-            client.request("PUT", f"/v1/agents/{agent['name']}", body=spec)
+            _change_model(conversation, argument.strip())
         case "plan" | "unified":
             conversation.mode = name
-        case "attach":
-            conversation.attach(argument.strip())
+            print_plain(f"from the next message on: {name}")
+        case "attach" if argument.strip():
+            conversation.attach(Path(argument.strip()).expanduser())
+            given = conversation.attachments
+            kinds = [*given.files, *(kind for kind, _ in given.images)]
+            print_plain(f"with the next message: {', '.join(kinds)}")
         case "history":
             newest = {"before": 0, "limit": 200}
             for item in client.request("GET", f"{conversation.path}/messages", query=newest)[
@@ -257,6 +272,19 @@ def _run_command(conversation: Conversation, name: str, argument: str) -> None:
             ]:
                 print_plain(f"{item['author']}: {item['content']}")
         case "stop":
-            conversation.stop()
+            print_plain(f"{plural(conversation.stop(), 'turn')} asked to stop")
         case _:
             print_plain(HELP)
+
+
+def _change_model(conversation: Conversation, name: str) -> None:
+    """Lets the default agent use the model of that name; without one, lists them."""
+    found = conversation.client.request("GET", "/v1/agents")
+    default = conversation.group["agents"][0]
+    spec = next((one["spec"] for one in found["items"] if one["name"] == default), None)
+    if spec is None or not name:
+        print_plain(f"{default}: {', '.join(spec['models']) if spec else 'it was deleted'}")
+        print_plain(f"models: {', '.join(found['models'])}")
+        return
+    conversation.client.request("PUT", f"/v1/agents/{default}", body={**spec, "models": [name]})
+    print_plain(f"{default} uses {name} from now on")

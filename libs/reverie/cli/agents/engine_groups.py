@@ -93,16 +93,26 @@ def list_messages(options: CommonOptions, group: str, after: int) -> None:
     Example: reverie groups messages GROUP
     """
     answer = options.gateway().request("GET", f"{_path(group)}/messages", query={"after": after})
-    lines = [f"{item['author']}: {item['content']}" for item in answer["items"]]
-    options.print_result(answer, *lines)
+    lines = [line for item in answer["items"] for line in _describe_message(item)]
+    waiting = [
+        f"turn {turn['id']} of {turn['agent']} waits to call {entry['tool']}: {call}"
+        for turn in answer["turns"]
+        if turn["status"] == "waiting"
+        for call, entry in turn["waits"].items()
+        if entry.get("approved") is None
+    ]
+    options.print_result(answer, *lines, *waiting)
+
+
+def _describe_message(item: dict[str, Any]) -> list[str]:
+    images = [f"  image {image}" for image in item["images"]]
+    return [f"{item['author']}: {item['content']}", *images]
 
 
 @app.command("image")
 @_group_argument
 @click.argument("image", help="The id of an image of a message.")
-@click.option(
-    "--out", "-o", type=click.Path(path_type=Path), help="The file to write; default: print JSON."
-)
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="The file to write.")
 @common_options
 def get_image(options: CommonOptions, group: str, image: str, out: Path | None) -> None:
     """Get an image of a message.
@@ -135,7 +145,9 @@ def watch_group(options: CommonOptions, group: str, after: int | None, limit: in
             if options.json:
                 print_json(event | {"position": int(position or 0)}, indent=None)
             else:
-                print_plain(f"{position}  {event['agent']}  {event['type']}")
+                about = " ".join(str(event["data"].get(name) or "") for name in _SHOWN)
+                line = f"{position}  {event['agent']}  {event['type']}  {' '.join(about.split())}"
+                print_plain(line[:_LINE].rstrip())
             count += 1
             if count == limit:
                 return
@@ -170,6 +182,11 @@ def stop_turns(options: CommonOptions, group: str, turn: str | None) -> None:
     body = drop_unset({"turn": turn})
     answer = options.gateway().request("POST", f"{_path(group)}/stop", body=body)
     options.print_result(answer, f"{plural(len(answer['turns']), 'turn')} asked to stop")
+
+
+_SHOWN = ("text", "tool", "call", "arguments", "content", "to", "what", "reason", "error", "status")
+"""What a line of `watch` says of an event, where it has it."""
+_LINE = 200
 
 
 def _path(group: str) -> str:

@@ -69,9 +69,7 @@ def list_pictures(options: CommonOptions, id: str, limit: int) -> None:
 @app.command("get")
 @memory_id_argument
 @_hash_argument
-@click.option(
-    "--out", "-o", type=click.Path(path_type=Path), help="The file to write; default: print JSON."
-)
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="The file to write.")
 @common_options
 def get_picture(options: CommonOptions, id: str, hash: str, out: Path | None) -> None:
     """Get a picture of a memory.

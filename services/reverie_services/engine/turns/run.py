@@ -20,7 +20,7 @@ from pydantic_ai import (
     ToolApproved,
     ToolDenied,
 )
-from pydantic_ai.capabilities import AbstractCapability, Caching, Instrumentation, ModelFallback
+from pydantic_ai.capabilities import AbstractCapability, Caching, ModelFallback
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelContextWindowExceededError,
@@ -33,7 +33,6 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model
-from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import UsageLimits
@@ -79,14 +78,6 @@ MAX_CONTINUATIONS = 3
 WINDOW_STEPS = (WINDOW_TOKENS, WINDOW_TOKENS // 2, WINDOW_TOKENS // 4)
 """The windows that are tried when a model refuses the context as too long; then a summary."""
 _CONTINUE = {"en": "Go on exactly where you stopped.", "zh": "从停下的地方接着说。"}
-_INSTRUMENTATION = Instrumentation(
-    settings=InstrumentationSettings(
-        include_content=False,
-        include_binary_content=False,
-        include_model_request_parameters=False,
-    )
-)
-"""Spans by the GenAI conventions, without what was said."""
 
 log = structlog.get_logger("reverie.engine")
 
@@ -194,7 +185,7 @@ class TurnRun:
         first, *fallbacks = models = await self._models()
         tools = choose_tools(settings.tool_names, turn.mode, spec.tools)
         capabilities: list[AbstractCapability[TurnState]] = [
-            _INSTRUMENTATION,
+            self.deps.metrics.instrumentation,
             Caching(),
             TurnMemory(),
             TurnSteps(),
