@@ -15,7 +15,7 @@ from tests.console.sample import PNG
 from tests.engine.conftest import Engine
 
 if TYPE_CHECKING:
-    from playwright.async_api import FilePayload, Page
+    from playwright.async_api import Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 AXE = Path(tests.console.__file__).parent / "vendor" / "axe.min.js"
@@ -94,11 +94,12 @@ async def test_a_turn_streams_folds_asks_and_is_there_after_a_reload(
     await _expect(page.get_by_text("It is written.").first).to_be_visible()
     assert (engine.folder / "from-browser.txt").exists()
     await page.goto(f"/console/chat/{group}?from=1")
-    called = live.locator("details").filter(has_text="list_files")
+    # It stands in front of the answer, or where turns go on until that is stored.
+    called = page.locator("details").filter(has_text="list_files")
     await _expect(called.get_by_text("(none)")).to_be_hidden()
     await called.locator("summary").click()
     await _expect(called.get_by_text("(none)")).to_be_visible()
-    thought = live.locator("details").filter(has_text="It is not there.")
+    thought = page.locator("details").filter(has_text="It is not there.")
     await _expect(thought.locator("pre")).to_be_hidden()
     await thought.locator("summary").click()
     await _expect(thought.locator("pre")).to_be_visible()
@@ -120,8 +121,9 @@ async def test_what_is_newest_is_seen_first_with_its_picture_and_how_it_came_abo
         await engine.say(group, f"Question {number}?")
     await page.goto(f"/console/chat/{group}")
     await page.get_by_label("Message").fill("What is this?")
-    picture: FilePayload = {"name": "shot.png", "mimeType": "image/png", "buffer": PNG}
-    await page.get_by_label("Texts and images").set_input_files([picture])
+    await page.get_by_label("Texts and images").set_input_files(
+        {"name": "shot.png", "mimeType": "image/png", "buffer": PNG}
+    )
     await page.get_by_role("button", name="Say", exact=True).click()
     await _expect(page.get_by_text("A square.")).to_be_in_viewport()
     await _expect(page.get_by_role("button", name="Stop")).to_be_hidden()

@@ -99,6 +99,7 @@ async def test_the_second_day_uses_what_the_first_one_decided(engine: Engine) ->
     async with AsyncReverie(engine.service.gateway, engine.stack.key) as reverie:
         assert await play_days(reverie, Console(file=printed, width=100))
     assert "in whole cents, as we decided" in printed.getvalue()
+    assert f"beck is given: {DECISION[:40]}" in printed.getvalue()
     last = engine.requests[-1]
     assert DECISION in last.last
     assert sum(DECISION in text for text in last.texts) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import shorten
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -119,6 +120,8 @@ async def _talk(client: AsyncReverie, group: GroupBody, text: str, console: Cons
             if shown.type == "text_delta" and speaker != shown.agent:
                 speaker = shown.agent
                 console.print(f"[bold]{speaker}[/]: ", end="")
+            if shown.type == "memory":
+                await _print_memories(client, shown, console)
             _print_event(shown, console)
             open_turns.note(shown.type, str(shown.turn), shown.data)
         if not open_turns:
@@ -127,14 +130,18 @@ async def _talk(client: AsyncReverie, group: GroupBody, text: str, console: Cons
     return [item.content for item in page.items if item.turn]
 
 
+async def _print_memories(client: AsyncReverie, event: EngineEvent, console: Console) -> None:
+    """What memory gave an agent for its turn: the first line of each."""
+    for id in event.data["memories"]:
+        content = (await client.get_memory(id)).content
+        line = shorten(content, 100, placeholder=" ...")
+        console.print(f"  {event.agent} is given: {line}", style="dim", markup=False)
+
+
 def _print_event(event: EngineEvent, console: Console) -> None:
     data = event.data
     if event.type == "text_delta":
         console.print(data["text"], end="", markup=False, highlight=False)
-    elif event.type == "memory" and data["memories"]:
-        count = len(data["memories"])
-        what = "memory" if count == 1 else "memories"
-        console.print(f"  [dim]{event.agent} is given {count} {what}[/]")
     elif event.type == "tool_call":
         console.print(f"  [dim]{event.agent} calls {data['tool']}[/]")
     elif event.type == "result" and data["content"]:
