@@ -164,3 +164,15 @@ async def _send(
     url = f"{visitor.url}/console/do/say"
     async with visitor.http.post(url, data=form, allow_redirects=False) as answer:
         return Answer(answer.status, answer.headers, await answer.read())
+
+
+async def test_a_turn_that_failed_is_told_at_its_message(engine: Engine) -> None:
+    engine.play([ChatAnswer(fault="401"), ChatAnswer("Well.")])
+    group = await engine.group("beck")
+    await engine.say(group, "Once.")
+    await engine.say(group, "Twice.")
+    gateway = replace(engine.stack, url=engine.service.gateway)
+    async with visiting(gateway, engine.stack.key) as visitor:
+        page = (await visitor.get(f"/chat/{group}")).page
+    assert len(page.find("p", **{"class": "problem"})) == 1
+    assert page.text.index("Once.") < page.text.index("401") < page.text.index("Twice.")

@@ -40,12 +40,15 @@ async def test_a_request_is_a_span_that_says_nothing_of_what_was_said() -> None:
 
 
 async def test_tokens_of_turns_are_counted_by_model(engine: Engine) -> None:
-    async def count() -> int:
+    async def scrape() -> str:
         async with engine.stack.http.get(f"{engine.service.url}/metrics") as reply:
-            found = TOKENS.search(await reply.text())
+            return await reply.text()
+
+    async def count() -> int:
+        found = TOKENS.search(await scrape())
         return int(found[1]) if found else 0
 
     before = await count()
     engine.play([ChatAnswer("Hello.")])
     await engine.say(await engine.group("beck"), "Hello?")
-    assert await count() - before == 20
+    assert await count() - before == 20, await scrape()

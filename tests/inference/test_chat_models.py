@@ -8,9 +8,15 @@ from types import SimpleNamespace
 
 import httpx2
 import pytest
+from pydantic_ai import Agent
 
 from reverie.inference import chat_models
-from reverie.inference.chat_models import RetryingTransport
+from reverie.inference.chat_models import (
+    RetryingTransport,
+    open_chat_models,
+    parse_chat_endpoints,
+)
+from reverie.testing.chat_server import ChatAnswer, chat_server
 
 URL = "http://model.test/v1"
 OK = httpx2.Response(200)
@@ -96,3 +102,16 @@ async def test_a_refusal_for_good_is_asked_once(status: int, pauses: list[float]
     answers = Answers(_refused(status))
     assert await _ask(answers) == status
     assert (answers.asked, pauses) == (1, [])
+
+
+async def test_ollama_is_asked_at_its_own_address_without_a_key() -> None:
+    [local] = parse_chat_endpoints(
+        '{"default": {"provider": "ollama", "model": "qwen3"}}', None
+    ).values()
+    address = local.to_language_endpoint(None, 1.0)
+    assert (address.provider, address.url) == ("openai", "http://127.0.0.1:11434/v1")
+    async with chat_server(lambda asked: ChatAnswer(f"I am {asked.model}.")) as server:
+        moved = local.model_copy(update={"url": f"{server.url}/v1"})
+        async with open_chat_models({"default": moved}, 20.0) as models:
+            result = await Agent(models.create("default")).run("Who are you?")
+    assert result.output == "I am qwen3."

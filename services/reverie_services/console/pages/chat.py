@@ -42,25 +42,33 @@ async def show_chat(visit: Visit) -> PageValues:
     start, before = visit.number("from", 0, 2**53), visit.number("before", 0, 2**53)
     return {
         "group": group_id,
-        "messages": [_show_message(item, turns.get(item["turn"])) for item in page["items"]],
+        "messages": [_show_message(item, turns) for item in page["items"]],
         "is_newest": before == 0,
         "earlier": page["previous"],
         "open_turns": [turn for turn in page["turns"] if turn["status"] in OPEN],
-        "ended_badly": _list_failures(page["turns"]),
         "settled": _list_settled(page["turns"]),
         "start": start,
     }
 
 
-def _show_message(item: dict[str, Any], turn: dict[str, Any] | None) -> dict[str, Any]:
-    """A message with its turn and its attachments; an agent's answer has none of these."""
+def _show_message(item: dict[str, Any], turns: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A message with its turn, its attachments, and the turns that it caused in vain.
+
+    An agent's answer has no attachments.
+    """
     parts = split_message(item["content"])
     if item["turn"] is not None:
         parts = MessageParts(item["content"], [], [])
     pictures = list(zip_longest(item["images"], parts.images, fillvalue=""))
     shown = [picture for picture in pictures if picture[0]]
     erased = [about for image, about in pictures if not image]
-    return {**item, "of": turn, "parts": parts, "pictures": shown, "erased": erased}
+    failed = [
+        turn
+        for turn in turns.values()
+        if turn["chain"] == item["id"] and turn["status"] == "failed"
+    ]
+    about = {"parts": parts, "pictures": shown, "erased": erased, "failed": failed}
+    return {**item, **about, "of": turns.get(item["turn"])}
 
 
 @PAGES.add("chat/{id}/images/{image}", "chat.html", of="chat")
@@ -81,8 +89,3 @@ def _list_settled(turns: list[dict[str, Any]]) -> list[str]:
         for call, entry in (turn["waits"] or {}).items()
         if turn["status"] not in OPEN or entry.get("approved") is not None
     ]
-
-
-def _list_failures(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The newest turns that gave no whole answer."""
-    return [turn for turn in turns if turn["status"] == "failed"][:3]
