@@ -16,7 +16,7 @@ from reverie_services.engine.metrics import EngineMetrics
 from tests.engine.conftest import Engine
 
 TOKENS = re.compile(
-    r'gen_ai_client_token_usage_sum{gen_ai_operation_name="chat",gen_ai_provider_name="openai",'
+    r'gen_ai_client_token_usage_sum{gen_ai_operation_name="chat",gen_ai_provider_name="llm",'
     r'gen_ai_request_model="stub",gen_ai_token_type="output"} (\d+)'
 )
 

@@ -113,5 +113,6 @@ async def test_ollama_is_asked_at_its_own_address_without_a_key() -> None:
     async with chat_server(lambda asked: ChatAnswer(f"I am {asked.model}.")) as server:
         moved = local.model_copy(update={"url": f"{server.url}/v1"})
         async with open_chat_models({"default": moved}, 20.0) as models:
-            result = await Agent(models.create("default")).run("Who are you?")
-    assert result.output == "I am qwen3."
+            agent = Agent(models.create("default"))
+            async with agent.run_stream("Who are you?") as result:
+                assert await result.get_output() == "I am qwen3."
