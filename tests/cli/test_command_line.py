@@ -133,6 +133,17 @@ def test_the_command_that_starts_a_service_imports_no_embedded_component() -> No
     assert done.stdout.strip() == ""
 
 
+def test_what_reverie_up_becomes_imports_no_settings_client_or_driver() -> None:
+    heavy = ("pydantic", "click", "rich", "psycopg", "nats", "aiohttp", "numpy", "filelock")
+    code = (
+        f"import sys, reverie.cli.operate.keeper; print([m for m in {heavy} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("words", [["--help"], ["recall", "deploy"], ["remember", "a fact"]])
 def test_interactive_commands_import_no_driver_and_no_model(
     words: list[str], tmp_path: Path

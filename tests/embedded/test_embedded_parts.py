@@ -8,6 +8,8 @@ import re
 import socket
 import ssl
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +24,7 @@ from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.nats import CONFIG_TEMPLATE
 from reverie.embedded.probe import ServiceHealth, fetch_health
-from reverie.embedded.processes import LOG_LIMIT, open_log, read_last_lines
+from reverie.embedded.processes import LOG_LIMIT, InheritedChild, open_log, read_last_lines
 from reverie.embedded.service_processes import ServerUrls, build_environment
 from reverie.embedded.supervisor import _with_vault_key
 from reverie.embedded.tls import prepare_tls
@@ -43,6 +45,23 @@ def test_secrets_are_created_once_and_readable_by_their_owner_only(tmp_path: Pat
     assert len(first) >= 43
     assert stat.S_IMODE((place.secrets / "nats").stat().st_mode) == 0o600
     assert stat.S_IMODE(place.secrets.stat().st_mode) == 0o700
+
+
+def test_an_inherited_child_is_reaped_with_its_exit_code() -> None:
+    code = "raise SystemExit(len(input()))"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        inherited = InheritedChild(child.pid)
+        assert inherited.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            inherited.wait(0.01)
+        child.stdin.write(b"abc\n")
+        child.stdin.flush()
+        assert inherited.wait(30) == 3
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child.pid, os.WNOHANG)
+    assert inherited.poll() == 3
+    assert InheritedChild(os.getppid()).poll() is None
 
 
 def test_the_vault_has_its_own_master_key_unless_one_is_set(tmp_path: Path) -> None:

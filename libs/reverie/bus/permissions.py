@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from reverie.bus.names import ADMIN_USER
 from reverie.bus.streams import (
     DREAM_WORKERS,
     ENGINE_WORKERS,
@@ -15,8 +16,6 @@ from reverie.bus.streams import (
 
 ACCOUNT = "REVERIE"
 """The account of all services. Other accounts see none of its streams or messages."""
-ADMIN_USER = "reverie"
-"""The user of migrations and operators, who makes streams; it may do everything."""
 
 
 def _consumer_subjects(spec: ConsumerSpec) -> list[str]:

@@ -65,15 +65,10 @@ class PostgresBackend:
     def _open_embedded(self, on_migration: MigrationProgress) -> None:
         # Here and not above: with a URL given, no embedded server is even imported.
         from reverie.embedded import postgres
-        from reverie.embedded.supervised_servers import EmbeddedServer
+        from reverie.embedded.supervised_servers import build_postgres
 
-        def start(port: int) -> postgres.PostgresInstance:
-            bin_folder = self._settings.postgres_bin
-            return postgres.start(postgres.PostgresSpec(self._home, port, bin=bin_folder))
-
-        process = EmbeddedServer(
-            "postgres", self._settings.postgres_port, start, postgres.stop, postgres.is_running
-        )
+        settings = self._settings
+        process = build_postgres(self._home, settings.postgres_port, settings.postgres_bin)
         self.processes.append(process)
         process.start()
         self.admin_url = process.server.admin_url()
@@ -149,15 +144,10 @@ class NatsBackend:
         return self._process.server.url_for(self._home, service) if self._process else self.url
 
     def _open_embedded(self) -> str:
-        from reverie.embedded import nats
-        from reverie.embedded.supervised_servers import EmbeddedServer
+        from reverie.embedded.supervised_servers import build_nats
 
-        def start(port: int) -> NatsInstance:
-            return nats.start(nats.NatsSpec(self._home, port, bin=self._settings.nats_bin))
-
-        process = self._process = EmbeddedServer(
-            "nats", self._settings.nats_port, start, nats.stop, nats.is_running
-        )
+        settings = self._settings
+        process = self._process = build_nats(self._home, settings.nats_port, settings.nats_bin)
         self.processes.append(process)
         process.start()
         return process.server.url

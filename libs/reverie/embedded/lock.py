@@ -12,12 +12,15 @@ from reverie.embedded.home import Home, read_run_file
 
 
 @contextmanager
-def hold_home_lock(home: Home) -> Iterator[None]:
-    """Locks the home folder. Raises `Conflict`, naming the owner, if it is already locked."""
+def hold_home_lock(home: Home) -> Iterator[int]:
+    """Locks the home folder, by a descriptor.
+
+    Raises `Conflict`, naming the owner, if it is already locked.
+    """
     fd = _open_lock_file(home)
     try:
         _acquire(fd, home)
-        yield
+        yield fd
     finally:
         os.close(fd)
 

@@ -1,4 +1,7 @@
-"""Runs NATS with JetStream as a child process; a server that survived its parent is adopted."""
+"""Runs NATS with JetStream as a child process; a server that survived its parent is adopted.
+
+The package of the bus is imported where a server starts: who only looks after one needs none.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.bus.permissions import ADMIN_USER, PUBLISH_PERMISSIONS, render_accounts
+from reverie.bus.names import ADMIN_USER
 from reverie.domain.core.errors import Unavailable
 from reverie.embedded import binaries, ports, processes
 from reverie.embedded.home import (
@@ -21,7 +24,6 @@ from reverie.embedded.home import (
 )
 from reverie.embedded.probe import fetch_nats_info
 
-ADMIN_USER = ADMIN_USER
 STOP_SIGNALS = ((signal.SIGTERM, 1.2), (signal.SIGKILL, 0.5))
 """Orderly shutdown, then the kernel; seconds for each."""
 
@@ -71,6 +73,8 @@ class NatsInstance:
 
         None for a service without one.
         """
+        from reverie.bus.permissions import PUBLISH_PERMISSIONS
+
         if service not in PUBLISH_PERMISSIONS:
             return None
         password = get_or_create_secret(home, _secret_name(service))
@@ -134,6 +138,8 @@ def _accepts_login(server: NatsInstance, user: str, password: str) -> bool:
 
 def _has_service_users(server: NatsInstance, home: Home) -> bool:
     """Whether it was started with a user for each service of this release."""
+    from reverie.bus.permissions import PUBLISH_PERMISSIONS
+
     return all(
         _accepts_login(server, user, get_or_create_secret(home, _secret_name(user)))
         for user in PUBLISH_PERMISSIONS
@@ -163,6 +169,8 @@ def _start_new(spec: NatsSpec) -> NatsInstance:
 
 
 def _write_config(spec: NatsSpec, port: int) -> None:
+    from reverie.bus.permissions import PUBLISH_PERMISSIONS, render_accounts
+
     store = spec.home.nats / "jetstream"
     text = CONFIG_TEMPLATE.format(
         listen=json.dumps(f"{spec.host}:{port}"),

@@ -1,4 +1,7 @@
-"""Runs Postgres as a child process; a server that survived its parent is adopted."""
+"""Runs Postgres as a child process; a server that survived its parent is adopted.
+
+The database driver is imported where a server starts: who only looks after one needs none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, ports, privileges, processes
 from reverie.embedded.home import Home, get_or_create_secret, read_run_file, write_run_file
 from reverie.runtime.process.system_resources import memory_bytes
-from reverie.store.db import server_admin
 from reverie.store.db.names import APP_ROLE, READ_ROLE
 
 ADMIN = "reverie"
@@ -106,6 +108,8 @@ def start(spec: PostgresSpec) -> PostgresInstance:
 
     Raises `Misconfigured` (binaries, privileges) and `Unavailable` (it does not start).
     """
+    from reverie.store.db import server_admin
+
     existing = find(spec.home)
     if existing is not None:
         if server_admin.is_reachable(existing.admin_url("postgres")):
@@ -144,6 +148,8 @@ def is_running(server: PostgresInstance) -> bool:
 
 def create_service_logins(server: PostgresInstance, database: str = DATABASE) -> None:
     """Creates the login roles of services. The migrations must have created their group roles."""
+    from reverie.store.db import server_admin
+
     url = server.admin_url(database)
     server_admin.ensure_login(url, SERVICE, server.service_password, APP_ROLE)
     server_admin.ensure_login(url, READER, server.reader_password, READ_ROLE)
@@ -229,7 +235,7 @@ def _run_program(program: Path, arguments: list[str], account: privileges.RunAcc
 
 def _spawn(
     folder: Path, spec: PostgresSpec, port: int, account: privileges.RunAccount
-) -> processes.Child:
+) -> subprocess.Popen[bytes]:
     options = (
         DEFAULT_OPTIONS
         | {"shared_buffers": _shared_buffers(spec.home)}
@@ -282,6 +288,8 @@ def _is_ready(home: Home, pid: int) -> bool:
 
 
 def _ensure_database(server: PostgresInstance, home: Home) -> None:
+    from reverie.store.db import server_admin
+
     try:
         server_admin.ensure_database(server.admin_url("postgres"), DATABASE)
     except BaseException as error:

@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psutil  # type: ignore[import-untyped]
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_result,
+    stop_after_delay,
+    stop_never,
+    wait_fixed,
+)
 
 from reverie.domain.core.errors import Unavailable
 
 LOG_LIMIT = 8 * 1024 * 1024
 """Bytes after which a log file is turned over when its process starts."""
-
-Child = subprocess.Popen[bytes]
 
 
 class Waitable(Protocol):
@@ -28,6 +33,50 @@ class Waitable(Protocol):
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code. Raises `subprocess.TimeoutExpired`."""
         ...
+
+
+class Child(Waitable, Protocol):
+    """The handle of a child: a `subprocess.Popen` or an `InheritedChild`."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        ...
+
+
+class InheritedChild:
+    """A child that this process started before it executed another program.
+
+    It is also the handle of a process of others; the exit code of such a one is always 0.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                self._code = None if is_alive(self.pid) else 0
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        retrying = Retrying(
+            retry=retry_if_result(lambda code: code is None),
+            stop=stop_after_delay(timeout) if timeout is not None else stop_never,
+            wait=wait_fixed(0.01),
+        )
+        try:
+            return int(retrying(self.poll) or 0)
+        except RetryError:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0) from None
 
 
 StopSteps = Sequence[tuple[signal.Signals, float]]
@@ -42,7 +91,7 @@ def spawn(
     stdin: int = subprocess.DEVNULL,
     cwd: str = "/",
     options: Mapping[str, Any] | None = None,
-) -> Child:
+) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own (Ctrl-C is not for it), writing to the log."""
     descriptor = open_log(log)
     try:
@@ -61,7 +110,9 @@ def spawn(
         os.close(descriptor)
 
 
-def wait_until_ready(child: Child, is_ready: Callable[[], bool], name: str, log: Path) -> None:
+def wait_until_ready(
+    child: subprocess.Popen[bytes], is_ready: Callable[[], bool], name: str, log: Path
+) -> None:
     """Waits until `is_ready()`, at most a minute. Raises `Unavailable` on timeout."""
 
     def settled() -> bool:

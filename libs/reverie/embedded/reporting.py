@@ -51,7 +51,14 @@ class Addresses:
         return {k: v for k, v in fields.items() if k not in {"api_key", "new_key", "key_file"}}
 
 
-class ProgressReporter(Protocol):
+class NoteReporter(Protocol):
+    """Called from the event loop."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+
+
+class ProgressReporter(NoteReporter, Protocol):
     """Called from the event loop, `migrating` and `progress` also from another thread."""
 
     def step(self, text: str) -> None:
@@ -62,9 +69,6 @@ class ProgressReporter(Protocol):
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Bytes fetched of a download."""
-
-    def note(self, text: str) -> None:
-        """Something a person should know."""
 
     def failed(self, name: str, log: Path, lines: str) -> None:
         """Reports a part that did not start, and the end of its log."""

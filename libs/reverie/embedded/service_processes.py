@@ -1,28 +1,19 @@
-"""Starts the service processes as children that end when the supervisor dies.
-
-Their stdin is a pipe whose other end belongs to the supervisor alone. However the supervisor dies,
-they read end of file and shut down.
-"""
+"""Chooses the processes of the services, their ports, and the environment of each."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
 from reverie.domain.core.errors import Misconfigured
-from reverie.embedded import ports, processes
-from reverie.embedded.home import Home, read_run_file, write_run_file
+from reverie.embedded import ports
 from reverie.embedded.reporting import ALL, DERIVE, DREAM_WORKER, SERVICES
 from reverie.runtime.settings.settings import PREFIX, Settings
 
-STOP_SIGNALS = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 0.5))
 SHUTDOWN_GRACE = 3.0
 """Seconds that requests in flight get at shutdown, so that all ends within ten."""
 
@@ -43,47 +34,6 @@ class ServerUrls:
     database: str = field(repr=False)
     readonly_database: str | None = field(repr=False)
     nats: str | None = field(repr=False)
-
-
-class ServiceProcess:
-    """One process of services; may be started again after its end."""
-
-    def __init__(self, name: str, home: Home, environment: Mapping[str, str], stdin: int) -> None:
-        self.name = name
-        self.log = home.logs / f"{name}.log"
-        self._home = home
-        self._environment = environment
-        self._stdin = stdin
-        self._child: processes.Child | None = None
-
-    def start(self) -> None:
-        """Start the process; it is not ready yet."""
-        command = [sys.executable, "-P", "-m", "reverie.cli.app.main", "serve", self.name]
-        self._child = processes.spawn(command, self.log, env=self._environment, stdin=self._stdin)
-        pids = read_run_file(self._home, "services")
-        write_run_file(self._home, "services", pids | {self.name: self._child.pid})
-
-    def is_running(self) -> bool:
-        """Whether the process is running."""
-        return self._child is not None and self._child.poll() is None
-
-    def stop(self) -> None:
-        """End it in order; at most 4.5 seconds."""
-        if self._child is not None:
-            processes.stop(self._child.pid, STOP_SIGNALS, self._child)
-
-
-def stop_leftovers(home: Home) -> None:
-    """End processes of a supervisor that was killed; they may still be on their way out."""
-    leftovers = [
-        pid
-        for name, pid in read_run_file(home, "services").items()
-        if isinstance(pid, int) and processes.is_running(pid, "reverie", "serve", name)
-    ]
-    for pid in leftovers:
-        processes.stop(pid, [(signal.SIGTERM, 0.01)])
-    for pid in leftovers:
-        processes.stop(pid, STOP_SIGNALS)
 
 
 def process_names(settings: Settings) -> tuple[str, ...]:
@@ -175,9 +125,3 @@ def _to_json(value: object) -> object:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else str(value)
-
-
-def read_log_end(home: Home, name: str) -> tuple[Path, str]:
-    """The log of a part, and its last lines."""
-    log = home.logs / f"{name}.log"
-    return log, processes.read_last_lines(log)

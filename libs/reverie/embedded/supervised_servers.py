@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+from reverie.embedded import nats, postgres, processes
+from reverie.embedded.home import Home
 
 
 class ServerInstance(Protocol):
@@ -30,6 +34,7 @@ class EmbeddedServer(Generic[Instance]):
     start_on: Callable[[int], Instance]
     stop_instance: Callable[[Instance], None]
     is_instance_running: Callable[[Instance], bool]
+    find_instance: Callable[[], Instance | None]
     _server: Instance | None = None
 
     @property
@@ -39,10 +44,18 @@ class EmbeddedServer(Generic[Instance]):
         return self._server
 
     @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self.server.port
+
+    @property
     def moved_port(self) -> int | None:
         """The port that it listens on, if that is not the configured one."""
-        port = self.server.port
-        return None if self.configured_port in {0, port} else port
+        return None if self.configured_port in {0, self.port} else self.port
+
+    def inherit(self) -> None:
+        """Takes on the server that this process started before it executed another program."""
+        self._server = self.find_instance()
 
     def start(self) -> None:
         """Adopts or starts it."""
@@ -57,3 +70,31 @@ class EmbeddedServer(Generic[Instance]):
         """Shuts it down cleanly."""
         if self._server is not None:
             self.stop_instance(self._server)
+
+
+def build_postgres(
+    home: Home, port: int, binaries: Path | None
+) -> EmbeddedServer[postgres.PostgresInstance]:
+    """The embedded Postgres of a home folder."""
+
+    def start(port: int) -> postgres.PostgresInstance:
+        return postgres.start(postgres.PostgresSpec(home, port, bin=binaries))
+
+    def find() -> postgres.PostgresInstance | None:
+        found = postgres.find(home)
+        return found and replace(found, child=processes.InheritedChild(found.pid))
+
+    return EmbeddedServer("postgres", port, start, postgres.stop, postgres.is_running, find)
+
+
+def build_nats(home: Home, port: int, binary: Path | None) -> EmbeddedServer[nats.NatsInstance]:
+    """The embedded NATS of a home folder."""
+
+    def start(port: int) -> nats.NatsInstance:
+        return nats.start(nats.NatsSpec(home, port, bin=binary))
+
+    def find() -> nats.NatsInstance | None:
+        found = nats.find(home)
+        return found and replace(found, child=processes.InheritedChild(found.pid))
+
+    return EmbeddedServer("nats", port, start, nats.stop, nats.is_running, find)

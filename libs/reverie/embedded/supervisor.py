@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -21,6 +20,7 @@ from reverie.embedded.backends import (
     open_backends,
     strip_url_credentials,
 )
+from reverie.embedded.hand_over import HandOver
 from reverie.embedded.home import (
     Home,
     delete_run_file,
@@ -34,26 +34,19 @@ from reverie.embedded.reporting import GATEWAY, Addresses, ProgressReporter, des
 from reverie.embedded.service_processes import (
     GRPC,
     ServerUrls,
-    ServiceProcess,
     build_environment,
     check_host,
     choose_ports,
     find_moved_ports,
     listener_names,
     process_names,
-    read_log_end,
-    stop_leftovers,
 )
+from reverie.embedded.supervised_services import ServiceProcess, read_log_end, stop_leftovers
+from reverie.embedded.supervision import Certificate, stop_all, supervise, watch_stop_signals
 from reverie.embedded.tls import TlsSetup, prepare_tls
-from reverie.embedded.watchdog import (
-    SupervisedProcess,
-    SupervisedServer,
-    wait_or_stop,
-    watch_processes,
-)
+from reverie.embedded.watchdog import SupervisedServer, wait_or_stop
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model, resolve_model
-from reverie.runtime.process import system_resources
 from reverie.runtime.settings.settings import Settings, base_url
 
 VAULT_KEY_SECRET = "vault_key"  # noqa: S105
@@ -61,6 +54,14 @@ READY_SECONDS = 60.0
 """The maximum time until all services together are ready."""
 
 AfterReady = Callable[[Addresses], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Successor:
+    """The module that goes on once all is ready, and what it is told beside what runs."""
+
+    module: str
+    caller: Mapping[str, Any]
 
 
 class _StopRequested(Exception):
@@ -77,60 +78,72 @@ class _Stack:
     tls: TlsSetup | None = None
 
     @property
-    def processes(self) -> list[SupervisedProcess]:
-        return [*self.server_processes, *self.services]
-
-    @property
-    def server_processes(self) -> list[SupervisedServer]:
+    def servers(self) -> list[SupervisedServer]:
         """The servers that services need, in start order."""
         return [*self.database.processes, *self.bus.processes]
 
+    @property
+    def certificate(self) -> Certificate | None:
+        """The machine's own certificate."""
+        return (self.tls.folder, self.tls.names) if self.tls else None
+
 
 async def run_supervisor(
-    settings: Settings, after_ready: AfterReady | None, reporter: ProgressReporter
+    settings: Settings,
+    after_ready: AfterReady | None,
+    reporter: ProgressReporter,
+    successor: Successor | None = None,
 ) -> None:
     """Runs everything until SIGINT, SIGTERM or SIGHUP; returns when no process is left.
 
     `after_ready` runs alongside the services once all are ready; if it raises, everything is
-    stopped and its error is raised. Raises `Conflict` if another supervisor locks the home folder,
-    and `Misconfigured` or `Unavailable` if a part does not start.
+    stopped and its error is raised. With a `successor` it does not return once all are ready.
+    Raises `Conflict` if another supervisor locks the home folder, and `Misconfigured` or
+    `Unavailable` if a part does not start.
     """
-    system_resources.tune_malloc()
     home = open_home(settings.home)
-    with hold_home_lock(home):
-        async with _watch_stop_signals() as stop:
+    with hold_home_lock(home) as lock:
+        async with watch_stop_signals() as stop:
             stack = _Stack(PostgresBackend(settings, home), NatsBackend(settings, home), [])
             try:
-                await _run_stack(settings, home, stack, stop, after_ready, reporter)
+                async with _running(settings, home, stack, stop, reporter) as (addresses, pipe):
+                    if successor is not None:
+                        handed = _describe(settings, home, stack, successor, (lock, *pipe))
+                        await handed.execute(successor.module, stop)
+                    await _supervise(stack, addresses, stop, after_ready, reporter)
             except _StopRequested:
                 pass
             finally:
                 reporter.stopping()
-                await _stop_all(stack, home)
+                await stop_all(stack.servers, stack.services, home)
 
 
-@asynccontextmanager
-async def _watch_stop_signals() -> AsyncIterator[asyncio.Event]:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, stop.set)
-    try:
-        yield stop
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
-async def _run_stack(
+def _describe(
     settings: Settings,
     home: Home,
     stack: _Stack,
-    stop: asyncio.Event,
-    after_ready: AfterReady | None,
-    reporter: ProgressReporter,
-) -> None:
+    successor: Successor,
+    descriptors: tuple[int, int, int],
+) -> HandOver:
+    binaries = {"postgres": settings.postgres_bin, "nats": settings.nats_bin}
+    return HandOver(
+        str(home.root),
+        *descriptors,
+        environments={service.name: service.environment for service in stack.services},
+        servers={
+            server.name: (server.port, str(binaries[server.name] or "") or None)
+            for server in stack.servers
+        },
+        certificate=(str(stack.tls.folder), stack.tls.names) if stack.tls else None,
+        caller=successor.caller,
+    )
+
+
+@asynccontextmanager
+async def _running(
+    settings: Settings, home: Home, stack: _Stack, stop: asyncio.Event, reporter: ProgressReporter
+) -> AsyncIterator[tuple[Addresses, tuple[int, int]]]:
+    """The addresses once all is ready, and both ends of the pipe that services live by."""
     check_host(settings)
     write_run_file(home, "up", {"pid": os.getpid()})
     key = await _prepare(settings, home, stack, reporter)
@@ -144,10 +157,7 @@ async def _run_stack(
         await _wait_until_ready(settings, addresses, stack.services, stop, home, reporter)
         write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
         reporter.up(addresses)
-        # The memory used for the start is not needed again.
-        gc.collect()
-        system_resources.trim_memory()
-        await _supervise(stack, addresses, stop, after_ready, reporter)
+        yield addresses, (lifeline, read_end)
     finally:
         # The services end orderly here too: a cut lifeline means the same as SIGTERM.
         os.close(lifeline)
@@ -162,7 +172,7 @@ async def _prepare(
     try:
         await asyncio.to_thread(stop_leftovers, home)
         await open_backends(stack.database, stack.bus, reporter.migrating)
-        for server in stack.server_processes:
+        for server in stack.servers:
             if server.moved_port:
                 reporter.note(
                     f"the port of {server.name} is taken; it listens on {server.moved_port}"
@@ -294,9 +304,9 @@ async def _supervise(
     after_ready: AfterReady | None,
     reporter: ProgressReporter,
 ) -> None:
-    tasks = [watch_processes(stack.processes, stop, reporter)]
-    tasks += [stack.tls.renew_periodically(stop, reporter)] if stack.tls else []
-    watching = asyncio.gather(*tasks)
+    watching = asyncio.ensure_future(
+        supervise(stack.servers, stack.services, stack.certificate, stop, reporter)
+    )
     try:
         if after_ready is not None:
             await _run_until_stopped(stop, after_ready(addresses))
@@ -322,16 +332,3 @@ async def _run_until_stopped(stop: asyncio.Event, work: Awaitable[None]) -> None
 def _raise_if_stopped(stop: asyncio.Event) -> None:
     if stop.is_set():
         raise _StopRequested
-
-
-async def _stop_all(stack: _Stack, home: Home) -> None:
-    """Stops services, NATS, then Postgres; one that does not end delays no other."""
-    stops = [asyncio.to_thread(service.stop) for service in stack.services]
-    results = await asyncio.gather(*stops, return_exceptions=True)
-    for process in reversed(stack.server_processes):
-        results += await asyncio.gather(asyncio.to_thread(process.stop), return_exceptions=True)
-    for name in ("services", "up"):
-        delete_run_file(home, name)
-    for failure in results:
-        if isinstance(failure, BaseException):
-            raise failure

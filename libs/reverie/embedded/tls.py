@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from reverie.contracts.tls import LOCAL_CA_PATH
 from reverie.domain.core.errors import Misconfigured
 from reverie.embedded.home import Home
-from reverie.embedded.reporting import GATEWAY, ProgressReporter
+from reverie.embedded.reporting import GATEWAY, NoteReporter
 from reverie.embedded.watchdog import wait_or_stop
-from reverie.runtime.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reverie.embedded.certificates import CertificateFiles
+    from reverie.runtime.settings.settings import Settings
 
 RENEWAL_CHECK_SECONDS = 6 * 3600.0
 """How often the expiry of the certificate is checked."""
@@ -43,16 +45,19 @@ class TlsSetup:
             }
         )
 
-    async def renew_periodically(self, stop: asyncio.Event, reporter: ProgressReporter) -> None:
-        """Renews the certificate before it expires, until `stop`; services reload it."""
+
+async def renew_periodically(
+    folder: Path, names: Sequence[str], stop: asyncio.Event, reporter: NoteReporter
+) -> None:
+    """Renews the machine's own certificate before it expires, until `stop`; services reload it."""
+    while not stop.is_set():
+        await wait_or_stop(stop, RENEWAL_CHECK_SECONDS)
         from reverie.embedded.certificates import ensure_certificate
 
-        while not stop.is_set():
-            await wait_or_stop(stop, RENEWAL_CHECK_SECONDS)
-            try:
-                await asyncio.to_thread(ensure_certificate, self.folder, self.names)
-            except OSError as error:
-                reporter.note(f"the certificate cannot be renewed: {error.strerror}")
+        try:
+            await asyncio.to_thread(ensure_certificate, folder, names)
+        except OSError as error:
+            reporter.note(f"the certificate cannot be renewed: {error.strerror}")
 
 
 def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:

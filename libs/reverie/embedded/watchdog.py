@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reverie.domain.core.errors import ReverieError
-from reverie.embedded.reporting import ProgressReporter, describe_process
+from reverie.embedded.reporting import NoteReporter, describe_process
 
 CHECK_SECONDS = 0.2
 """Seconds between two checks of the processes."""
@@ -41,6 +41,10 @@ class SupervisedServer(SupervisedProcess, Protocol):
     """A server that services need."""
 
     @property
+    def port(self) -> int:
+        """The port that it listens on."""
+
+    @property
     def moved_port(self) -> int | None:
         """The port that it listens on, if that is not the configured one."""
 
@@ -54,7 +58,7 @@ class _WatchedProcess:
 
 
 async def watch_processes(
-    processes: Iterable[SupervisedProcess], stop: asyncio.Event, reporter: ProgressReporter
+    processes: Iterable[SupervisedProcess], stop: asyncio.Event, reporter: NoteReporter
 ) -> None:
     """Until `stop`, start again what ended."""
     entries = [_WatchedProcess(process, started_at=time.monotonic()) for process in processes]
@@ -70,7 +74,7 @@ async def wait_or_stop(stop: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(stop.wait(), seconds)
 
 
-async def _check_process(entry: _WatchedProcess, reporter: ProgressReporter) -> None:
+async def _check_process(entry: _WatchedProcess, reporter: NoteReporter) -> None:
     now = time.monotonic()
     if entry.restart_at is None:
         if not entry.process.is_running():
@@ -80,7 +84,7 @@ async def _check_process(entry: _WatchedProcess, reporter: ProgressReporter) -> 
         await _restart(entry.process, reporter)
 
 
-def _schedule_restart(entry: _WatchedProcess, now: float, reporter: ProgressReporter) -> None:
+def _schedule_restart(entry: _WatchedProcess, now: float, reporter: NoteReporter) -> None:
     entry.failures = 1 if now - entry.started_at > STABLE_SECONDS else entry.failures + 1
     delay = min(FIRST_RESTART_DELAY * 2 ** (entry.failures - 1), MAX_RESTART_DELAY)
     entry.restart_at = now + delay
@@ -88,7 +92,7 @@ def _schedule_restart(entry: _WatchedProcess, now: float, reporter: ProgressRepo
     reporter.note(f"{name} ended; it starts again in {delay:g} s")
 
 
-async def _restart(process: SupervisedProcess, reporter: ProgressReporter) -> None:
+async def _restart(process: SupervisedProcess, reporter: NoteReporter) -> None:
     try:
         await asyncio.to_thread(process.start)
     except (ReverieError, OSError) as error:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +11,7 @@ from reverie.cli.app.output import err, out
 from reverie.domain.core.errors import Conflict, InvalidInput, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from reverie.agent.gateway.http_client import GatewayConnection
-    from reverie.agent.watch.local_watcher import LocalWatcher
     from reverie.runtime.settings.settings import Settings
-
-CALL_TIMEOUT_SECONDS: Final = 30.0
 
 
 async def watch_known_clones(settings: Settings) -> None:
@@ -27,8 +19,11 @@ async def watch_known_clones(settings: Settings) -> None:
 
     It returns at once where the setting `watch_enabled` turns it off.
     """
+    from reverie.cli.app.gateway_search import watch_clones
+    from reverie.cli.app.local_gateway import describe_search
+
     if settings.watch_enabled:
-        await _build_watcher(settings).run()
+        await watch_clones(describe_search(settings))
 
 
 @click.command("follow")
@@ -51,7 +46,8 @@ def follow(options: CommonOptions, once: bool) -> None:
     from filelock import Timeout
 
     from reverie.agent.watch.known_clones import list_clones
-    from reverie.cli.app.local_gateway import find_gateway
+    from reverie.cli.app.gateway_search import build_watcher
+    from reverie.cli.app.local_gateway import describe_search, find_gateway
     from reverie.embedded.probe import fetch_health
 
     settings = options.settings()
@@ -64,7 +60,7 @@ def follow(options: CommonOptions, once: bool) -> None:
     if not options.json:
         for clone in clones:
             err().print(f"watching {clone.root or 'all projects'}", markup=False)
-    watcher = _build_watcher(settings, lambda line: out().print(line, markup=False))
+    watcher = build_watcher(describe_search(settings), lambda line: out().print(line, markup=False))
     try:
         with watcher.locked():
             watcher.look()
@@ -73,29 +69,3 @@ def follow(options: CommonOptions, once: bool) -> None:
     if not once:
         with suppress(KeyboardInterrupt):
             asyncio.run(watcher.run())
-
-
-def _build_watcher(
-    settings: Settings, report: Callable[[str], None] = lambda _: None
-) -> LocalWatcher:
-    from reverie.agent.gateway.http_client import GatewayConnection
-    from reverie.agent.gateway.user_detection import detect_user
-    from reverie.agent.watch.local_watcher import LocalWatcher
-    from reverie.cli.app.local_gateway import find_gateway
-
-    user, ca = detect_user(settings.user or "", os.environ), settings.trusted_ca_file
-
-    def connect(agent: str, project: str) -> GatewayConnection | None:
-        location = find_gateway(settings, agent, project)
-        if location is None:
-            return None
-        return GatewayConnection(
-            location.url,
-            location.key,
-            CALL_TIMEOUT_SECONDS,
-            str(ca or ""),
-            agent="reverie-watch",
-            user=user,
-        )
-
-    return LocalWatcher(settings.home, str(Path.home()), connect, report)

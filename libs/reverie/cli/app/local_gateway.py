@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from reverie.agent.gateway.discovery import GatewayLocation, is_home_locked, locate_gateway
+from reverie.agent.gateway.discovery import GatewayLocation, is_home_locked
 from reverie.agent.gateway.user_detection import detect_user
+from reverie.cli.app.gateway_search import GatewaySearch
 from reverie.domain.core.errors import Conflict, Unavailable
 from reverie.runtime.settings.settings import Settings, base_url
 
@@ -31,20 +32,19 @@ def find_gateway(settings: Settings, agent: str = "", project: str = "") -> Gate
 
     `agent` and `project` are those that `reverie setup` made a key for.
     """
-    from reverie.embedded.probe import fetch_health
+    return describe_search(settings).find(agent, project)
 
-    api_key = settings.api_key.get_secret_value() if settings.api_key else ""
-    location = locate_gateway(
-        os.path.realpath(settings.home),
-        str(settings.gateway_url or ""),
-        api_key,
-        base_url(settings.host, settings.recall_port, settings.tls_cert is not None),
-        agent,
-        project,
+
+def describe_search(settings: Settings) -> GatewaySearch:
+    """Where these settings look for the gateway, as plain values."""
+    return GatewaySearch(
+        home=str(settings.home),
+        url=str(settings.gateway_url or ""),
+        api_key=settings.api_key.get_secret_value() if settings.api_key else "",
+        default_url=base_url(settings.host, settings.recall_port, settings.tls_cert is not None),
+        ca=str(settings.trusted_ca_file or ""),
+        user=detect_user(settings.user or "", os.environ),
     )
-    if location.state == "default" and fetch_health(location.url).status is None:
-        return None
-    return location if location.key else None
 
 
 def has_supervisor(settings: Settings) -> bool:

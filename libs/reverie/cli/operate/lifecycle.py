@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from reverie.embedded.reporting import ProgressReporter
     from reverie.runtime.settings.settings import Settings
 
+KEEPER = "reverie.cli.operate.keeper"
+
 
 @click.command("up")
 @click.option("--host", help="The address that the services listen on (default 127.0.0.1).")
@@ -71,28 +73,20 @@ def up(options: CommonOptions, background: bool, **flags: Any) -> None:
     from reverie.cli.operate.up_display import JsonUpDisplay, UpDisplay
 
     with JsonUpDisplay() if options.json else UpDisplay() as display:
-        asyncio.run(_supervise(settings, display))
+        asyncio.run(_supervise(settings, display, options.json))
     raise click.exceptions.Exit(OK)
 
 
-async def _supervise(settings: Settings, display: ProgressReporter) -> None:
-    """Runs everything until it is stopped, and watches this machine's clones meanwhile."""
-    import asyncio
+async def _supervise(settings: Settings, display: ProgressReporter, as_json: bool) -> None:
+    """Starts everything, and becomes what watches it until it is stopped."""
+    from dataclasses import asdict
 
-    from reverie.cli.agents.watching import watch_known_clones
-    from reverie.embedded.supervisor import run_supervisor
+    from reverie.cli.app.local_gateway import describe_search
+    from reverie.embedded.supervisor import Successor, run_supervisor
 
-    watching: list[asyncio.Task[None]] = []
-
-    async def start_watching(_: object) -> None:
-        watching.append(asyncio.create_task(watch_known_clones(settings)))
-
-    try:
-        await run_supervisor(settings, start_watching, display)
-    finally:
-        for task in watching:
-            task.cancel()
-        await asyncio.gather(*watching, return_exceptions=True)
+    search = asdict(describe_search(settings)) if settings.watch_enabled else None
+    caller = {"as_json": as_json, "search": search}
+    await run_supervisor(settings, None, display, Successor(KEEPER, caller))
 
 
 def _start_in_background(

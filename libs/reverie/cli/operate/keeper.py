@@ -1,0 +1,49 @@
+"""What `reverie up` is once all is ready: it watches the processes, and the clones.
+
+It takes the place of the program that started them, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from reverie.cli.app.gateway_search import GatewaySearch, watch_clones
+from reverie.embedded.hand_over import HandOver, receive, unblock_stop_signals
+from reverie.embedded.home import Home
+from reverie.embedded.supervision import stop_all, supervise, watch_stop_signals
+
+
+class _PlainNotes:
+    """Notes to a person on standard output, or beside JSON on standard error."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._stream = sys.stderr if as_json else sys.stdout
+
+    def note(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+async def keep(received: HandOver) -> None:
+    """Watches everything until a signal, then stops it."""
+    caller, home = received.caller, Home(Path(received.home))
+    services, servers = received.inherited_services(), received.inherited_servers()
+    notes = _PlainNotes(caller["as_json"])
+    async with watch_stop_signals() as stop:
+        unblock_stop_signals()
+        search = caller["search"]
+        watching = asyncio.create_task(watch_clones(GatewaySearch(**search))) if search else None
+        try:
+            await supervise(servers, services, received.own_certificate, stop, notes)
+        finally:
+            # The services end orderly here too: a cut lifeline means the same as SIGTERM.
+            os.close(received.lifeline)
+            if watching is not None:
+                watching.cancel()
+            await stop_all(servers, services, home)
+
+
+if __name__ == "__main__":
+    asyncio.run(keep(receive(sys.argv[1])))
