@@ -133,6 +133,25 @@ def test_the_command_that_starts_a_service_imports_no_embedded_component() -> No
     assert done.stdout.strip() == ""
 
 
+def test_a_service_imports_nothing_for_coloured_tracebacks() -> None:
+    code = (
+        "import sys; sys.argv = ['reverie', 'serve', 'ingest', '--set', 'ingest_port=0']\n"
+        "from reverie.cli.app.main import main\n"
+        "try: main()\nfinally: print([m for m in ('rich', 'pygments') if m in sys.modules])"
+    )
+    environment = {name: value for name, value in os.environ.items() if "REVERIE" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment,
+    )
+    assert "database_url" in done.stderr + done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_what_reverie_up_becomes_imports_no_settings_client_or_driver() -> None:
     heavy = ("pydantic", "click", "rich", "psycopg", "nats", "aiohttp", "numpy", "filelock")
     code = (
