@@ -38,9 +38,9 @@ async def _reviewing(
         )
 
 
-async def _doubted(store: Store, *contents: str) -> list[Any]:
+async def _doubted(store: Store, *contents: str, **fields: Any) -> list[Any]:
     """Memories of a file, each with a mark by a change of it."""
-    ids = await write(store, *(new(text, scope=SHOP) for text in contents))
+    ids = await write(store, *(new(text, scope=SHOP, **fields) for text in contents))
     tenant = store.me.tenant
     [(event,)] = admin_rows(store.admin_url, "select gen_random_uuid()")
     facts = (
@@ -135,6 +135,17 @@ async def test_with_automatic_reviews_a_verdict_is_applied_at_once(store: Store)
             )
             assert why == "review/1 stub looked it over: jose is imported"
             assert await _tended(store, parts) == 0
+
+
+async def test_a_new_text_by_a_review_takes_the_parts_of_the_old_record_along(store: Store) -> None:
+    record = {"problem": "Sessions end too early.", "decided": [OLD]}
+    async with stub_llm() as (stub, url):
+        [changed] = await _doubted(store, OLD, metadata={"record": record, "note": "kept"})
+        _says(stub, Tokens={"verdict": "changed", "content": NOW, "why": "jose is imported"})
+        async with _reviewing(store, url, "apply") as parts:
+            assert await _tended(store, parts) == 1
+    shown = "select metadata, words @@ 'earli'::tsquery from memory where id = %s"
+    assert admin_rows(store.admin_url, shown, changed) == [({"note": "kept"}, False)]
 
 
 async def test_reviews_are_listed_and_decided_through_the_gateway(stack: Stack) -> None:

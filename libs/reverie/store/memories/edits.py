@@ -191,6 +191,11 @@ def build_change_events(
     ]
 
 
+def remove_record(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata for a new text: the parts of a decision record describe the old one."""
+    return {name: value for name, value in metadata.items() if name != "record"}
+
+
 def build_content_fields(
     content: str, key: str | None, tags: Sequence[str], metadata: Mapping[str, Any]
 ) -> dict[str, str]:

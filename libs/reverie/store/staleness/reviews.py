@@ -17,7 +17,12 @@ from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotency import retry_on_conflict, run_once
 from reverie.store.maintenance.items import MaintenanceScope
-from reverie.store.memories.edits import MemoryChange, build_content_fields, change_in_transaction
+from reverie.store.memories.edits import (
+    MemoryChange,
+    build_content_fields,
+    change_in_transaction,
+    remove_record,
+)
 from reverie.store.staleness.stale_marks import confirm_in_transaction
 
 
@@ -192,10 +197,10 @@ async def _apply_review(
     if row is None:
         raise NotFound("memory", str(review.memory))
     memory = row_mapping.parse_memory(row)
-    fields = build_content_fields(
-        review.content or memory.content, memory.key, memory.tags, memory.metadata
-    )
-    change = MemoryChange(fields, reason, "edited", review.version)
+    content = review.content or memory.content
+    metadata = memory.metadata if content == memory.content else remove_record(memory.metadata)
+    fields = build_content_fields(content, memory.key, memory.tags, metadata)
+    change = MemoryChange({**fields, "metadata": metadata}, reason, "edited", review.version)
     changed = await change_in_transaction(connection, principal, review.memory, change, headers)
     return [
         *changed.events,

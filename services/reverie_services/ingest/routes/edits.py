@@ -23,7 +23,7 @@ from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.memories.edits import build_content_fields
+from reverie.store.memories.edits import build_content_fields, remove_record
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.routes.forgetting import forget
 from reverie_services.ingest.write.memory_changes import apply_change, build_reply, change_as_read
@@ -168,9 +168,8 @@ def _build_changed_columns(body: EditMemoryRequest, memory: Memory) -> dict[str,
         fields["metadata"] = fields.get("metadata", memory.metadata) | {"tier_by": "hand"}
     tags, metadata = fields.get("tags", memory.tags), fields.get("metadata", memory.metadata)
     if body.content is not None:
-        # The parts of a decision record describe the text that they were taken from.
         if "record" in metadata:
-            metadata = fields["metadata"] = {k: v for k, v in metadata.items() if k != "record"}
+            metadata = fields["metadata"] = remove_record(metadata)
         fields |= build_content_fields(body.content, memory.key, tags, metadata)
     elif body.tags is not None:
         fields["index_text"] = memory_index_text(memory.key, memory.content, tags, metadata)

@@ -24,7 +24,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import memory_index_text
 from reverie.runtime.http.calls import unlimited
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.memories.edits import MemoryChange
+from reverie.store.memories.edits import MemoryChange, remove_record
 from reverie_services.ingest.dependencies import ImportDependencies
 from reverie_services.ingest.write.import_problems import ImportProblems
 from reverie_services.ingest.write.jsonl_import import ImportTally
@@ -273,12 +273,9 @@ def _find_differences(
     if fields.keys() & {"content", "tags", "key"}:
         tags = fields.get("tags", memory.tags)
         key = fields.get("key", memory.key)
-        # The parts of a decision record describe the text that they were taken from.
-        metadata = {
-            k: v for k, v in memory.metadata.items() if k != "record" or "content" not in fields
-        }
-        if metadata != memory.metadata:
-            fields["metadata"] = metadata
+        metadata: Mapping[str, Any] = memory.metadata
+        if "content" in fields and "record" in metadata:
+            metadata = fields["metadata"] = remove_record(metadata)
         fields["index_text"] = memory_index_text(key, segment.text, tags, metadata)
     return fields
 
