@@ -1,10 +1,11 @@
 """Measures how long an agent waits for its hooks.
 
-    python -m benchmarks.speed.hooks [--calls N] [--pause SECONDS]
+    python -m benchmarks.speed.hooks [--calls N] [--pause SECONDS] [--memories N]
 
 Each hook is the command that an agent runs, one after another, against a running system with
 memories in it. What a hook leaves to a process beside goes on while the next one runs, unless a
-pause lets it end: messages of a user are seconds apart, edits may follow at once.
+pause lets it end: messages of a user are seconds apart, edits may follow at once. The first prompts
+are each of a session of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from uuid import uuid4
 from benchmarks.support.common import CallTimes, Running, running, show
 from benchmarks.support.generated_texts import memory, question
 
-SEEDED = 300
 IDLE = ("reverie_memories_unenriched", "reverie_outbox_waiting")
 
 
@@ -34,17 +34,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=60)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds before each call")
+    parser.add_argument("--memories", type=int, default=300)
     asked = parser.parse_args()
     calls: int = asked.calls
     with running() as system, tempfile.TemporaryDirectory() as folder:
-        fill(system)
+        fill(system, asked.memories)
         agent = Agent(system, Path(folder))
         rows = [
             row("python -c pass", measured([sys.executable, "-c", "pass"], [""] * calls, {}, 0.0))
         ]
-        rows += [row(event, agent.measured(event, calls, asked.pause)) for event in EVENTS]
+        rows += [row(name, agent.measured(name, calls, asked.pause)) for name in EVENTS]
     columns = ["", "p50 ms", "p95 ms", "processor ms"]
-    show(f"Hooks, {calls} calls each, {asked.pause} s between, {SEEDED} memories", columns, rows)
+    title = f"Hooks, {calls} calls each, {asked.pause} s between, {asked.memories:,} memories"
+    show(title, columns, rows)
 
 
 def row(name: str, found: tuple[CallTimes, float]) -> list[str]:
@@ -52,8 +54,9 @@ def row(name: str, found: tuple[CallTimes, float]) -> list[str]:
     return [name, f"{each.at(0.5):.0f}", f"{each.at(0.95):.0f}", f"{processor * 1000:.0f}"]
 
 
+FIRST_PROMPT = "UserPromptSubmit, first of a session"
 EVENTS = (
-    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+    *("SessionStart", FIRST_PROMPT, "UserPromptSubmit", "PreToolUse", "PostToolUse"),
     *("PreCompact", "SubagentStop", "Stop", "SessionEnd"),
 )
 
@@ -66,12 +69,14 @@ class Agent:
         self._session = str(uuid4())
         self._env = {"REVERIE_HOME": str(system.home), "REVERIE_PROJECT": "bench"}
 
-    def measured(self, event: str, calls: int, pause: float) -> tuple[CallTimes, float]:
+    def measured(self, name: str, calls: int, pause: float) -> tuple[CallTimes, float]:
         """How long each call took, and the processor time of one, in seconds."""
+        event = name.partition(",")[0]
         command = [str(Path(sys.executable).with_name("reverie")), "hook", event]
-        return measured(command, [self._payload(event, n) for n in range(calls)], self._env, pause)
+        inputs = [self._payload(event, n, name == FIRST_PROMPT) for n in range(calls)]
+        return measured(command, inputs, self._env, pause)
 
-    def _payload(self, event: str, number: int) -> str:
+    def _payload(self, event: str, number: int, opens_session: bool) -> str:
         transcript = self._folder / "session.jsonl"
         said = {"role": "user", "content": f"Message {number} before {event}."}
         entry = {"type": "user", "uuid": str(uuid4()), "message": said}
@@ -79,7 +84,7 @@ class Agent:
             file.write(json.dumps(entry) + "\n")
         tool = {"file_path": str(self._folder / f"src/module_{number}.py")}
         return json.dumps({
-            "session_id": self._session,
+            "session_id": str(uuid4()) if opens_session else self._session,
             "transcript_path": str(transcript),
             "cwd": str(self._folder),
             "hook_event_name": event,
@@ -117,13 +122,13 @@ def measured(
     return CallTimes(each, sum(each)), processor / len(inputs)
 
 
-def fill(system: Running) -> None:
+def fill(system: Running, memories: int) -> None:
     """Remembers what the hooks may find, and waits until that is at rest."""
     items = [
         {"scope": "project/bench", "content": f"src/module_{n % 60}.py: {memory(n)}"}
-        for n in range(SEEDED)
+        for n in range(memories)
     ]
-    for begin in range(0, SEEDED, 50):
+    for begin in range(0, memories, 50):
         post(system, "/v1/remember/batch", {"items": items[begin : begin + 50]})
     while not caught_up(system):
         time.sleep(0.5)

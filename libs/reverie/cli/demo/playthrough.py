@@ -144,6 +144,19 @@ async def find_answer(day: Playthrough, question: SampleQuestion) -> RecallHit:
     )
 
 
+async def find_sure_answer(
+    day: Playthrough, question: SampleQuestion, timeout_seconds: float
+) -> RecallHit:
+    """The same, once the question counts as answered: words alone, without a vector, may not do."""
+
+    async def is_answered() -> bool | None:
+        return (await day.recall(question.ask)).answered or None
+
+    missing = f"nothing answers {question.ask!r} for sure"
+    await wait_until(is_answered, timeout_seconds, missing)
+    return await find_answer(day, question)
+
+
 def print_answer(day: Playthrough, question: SampleQuestion, hit: RecallHit, source: str) -> None:
     """Prints a question, the memory that answers it, and its rank by retriever."""
     arms = ", ".join(f"{arm} #{rank}" for arm, rank in sorted(hit.arms.items())) or "no arm named"

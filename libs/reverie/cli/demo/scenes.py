@@ -19,6 +19,7 @@ from reverie.cli.demo.playthrough import (
     Playthrough,
     create_grid,
     find_answer,
+    find_sure_answer,
     print_answer,
     require,
     wait_until,
@@ -239,7 +240,7 @@ async def announce_commits(day: Playthrough) -> None:
         reason = hit.stale_reason or f"staleness {hit.staleness:.2f}"
         day.print_block(Text(reason, style="yellow"), indent=5)
     for question in _questions_from(day, "commit"):
-        hit = await find_answer(day, question)
+        hit = await find_sure_answer(day, question, ENRICH_TIMEOUT)
         sha = (hit.provenance.git or {}).get("commit", "")
         print_answer(day, question, hit, f"from the message of {sha[:9]}")
 
