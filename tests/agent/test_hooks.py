@@ -281,6 +281,11 @@ async def test_a_command_is_warned_about_once_and_a_slow_gateway_stalls_nothing(
     assert bug in await eventually(warned)
     assert await warned() == ""
 
+    async def confirmed() -> bool:
+        traces = (await stack.get("/v1/traces"))["items"]
+        return any(one["delivered_at"] for one in traces if one["given"])
+
+    await eventually(confirmed)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         agent.env["REVERIE_GATEWAY_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
         # The hook gives up after 150 ms. If it did not, it would outlast the test.

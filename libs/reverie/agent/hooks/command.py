@@ -242,6 +242,7 @@ def _ask_before(hook: HookCall, gateway: GatewayConnection, action: str, subject
         signal.setitimer(signal.ITIMER_REAL, 0)
     if key in late_keys:
         hook.state.save(late=[other for other in late_keys if other != key])
+    hook.trace_id = str(response.get("trace_id") or "")
     return str(response["markdown"])
 
 
@@ -312,7 +313,7 @@ def handle_event(
         json.dump(format_answer(agent, agent_event or event, context), sys.stdout)
         sys.stdout.write("\n")
         sys.stdout.flush()
-    if event != "PreToolUse":
+    if event != "PreToolUse" or hook.trace_id:
         run_in_background(lambda: _deliver_in_background(hook))
 
 
@@ -320,6 +321,8 @@ def _deliver_in_background(hook: HookCall) -> None:
     gateway = _connect_for_session(hook.state)
     if gateway is not None and hook.trace_id:
         confirm_delivery(gateway, hook.trace_id)
+    if hook.event == "PreToolUse":
+        return
     if deliver_session(hook.state, gateway, _turn_from_event(hook)) and gateway is not None:
         deliver_pending(hook.folder, _connect_for_session)
         _announce_commits(hook, gateway)
