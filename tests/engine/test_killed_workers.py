@@ -221,8 +221,10 @@ async def test_a_worker_may_die_at_any_step(
     async with _open_deps(engine) as deps:
         _, _, _, whole = await _run_mortal(engine, deps, 1000)
         assert set(whole.log) == set(STEPS)
-        # Before each step, and right after those that are no longer undone.
-        steps = list(enumerate(whole.log, 1))
+        # Before each step, and right after those that are no longer undone: its first and its last.
+        last = {name: number for number, name in enumerate(whole.log, 1)}
+        first = {name: whole.log.index(name) + 1 for name in last}
+        steps = sorted({(number, name) for name, number in (*first.items(), *last.items())})
         moments = [number - 0.5 for number, _ in steps]
         moments += [float(number) for number, name in steps if name in LASTING]
         runs = await asyncio.gather(*(_run_mortal(engine, deps, at) for at in moments))

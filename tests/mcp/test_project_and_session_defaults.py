@@ -67,8 +67,7 @@ async def test_the_tools_of_a_folder_use_the_project_of_its_file(
         return str((await stack.get(f"/v1/memories/{made['id']}"))["scope"])
 
     assert await kept_in() == "project/quay"
-    assert await kept_in("--project", "mill") == "project/mill"
-    assert await kept_in(REVERIE_PROJECT="weir") == "project/weir"
+    assert await kept_in("--project", "mill", REVERIE_PROJECT="weir") == "project/mill"
 
 
 async def test_more_uses_the_project_as_the_tools_do(stack: Stack) -> None:

@@ -81,11 +81,16 @@ def test_a_digest_takes_time_proportional_to_the_turns(line: str) -> None:
     assert long < 8 * 2 * short + 0.1
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, *distinct(LIMIT).values()], ids=lambda text: text[:24])
-def test_redaction_takes_time_proportional_to_the_text(text: str) -> None:
-    short, long = (_processor_seconds(_filled(text, size)) for size in (LIMIT // 16, LIMIT // 2))
-    # Four times the proportion, and what is done once: a square would be eight times it.
-    assert long < 8 * 4 * short + 0.02
+def test_redaction_takes_time_proportional_to_the_text() -> None:
+    slow = {}
+    for text in (*HOSTILE, *distinct(LIMIT).values()):
+        short = min(_processor_seconds(_filled(text, LIMIT // 16)) for _ in range(2))
+        # Four times the proportion, and what is done once: a square would be eight times it.
+        most = 8 * 4 * short + 0.02
+        readings = (_processor_seconds(_filled(text, LIMIT // 2)) for _ in range(2))
+        if all(long >= most for long in readings):
+            slow[text[:24]] = most
+    assert not slow
 
 
 @pytest.mark.timeout(20)
@@ -125,10 +130,7 @@ def _digest_seconds(text: str) -> float:
 
 
 def _processor_seconds(text: str) -> float:
-    """The least that redacting takes of the processor."""
-    taken = []
-    for _ in range(2):
-        started = time.process_time()
-        redact(text)
-        taken.append(time.process_time() - started)
-    return min(taken)
+    """What redacting takes of the processor."""
+    started = time.process_time()
+    redact(text)
+    return time.process_time() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -134,14 +135,17 @@ def one_process() -> Iterator[None]:
     """All services of a worker's tests share the loaded models, and one event loop at a time.
 
     So a gateway waits longer for a connection than it would for a service of its own. Pages of the
-    console are told of changes sooner. What the services log goes past `sys.stdout`, to which a
+    console are told of changes sooner. What the services warn of goes past `sys.stdout`, to which a
     command in this process may be writing its answer.
     """
     with (
         pytest.MonkeyPatch.context() as patch,
         open(1, "w", buffering=1, encoding="utf-8", closefd=False) as logged,
     ):
-        structlog.configure(logger_factory=structlog.PrintLoggerFactory(logged))
+        structlog.configure(
+            logger_factory=structlog.PrintLoggerFactory(logged),
+            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        )
         patch.setattr(model_manager, "load_embedder", models.load_embedder_once)
         patch.setattr(model_manager, "load_sparse_encoder", models.load_sparse_encoder_once)
         patch.setattr(reverse_proxy, "_CONNECT_SECONDS", 20.0)

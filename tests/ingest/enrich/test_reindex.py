@@ -21,6 +21,7 @@ from reverie_services.ingest.enrich.reindex import (
     ReindexTarget,
     reindex_tenant,
 )
+from tests.support.commands import command
 from tests.support.import_files import export_file, memory_line, send_import
 from tests.support.recall_engines import MadeUpModels
 from tests.support.stack import Stack, eventually, running_stack
@@ -90,21 +91,24 @@ def _damage(stack: Stack) -> None:
             connection.execute(statement)
 
 
-async def _begun(url: str, *arguments: str) -> asyncio.subprocess.Process:
+def _words(url: str, *arguments: str) -> tuple[str, ...]:
     settings = (f"database_url={url}", f"home={model_home()}")
     sets = [part for one in settings for part in ("--set", one)]
+    return ("reindex", "--json", *sets, *arguments)
+
+
+async def _begun(url: str, *arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "reverie.cli.app.main", "reindex", "--json", *sets, *arguments),
+        *(sys.executable, "-m", "reverie.cli.app.main", *_words(url, *arguments)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
 
 
 async def _reindex(url: str, *arguments: str) -> Any:
-    process = await _begun(url, *arguments)
-    told, shown = await process.communicate()
-    assert process.returncode == 0, shown.decode()
-    return json.loads(told), shown.decode()
+    code, told, shown = await command({}, *_words(url, *arguments))
+    assert code == 0, shown
+    return json.loads(told), shown
 
 
 async def _recalled(stack: Stack) -> list[list[tuple[str, float]]]:
