@@ -45,7 +45,6 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_keeps_running_for_the
         assert "ask the user to run `reverie up`" in words
         assert not (reverie_home / "postgres").exists()
     try:
-        assert _down(reverie_home, env) == NOT_RUNNING
         async with over_stdio(reverie_home, **env) as client:
             assert (await client.list_tools()).tools
             told = await call(client, "remember", content="Herons nest behind the mill.")

@@ -48,6 +48,10 @@ def start() -> Iterator[Start]:
         up.clean_up()
 
 
+def _without_models(home: Path) -> tuple[str, ...]:
+    return ("--set", f"embedding_model_dir={home}", *NO_MODELS)
+
+
 def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     start: Start, test_run: TestRun
 ) -> None:
@@ -56,7 +60,8 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     closed.chmod(0o700)
     os.chown(closed, pwd.getpwnam(USER).pw_uid, -1)
     home = closed / "home"
-    first = start(home, prefix=as_user(USER))
+    # Nothing needs a model before the second start, and to load them takes most of the first.
+    first = start(home, *_without_models(home), prefix=as_user(USER))
     addresses = first.ready()
     status = first.command("status", "--json")
     found = json.loads(status.stdout)
@@ -115,7 +120,7 @@ def test_with_two_urls_the_services_run_without_embedded_servers(
 ) -> None:
     urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
     key = "api_key=rv_chosen_by_me_0123456789"
-    none = ("--set", f"embedding_model_dir={reverie_home}", *NO_MODELS)
+    none = _without_models(reverie_home)
     up = start(reverie_home, *urls, "--set", key, "--set", "ingest_role=both", *none)
     gateway = up.ready()["gateway"]
     assert set(up.pids()) == {"all"}

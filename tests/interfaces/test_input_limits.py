@@ -26,6 +26,11 @@ def _of(alphabet: str, size: int) -> str:
     return "".join(CHANCE.choices(alphabet, k=size // wide))
 
 
+def _of_both(alphabets: tuple[str, str], size: int) -> str:
+    """Half of it of one alphabet, half of it of the other."""
+    return "".join(_of(alphabet, size // 2) for alphabet in alphabets)
+
+
 CJK = "".join(chr(n) for n in range(0x4E00, 0x9FFF))
 RARE_CJK = "".join(chr(n) for n in range(0x20000, 0x2A000))
 CAMEL = "aBcDeFgHiJkLmNoPqRsTuVwXyZ"
@@ -33,6 +38,8 @@ WORDS = "abcdefghijklmnopqrstuvwxyz0123456789 "
 PATHS = "abcdefghij/._-"
 EMOJI = "".join(chr(n) for n in range(0x1F300, 0x1F600))
 ALPHABETS = [CJK, RARE_CJK, CAMEL, WORDS, PATHS, EMOJI, "a", " a", "\u0301", "\u202e", "`", "#\n"]
+PAIRS = list(zip(ALPHABETS[::2], ALPHABETS[1::2], strict=True))
+"""Two scripts of each content: it is read as often as it is long."""
 
 
 @pytest.fixture
@@ -52,8 +59,8 @@ async def _taken(stack: Stack, content: str) -> None:
 
 @pytest.mark.timeout(240)
 async def test_contents_of_any_script_up_to_the_limit_are_accepted(front: Stack) -> None:
-    for alphabet in ALPHABETS:
-        content = "x" + _of(alphabet, LIMIT - 8) + "x"
+    for alphabets in PAIRS:
+        content = "x" + _of_both(alphabets, LIMIT - 8) + "x"
         await _taken(front, content[: LIMIT - 8])
         await front.post("/v1/recall", {"query": content[:20_000]})
 
@@ -74,8 +81,8 @@ async def test_a_content_of_many_scripts_up_to_the_limit_is_enriched(stack: Stac
 @pytest.mark.timeout(240)
 async def test_turns_of_any_script_up_to_the_limit_are_accepted_and_dreamt(stack: Stack) -> None:
     started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
-    for role, alphabet in zip(cycle(("user", "assistant")), ALPHABETS, strict=False):
-        turns = [{"role": role, "content": "x" + _of(alphabet, TURN_LIMIT - 8) + "x"}]
+    for role, alphabets in zip(cycle(("user", "assistant")), PAIRS, strict=False):
+        turns = [{"role": role, "content": "x" + _of_both(alphabets, TURN_LIMIT - 8) + "x"}]
         data = json.dumps({"session": started["session"], "turns": turns}, ensure_ascii=False)
         done = await stack.post("/v1/turns", json=None, data=data.encode())
         assert done["accepted"] == 1
