@@ -231,9 +231,9 @@ begin atomic
     and (c.name, c.col) <> ('memory_version', 'content');
 end;
 
--- Whether a row `x` belongs to one of the sessions $5, as an expression: the session itself, or the
--- engine's group of it with all that was said there.
-create function in_sessions(p_table text) returns text
+-- An SQL expression for mask_quotations(): whether a row `x` belongs to one of the sessions $5, as the
+-- session itself, or as the engine's group of it with all that was said there.
+create function sessions_condition_of(p_table text) returns text
 language sql immutable
 return case p_table
   when 'session' then 'x.id = any($5)'
@@ -273,7 +273,7 @@ begin
              ' or exists (select from unnest($2) s where position(s in x.%2$I) > 0) and (%3$s))' end,
       c.name, c.col,
       format('not exists (select from unnest(%s) r where not scope_matches($4, r))',
-             redaction_scopes(c.name)), in_sessions(c.name))
+             redaction_scopes(c.name)), sessions_condition_of(c.name))
     using p_tenant, p_statements, v_quoted, p_scopes, v_sessions;
     get diagnostics gone = row_count;
     name := c.name;
