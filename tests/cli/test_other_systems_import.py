@@ -62,7 +62,7 @@ async def test_memories_of_mem0_keep_users_ids_and_times(stack: Stack, tmp_path:
     stored = await _stored(stack)
     ada, trip = stored["Ada drinks green tea."], stored["The bus leaves at nine."]
     assert (str(ada.id), ada.scope, trip.scope) == (OWN_ID, "user/ada", "topic/trip")
-    assert sorted(ada.tags) == ["agent_id:butler", "drinks"]
+    assert sorted(ada.tags) == ["agent_id:butler", "drinks", "user_id:ada"]
     assert ada.metadata == {
         "room": "kitchen",
         "mem0_fact": "a name that is taken",

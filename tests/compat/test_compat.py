@@ -32,6 +32,17 @@ async def test_what_mem0_adds_is_redacted_and_found(stack: Stack) -> None:
     assert other["count"] == 0
 
 
+async def test_entities_of_mem0_come_back_as_they_were_given(stack: Stack) -> None:
+    ada = {"user_id": "Ada@example.com", "agent_id": "Helper One"}
+    body = {"messages": [{"content": "The pier is closed on Mondays."}], **ada}
+    await call(stack, "/compat/mem0/v3/memories/add/", body)
+    for filters in (ada, {"user_id": "Ada@example.com"}):
+        _, found = await call(stack, "/compat/mem0/v3/memories/", {"filters": filters})
+        [memory] = found["results"]
+        assert {name: memory[name] for name in ada} == ada
+        assert memory["categories"] == []
+
+
 async def test_what_is_not_relevant_is_below_every_threshold_of_mem0(stack: Stack) -> None:
     said = [{"role": "user", "content": "Prices are kept in cents."}]
     await call(stack, "/compat/mem0/v3/memories/add/", {"messages": said, "user_id": "ada"})

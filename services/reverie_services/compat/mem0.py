@@ -1,7 +1,8 @@
 """The calls of mem0's client: add, search, get, get_all, update, delete, delete_all, history.
 
 A user's memories are those of the scope `user/<id>`; `agent_id`, `app_id` and `run_id` name
-`agent/`, `project/` and `topic/`. Further ones are tags. Each message becomes a memory as it is.
+`agent/`, `project/` and `topic/`. Each is a tag, too, which says how the client writes it. Each
+message becomes a memory as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from reverie.domain.core.errors import InvalidInput
+from reverie.domain.formats.mem0 import MEM0_SCOPES, place_entities
 from reverie_services.compat.bodies import (
     Mem0AddBody,
     Mem0Entities,
@@ -20,8 +22,6 @@ from reverie_services.compat.bodies import (
     Mem0SearchBody,
 )
 from reverie_services.compat.calls import CompatCall
-
-_SCOPES = {"user_id": "user", "agent_id": "agent", "app_id": "project", "run_id": "topic"}
 
 
 async def answer(call: CompatCall) -> Any:
@@ -65,16 +65,14 @@ async def _one(call: CompatCall, method: str, rest: list[str]) -> Any:
 
 async def _add(call: CompatCall) -> Any:
     body = call.parse_body(Mem0AddBody)
-    place = _place(_entities(body) | _filtered(body.filters))
+    entities = _entities(body) | _filtered(body.filters)
+    scope, tags = place_entities(entities)
+    _place(entities)
     said = [one.content for one in body.messages or [] if isinstance(one.content, str)]
     if not said:
         raise InvalidInput("messages", "holds no message with text")
-    tags = [place["tag"]] if "tag" in place else []
     metadata = body.metadata or {}
-    items = [
-        {"content": text, "scope": place["scope"], "tags": tags, "metadata": metadata}
-        for text in said
-    ]
+    items = [{"content": text, "scope": scope, "tags": tags, "metadata": metadata} for text in said]
     stored = await call.remember(items)
     events = {"created": "ADD", "superseded": "UPDATE", "duplicate": "NONE"}
     return {
@@ -122,7 +120,7 @@ async def _get_all(call: CompatCall) -> Any:
 
 
 def _entities(sent: Mem0Entities) -> dict[str, str]:
-    return sent.model_dump(include=set(_SCOPES), exclude_none=True)
+    return sent.model_dump(include=set(MEM0_SCOPES), exclude_none=True)
 
 
 def _filtered(filters: Mem0Filters | None) -> dict[str, str]:
@@ -137,29 +135,31 @@ def _filtered(filters: Mem0Filters | None) -> dict[str, str]:
 
 def _place(entities: Mapping[str, str]) -> dict[str, str]:
     """The scope of the first entity, and a second as a tag."""
-    given = [(name, entities[name]) for name in _SCOPES if entities.get(name)]
+    given = [name for name in MEM0_SCOPES if entities.get(name)]
     if not given or len(given) > 2:
-        raise InvalidInput("filters", f"needs one or two of {', '.join(_SCOPES)}")
-    (first, value), *others = given
-    place = {"scope": f"{_SCOPES[first]}/{value}"}
-    for name, other in others:
-        place["tag"] = f"{name}:{other}"
-    return place
+        raise InvalidInput("filters", f"needs one or two of {', '.join(MEM0_SCOPES)}")
+    scope, tags = place_entities(entities)
+    return {"scope": str(scope), **({"tag": tags[-1]} if len(given) == 2 else {})}
 
 
 def _memory(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """A memory as mem0 writes it; its entities as they were given, not as slugs."""
     entity, _, value = memory["scope"].partition("/")
-    names = {scope: name for name, scope in _SCOPES.items()}
-    body = {
+    entities = {name: value for name, scope in MEM0_SCOPES.items() if scope == entity}
+    categories = []
+    for tag in memory.get("tags") or []:
+        name, _, given = tag.partition(":")
+        if name in MEM0_SCOPES:
+            entities[name] = given
+        else:
+            categories.append(tag)
+    return {
         "id": memory["id"],
         "memory": memory["content"],
         "metadata": memory.get("metadata") or {},
-        "categories": memory.get("tags") or [],
+        "categories": categories,
         "created_at": memory["created_at"],
         "updated_at": memory.get("updated_at", memory["created_at"]),
+        **entities,
+        **({"score": memory["score"]} if "score" in memory else {}),
     }
-    if entity in names:
-        body[names[entity]] = value
-    if "score" in memory:
-        body["score"] = memory["score"]
-    return body

@@ -17,13 +17,12 @@ from reverie.cli.app.options import CommonOptions, common_options, dry_run_optio
 from reverie.cli.memory.export_import import run_import
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
+from reverie.domain.formats.mem0 import MEM0_SCOPES, place_entities
 
 Record = dict[str, Any]
 ReadExport = Callable[[Path, str | None], Iterator[Record]]
 
 _HEADER: Record = {"type": "header", "format": "reverie", "version": 1}
-# The same as of the calls that answer mem0's own client.
-_MEM0_SCOPES = {"user_id": "user", "agent_id": "agent", "app_id": "project", "run_id": "topic"}
 _MEM0_DETAILS = ("hash", "actor_id", "role")
 _HINDSIGHT_DETAILS = (
     *("fact_type", "context", "document_id", "entities", "occurred_start", "occurred_end"),
@@ -93,14 +92,13 @@ def _import(
 def read_mem0(path: Path, scope: str | None) -> Iterator[Record]:
     """The records of a file: a list of memories, or an object that holds one in `results`."""
     for item in _items(json.loads(path.read_bytes()), "results"):
-        entities = [(name, str(item[name])) for name in _MEM0_SCOPES if item.get(name)]
-        places = [f"{_MEM0_SCOPES[name]}/{value}" for name, value in entities]
-        tags = [f"{name}:{value}" for name, value in entities[1:]]
+        entities = {name: str(item[name]) for name in MEM0_SCOPES if item.get(name)}
+        place, tags = place_entities(entities)
         record = _record(
             "mem0",
             item["id"],
             content=item["memory"],
-            scope=_require_scope(places[0] if places else scope),
+            scope=_require_scope(place or scope),
             tags=[*tags, *(item.get("categories") or [])],
             metadata={**(item.get("metadata") or {}), **_details(item, _MEM0_DETAILS)},
             times=[item.get("created_at"), item.get("updated_at")],
