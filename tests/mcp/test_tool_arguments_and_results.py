@@ -128,9 +128,9 @@ async def test_a_value_that_can_mean_one_thing_is_taken(stack: Stack) -> None:
         assert (await stack.get(f"/v1/memories/{made['id']}"))["tags"] == ["gate"]
 
 
-async def test_a_tool_of_older_days_names_the_way_to_it(stack: Stack) -> None:
+async def test_an_operation_that_is_no_tool_names_the_way_to_it(stack: Stack) -> None:
     async with over_http(f"{stack.url}/mcp", stack.key) as client:
-        for name in ("memory_save", "list_memories"):
+        for name in ("attach_picture", "list_memories"):
             with pytest.raises(MCPError, match=f"{name}: it is an operation of more"):
                 await client.call_tool(name, {})
 

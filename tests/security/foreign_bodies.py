@@ -70,7 +70,7 @@ def _tools(of: Theirs) -> list[Any]:
         "more": {"operation": "list_turns", "arguments": {"id": of.session}},
     }
     calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
-    for name, given in (("memory_search", {"query": WORD}), ("memory_list", {})):
+    for name, given in (("recall", {"query": WORD}), ("list_memories", {})):
         sent = {"operation": name, "arguments": given}
         calls.append(("tools/call", {"name": "more", "arguments": sent}))
     calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))

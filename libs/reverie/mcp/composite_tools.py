@@ -1,8 +1,6 @@
-"""Tools that make several REST calls: status, task updates, search, and forgetting by key."""
+"""Tools that make several REST calls: status, task updates, recall, and forgetting by key."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from reverie.contracts.problems import problem_from_error
 from reverie.domain.core.errors import NotFound
@@ -12,7 +10,6 @@ from reverie.mcp.rest_calls import (
     call_rest,
     invalid_argument,
     quote_argument,
-    rename_fields,
 )
 from reverie.mcp.tool_definition import Arguments, Body, RestCall
 
@@ -69,39 +66,6 @@ async def recall(rest: RestClient, arguments: Arguments) -> Body:
         if len(memory["snippet"]) < len(" ".join(memory["content"].split())):
             memory |= {"content": memory["snippet"], "is_cut": True}
     return answer
-
-
-async def search_notes(rest: RestClient, arguments: Arguments) -> Body:
-    """The tool `memory_search`: fragments with key, score, type and source."""
-    filters = {
-        name: item for name, item in arguments.items() if name not in {"query", "max_results"}
-    }
-    request = {"query": arguments.get("query"), "limit": arguments.get("max_results", 5), **filters}
-    try:
-        answer = await call_rest(rest, "POST", "/v1/recall", None, request)
-    except RestCallError as error:
-        raise rename_fields(error, {"max_results": "limit"}) from None
-    return {
-        "results": [_to_fragment(item) for item in answer["memories"]],
-        "answered": answer["answered"],
-        "degraded": answer["degraded"],
-    }
-
-
-def _to_fragment(memory: dict[str, Any]) -> Body:
-    arms = memory.get("arms") or {}
-    return {
-        "id": memory["id"],
-        "key": memory.get("key"),
-        "text": memory["snippet"],
-        "score": memory["score"],
-        "relevance": memory["relevance"],
-        "type": memory["kind"],
-        "scope": memory["scope"],
-        "is_active": memory["status"] == "active",
-        "source": "keyword" if set(arms) <= {"words"} else "hybrid",
-        "stale_reason": memory.get("stale_reason"),
-    }
 
 
 async def forget(rest: RestClient, arguments: Arguments) -> Body:

@@ -13,8 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from reverie.domain.redaction.redactor import redact
 from reverie.mcp import prompts, resources
-from reverie.mcp.more_tool import available_operations, find_note_call, with_default_project
-from reverie.mcp.note_tools import NOTE_TOOLS
+from reverie.mcp.more_tool import available_operations, with_default_project
 from reverie.mcp.rest_calls import RestCallError, RestClient
 from reverie.mcp.short_ids import resolve_short_ids
 from reverie.mcp.tool_definition import Tool, ToolHints, is_own_statement
@@ -76,10 +75,7 @@ class McpHandlers:
             arguments = await resolve_short_ids(rest, arguments)
             knows_user = self._knows_user(ctx)
             if tool.name == "more":
-                if note_call := find_note_call(arguments):
-                    tool, arguments = note_call
-                else:
-                    arguments = with_default_project(arguments, project, knows_user)
+                arguments = with_default_project(arguments, project, knows_user)
             elif knows_user and is_own_statement(tool.name, arguments, project):
                 project = None
             with self._wrap_call(params.name):
@@ -92,7 +88,7 @@ class McpHandlers:
         return _build_result(tool.render_text(body, tool.with_project(arguments, project)), body)
 
     def _unknown_tool_message(self, name: str) -> str:
-        if "more" in self._tools and (name in NOTE_TOOLS or name in available_operations()):
+        if "more" in self._tools and name in available_operations():
             return f"unknown tool {name}: it is an operation of more"
         suggestions = get_close_matches(name, self._tools, n=1)
         hint = (

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any, Literal
 
 from reverie.contracts.operations import OPERATIONS, PATH_VARIABLE, SPECIAL_OPERATIONS, Operation
-from reverie.mcp.note_tools import NOTE_TOOLS
 from reverie.mcp.rest_calls import (
     RestClient,
     call_rest,
@@ -20,7 +19,7 @@ from reverie.mcp.rest_calls import (
     invalid_argument,
     quote_argument,
 )
-from reverie.mcp.tool_definition import Arguments, Body, Tool, fill_project, is_own_statement
+from reverie.mcp.tool_definition import Arguments, Body, fill_project, is_own_statement
 from reverie.mcp.tool_results import escape_tags
 from reverie.mcp.tool_schemas import Schema, convert_values, integer_schema, operation_schema
 
@@ -65,14 +64,6 @@ def available_operations() -> dict[str, Operation]:
     return {**{operation.name: operation for operation in OPERATIONS}, **others}
 
 
-def find_note_call(fields: Arguments) -> tuple[Tool, Arguments] | None:
-    """The tool for notes that a call of `more` runs, and its arguments; None for other calls."""
-    tool, arguments = NOTE_TOOLS.get(str(fields.get("operation"))), fields.get("arguments")
-    if tool and isinstance(arguments, Mapping) and len(fields) == 2:
-        return tool, tool.convert_arguments(arguments)
-    return None
-
-
 def with_default_project(fields: Arguments, project: str | None, knows_user: bool) -> Arguments:
     """The fields of a call, with the default project where a tool would have it."""
     name, arguments = str(fields.get("operation")), fields.get("arguments")
@@ -99,12 +90,6 @@ async def run_more(rest: RestClient, fields: Arguments) -> Body:
         raise invalid_argument(other, "belongs into arguments")
     if name is None:
         return await _describe_all(rest)
-    if note_tool := NOTE_TOOLS.get(str(name)):
-        return {
-            "operation": note_tool.name,
-            "about": note_tool.description,
-            "arguments": note_tool.input_schema,
-        }
     operation = _find_operation(name)
     if arguments is None:
         return await _describe_operation(rest, operation)
@@ -116,7 +101,7 @@ async def run_more(rest: RestClient, fields: Arguments) -> Body:
 def _find_operation(name: object) -> Operation:
     available = available_operations()
     if not isinstance(name, str) or name not in available:
-        suggestions = get_close_matches(str(name), [*available, *NOTE_TOOLS], n=3)
+        suggestions = get_close_matches(str(name), available, n=3)
         hint = (
             f"did you mean {' or '.join(suggestions)}?"
             if suggestions
@@ -135,8 +120,7 @@ async def _describe_all(rest: RestClient) -> Body:
         for name, operation in available_operations().items()
         if name not in WITHHELD_OPERATIONS
     }
-    notes = {name: tool.description for name, tool in NOTE_TOOLS.items()}
-    return {"operations": summaries | notes}
+    return {"operations": summaries}
 
 
 async def _describe_operation(rest: RestClient, operation: Operation) -> Body:

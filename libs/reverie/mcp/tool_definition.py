@@ -112,20 +112,19 @@ def fill_project(
 class RestCall:
     """Makes one REST call.
 
-    `{id}` in the path is the argument `id`. `renames`: REST names of arguments. `nested`: the body
-    field that an argument belongs into. The other arguments go into the body of a POST or PATCH,
-    or into the query. REST rejects unknown ones.
+    `{id}` in the path is the argument `id`. `nested`: the body field that an argument belongs
+    into. The other arguments go into the body of a POST or PATCH, or into the query. REST rejects
+    unknown ones.
     """
 
     method: str
     path: str
-    renames: Mapping[str, str] = field(default_factory=dict)
     nested: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     async def __call__(self, rest: RestClient, arguments: Arguments) -> Body:
         path, remaining = self._build_path(arguments)
-        fields = {**self.defaults, **{self.renames.get(k, k): v for k, v in remaining.items()}}
+        fields = {**self.defaults, **remaining}
         for name, owner in self.nested.items():
             if name in fields:
                 fields[owner] = {**(fields.get(owner) or {}), name: fields.pop(name)}
@@ -136,7 +135,7 @@ class RestCall:
             return await call_rest(rest, self.method, path, _check_query(fields))
         except RestCallError as error:
             field_paths = {name: f"{owner}.{name}" for name, owner in self.nested.items()}
-            raise rename_fields(error, {**self.renames, **field_paths}) from None
+            raise rename_fields(error, field_paths) from None
 
     def _build_path(self, arguments: Arguments) -> tuple[str, dict[str, Any]]:
         remaining = {name: value for name, value in arguments.items() if value is not None}
