@@ -78,16 +78,16 @@ def test_new_commits_of_a_known_clone_are_announced_once(tmp_path: Path) -> None
     a_clone(tmp_path / "stranger")
     remember_clone(tmp_path / "home", str(clone.root), "shop")
     watcher = a_watcher(tmp_path, gateway)
-    watcher.look()
+    watcher.check_once()
     assert gateway.calls == []
     clone.commit("Prices are integers, because floats lost money", {"price.py": "CENTS = 1\n"})
     Clone(tmp_path / "stranger", clone.at).commit("Unknown", {"a.py": "x = 1\n"})
     gateway.down = True
-    watcher.look()
+    watcher.check_once()
     gateway.down = False
     clone.commit("Round half up", {"price.py": "CENTS = 2\n"})
     for _ in range(3):
-        watcher.look()
+        watcher.check_once()
     assert subjects(gateway) == [
         "Prices are integers, because floats lost money",
         "Round half up",
@@ -102,11 +102,11 @@ def test_a_deleted_or_moved_clone_is_forgotten_and_stops_no_other(tmp_path: Path
         remember_clone(home, str(clone.root), clone.root.name)
     remember_clone(home, "/missing-disk/clone", "elsewhere")
     watcher = a_watcher(tmp_path, gateway)
-    watcher.look()
+    watcher.check_once()
     shutil.rmtree(deleted.root)
     moved.root.rename(tmp_path / "new-place")
     shutil.rmtree(kept.root / ".git/refs")
-    watcher.look()
+    watcher.check_once()
     assert [clone.project for clone in list_clones(home)] == ["kept"]
     kept.git("init", "-q")
     records = [json.loads(path.read_text()) for path in (home / "clones").glob("*.json")]
@@ -130,9 +130,9 @@ def test_the_name_of_a_project_is_the_one_that_was_confirmed(tmp_path: Path) -> 
     clone, gateway = a_clone(tmp_path / "shop"), RecordingGateway()
     remember_clone(tmp_path / "home", str(clone.root), "shop")
     watcher = a_watcher(tmp_path, gateway)
-    watcher.look()
+    watcher.check_once()
     clone.commit("Name another project", {"reverie.toml": 'project = "payroll"\n'})
-    watcher.look()
+    watcher.check_once()
     assert {change["project"] for change in gateway.bodies("/v1/git/changes")} == {"shop"}
 
 
@@ -141,20 +141,20 @@ def test_an_agent_without_hooks_is_followed_since_its_setup(tmp_path: Path) -> N
     path = write_roo(tmp_path)
     remember_clone(home, ALL_CLONES, "", "roo")
     watcher = a_watcher(tmp_path, gateway)
-    watcher.look()
+    watcher.check_once()
     assert gateway.calls == []
     later = int(datetime.now(UTC).timestamp() * 1000) + 60_000
     again = [{**message, "ts": later} for message in ROO_TASK]
     path.write_text(json.dumps([*ROO_TASK, *again[:2]]))
     watcher = a_watcher(tmp_path, gateway)
     gateway.down = True
-    watcher.look()
+    watcher.check_once()
     gateway.down = False
     watcher = a_watcher(tmp_path, gateway)
-    watcher.look()
+    watcher.check_once()
     path.write_text(json.dumps([*ROO_TASK, *again]))
-    a_watcher(tmp_path, gateway).look()
-    a_watcher(tmp_path, gateway).look()
+    a_watcher(tmp_path, gateway).check_once()
+    a_watcher(tmp_path, gateway).check_once()
     turns = [turn for body in gateway.bodies("/v1/turns") for turn in body["turns"]]
     assert [turn["role"] for turn in turns] == ["user", "tool", "assistant"]
     (session, *_) = gateway.bodies("/v1/sessions/start")
@@ -181,13 +181,13 @@ def test_a_refused_transcript_stops_no_other_and_is_sent_once_it_may_be(tmp_path
     shutil.copy(path, other)
     gateway.refused = {"7a1f"}
     watcher = a_watcher(tmp_path, gateway)
-    watcher.look()
-    a_watcher(tmp_path, gateway).look()
+    watcher.check_once()
+    a_watcher(tmp_path, gateway).check_once()
     assert sessions(gateway) == ["7a1f", "8b2f", "7a1f"]
     assert len(gateway.bodies("/v1/turns")) == 1
     gateway.refused = set()
-    a_watcher(tmp_path, gateway).look()
-    a_watcher(tmp_path, gateway).look()
+    a_watcher(tmp_path, gateway).check_once()
+    a_watcher(tmp_path, gateway).check_once()
     assert sessions(gateway) == ["7a1f", "8b2f", "7a1f", "7a1f"]
     first, second = gateway.bodies("/v1/turns")
     assert len(first["turns"]) == len(second["turns"]) == 3
@@ -199,7 +199,7 @@ def test_a_session_is_of_the_clone_whose_project_has_another_name_than_its_slug(
     gateway, clone, path = RecordingGateway(), a_clone(tmp_path / "app"), a_followed_task(tmp_path)
     remember_clone(tmp_path / "home", str(clone.root), "My App")
     path.write_text(path.read_text().replace("/shop", "/My App"))
-    a_watcher(tmp_path, gateway).look()
+    a_watcher(tmp_path, gateway).check_once()
     assert gateway.bodies("/v1/sessions/start")[0]["project"] == "My App"
     state = HookSessionState(str(tmp_path / "home" / "hooks"), "roo", "7a1f")
     assert state.facts["root"] == str(clone.root)
@@ -215,7 +215,7 @@ def test_a_place_that_fails_stops_no_other(tmp_path: Path) -> None:
             raise RuntimeError("its settings are damaged")
         return gateway
 
-    LocalWatcher(tmp_path / "home", str(tmp_path), connect).look()
+    LocalWatcher(tmp_path / "home", str(tmp_path), connect).check_once()
     assert sessions(gateway) == ["7a1f"]
 
 
@@ -254,7 +254,7 @@ def test_an_agent_of_one_project_is_not_followed_in_another(tmp_path: Path) -> N
     path = write_roo(tmp_path)
     later = int(datetime.now(UTC).timestamp() * 1000) + 60_000
     path.write_text(json.dumps([{**message, "ts": later} for message in ROO_TASK]))
-    a_watcher(tmp_path, gateway).look()
+    a_watcher(tmp_path, gateway).check_once()
     assert gateway.bodies("/v1/turns") == []
     forget_agent(home, str(clone.root), "roo")
     assert [dict(known.agents) for known in list_clones(home)] == [{}]

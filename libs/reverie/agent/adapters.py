@@ -200,7 +200,7 @@ def translate_payload(agent: str, event: str, payload: dict[str, Any]) -> dict[s
     adapter = adapter_of(agent)
     translated = dict(payload)
     for name, paths in adapter.fields.items():
-        value = next((found for path in paths if (found := _look_up(payload, path))), None)
+        value = next((found for path in paths if (found := _value_at(payload, path))), None)
         if value is not None:
             translated[name] = value
     if event in adapter.tools:
@@ -230,7 +230,7 @@ def format_answer(agent: str, event: str, context: str) -> dict[str, Any]:
     return {**adapter.answer_with, "hookSpecificOutput": specific}
 
 
-def _look_up(payload: object, path: str) -> object:
+def _value_at(payload: object, path: str) -> object:
     """The value at a path such as `workspace_roots.0`; None if there is none."""
     value = payload
     for part in path.split("."):

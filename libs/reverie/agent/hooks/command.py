@@ -97,7 +97,7 @@ class HookCall:
         self.gateway = connect_gateway(os.environ, self.timeout, agent, self._project or "")
 
     @property
-    def is_shown(self) -> bool:
+    def answer_is_shown(self) -> bool:
         """Whether the model gets to read the answer to this event."""
         return self.event in self.adapter.shows
 
@@ -153,7 +153,7 @@ def handle_session_start(hook: HookCall) -> str:
     """Starts or resumes the session, and returns its context."""
     compacted = hook.text_field("source") == "compact" or bool(hook.state.facts.get("compacted"))
     hook.state.save(ended=False, compacted=compacted, warned=[])
-    if hook.gateway is None or not hook.is_shown:
+    if hook.gateway is None or not hook.answer_is_shown:
         return ""
     response = start_session(hook.state, hook.gateway, include_context=True, compacted=compacted)
     hook.state.save(compacted=False)
@@ -163,7 +163,7 @@ def handle_session_start(hook: HookCall) -> str:
 def handle_user_prompt(hook: HookCall) -> str:
     """Returns the memories for this message that the session has not seen."""
     prompt = hook.text_field("prompt").strip()
-    if not prompt or is_command(prompt) or hook.gateway is None or not hook.is_shown:
+    if not prompt or is_command(prompt) or hook.gateway is None or not hook.answer_is_shown:
         return ""
     compacted = bool(hook.state.facts.get("compacted"))
     body = {"query": prompt[:MAX_QUERY_CHARS], "compacted": compacted}
@@ -182,7 +182,7 @@ def is_command(prompt: str) -> bool:
 def handle_action(hook: HookCall) -> str:
     """Returns failures, conventions and decisions about the file or command of a tool call."""
     arguments = hook.payload.get("tool_input")
-    if hook.gateway is None or not hook.is_shown or not isinstance(arguments, dict):
+    if hook.gateway is None or not hook.answer_is_shown or not isinstance(arguments, dict):
         return ""
     path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
     text = str(arguments.get("command") or "")
@@ -191,12 +191,12 @@ def handle_action(hook: HookCall) -> str:
     if command:
         if tests := [*filter(is_test_file, command.replace("::", " ").split())]:
             hook.state.save(tests=tests[-MAX_TESTS:])
-        return _ask_before(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
+        return _fetch_before_action(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
     facts = hook.state.facts
     file = os.path.relpath(os.path.join(hook.text_field("cwd"), str(path)), facts["root"])
     if not path or file.startswith("..") or file in facts.get("warned", ()):
         return ""
-    block = _ask_before(hook, hook.gateway, "edit", file)
+    block = _fetch_before_action(hook, hook.gateway, "edit", file)
     hook.state.save(warned=[*facts.get("warned", ())[-MAX_WARNED_FILES:], file])
     return block
 
@@ -216,12 +216,14 @@ def is_test_file(word: str) -> bool:
     return "." in word.rpartition("/")[2] and ("test" in word or "spec" in word)
 
 
-def _ask_before(hook: HookCall, gateway: GatewayConnection, action: str, subject: str) -> str:
+def _fetch_before_action(
+    hook: HookCall, gateway: GatewayConnection, action: str, subject: str
+) -> str:
     """The block for an action; a gateway that is not that fast is as good as none."""
     import signal
     from zlib import crc32
 
-    def give_up(*_: object) -> None:
+    def on_deadline(*_: object) -> None:
         raise GatewayUnavailable("the time before an action is over")
 
     # The gateway may have recorded as given what came too late: it is asked for again.
@@ -231,7 +233,7 @@ def _ask_before(hook: HookCall, gateway: GatewayConnection, action: str, subject
         facts = hook.state.facts
         body["edited"] = [*facts.get("warned", ())][-MAX_EDITED:]
         body["tests"] = [*facts.get("tests", ())]
-    signal.signal(signal.SIGALRM, give_up)
+    signal.signal(signal.SIGALRM, on_deadline)
     signal.setitimer(signal.ITIMER_REAL, min(hook.timeout, ACTION_TIMEOUT_SECONDS))
     try:
         response = post_in_session(hook.state, gateway, "/v1/preflow", body)

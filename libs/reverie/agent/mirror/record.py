@@ -112,12 +112,12 @@ def _iter_fields(record: MirrorRecord) -> Iterator[tuple[str, Any]]:
 
 
 def _render_value(value: Any) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and not _is_word(value):
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and not _needs_quotes(value):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
-def _is_word(value: str) -> bool:
+def _needs_quotes(value: str) -> bool:
     """Whether a plain text would be read as another value than itself."""
     return value.lower() in {"true", "false", "null", "yes", "no"} or (
         value[0].isdigit() and (value.replace(".", "").isdigit())

@@ -163,7 +163,7 @@ class MirrorSync:
         elif memory:
             self._restore_or_archive(id, memory, entry or MirrorEntry(build_path(memory)))
         elif file:
-            self._settle_gone(id, file, entry)
+            self._settle_deleted(id, file, entry)
         else:
             self.folder.entries.pop(id, None)
 
@@ -247,7 +247,7 @@ class MirrorSync:
             # Another file is in its place, which the next pass reads.
             self.folder.entries.pop(id, None)
 
-    def _settle_gone(self, id: str, file: _File, entry: MirrorEntry | None) -> None:
+    def _settle_deleted(self, id: str, file: _File, entry: MirrorEntry | None) -> None:
         """Removes the file of a memory that is gone, unless it was edited."""
         if self.memories.get(id) is not None:
             return

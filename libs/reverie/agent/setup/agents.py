@@ -133,7 +133,7 @@ class SetupTarget:
             return INSTRUCTIONS
         return f"{INSTRUCTIONS}\nTo the tools, this project is named `{self.project}`.\n"
 
-    def hook_words(self, event: str, agent: str | None = None) -> list[str]:
+    def hook_command(self, event: str, agent: str | None = None) -> list[str]:
         """The words of a hook's command line."""
         options = [] if self.is_user_wide or not self.project else ["--project", self.project]
         agent_options = ["--agent", agent] if agent else []

@@ -18,7 +18,7 @@ _PLUGIN: Final = Path(__file__).with_name("plugin.js")
 class HookTarget(Protocol):
     """Builds the command of a hook."""
 
-    def hook_words(self, event: str, agent: str | None = None) -> list[str]:
+    def hook_command(self, event: str, agent: str | None = None) -> list[str]:
         """The words of the command line."""
 
 
@@ -36,7 +36,7 @@ def grouped_hooks(
             "hooks": [
                 {
                     "type": "command",
-                    "command": shlex.join(target.hook_words(event, agent)),
+                    "command": shlex.join(target.hook_command(event, agent)),
                     "timeout": timeout,
                 },
             ],
@@ -50,7 +50,7 @@ def flat_hooks(target: HookTarget, events: Iterable[str], agent: str, **fields: 
     """Hooks as Cursor and Windsurf write them: a list of commands for each event."""
     return add_json_hooks(
         {
-            event: {"command": shlex.join(target.hook_words(event, agent)), **fields}
+            event: {"command": shlex.join(target.hook_command(event, agent)), **fields}
             for event in events
         }
     )
@@ -64,7 +64,7 @@ def hook_scripts(
     for event in events:
         path = folder / event
         if not path.exists() or _SCRIPT_MARK in path.read_text(errors="replace"):
-            command = shlex.join(target.hook_words(event, agent))
+            command = shlex.join(target.hook_command(event, agent))
             files[path] = [set_content(f"#!/bin/sh\n{_SCRIPT_MARK}\nexec {command}\n")]
     return files
 
@@ -82,7 +82,7 @@ def goose_plugin(
 
 def plugin_module(target: HookTarget, agent: str) -> TextEdit:
     """A module for agents that load JavaScript: OpenCode and Kilo."""
-    before, _, after = shlex.join(target.hook_words("EVENT", agent)).partition(" EVENT")
+    before, _, after = shlex.join(target.hook_command("EVENT", agent)).partition(" EVENT")
     words = {"__COMMAND__": shlex.split(before), "__OPTIONS__": shlex.split(after)}
     text = _PLUGIN.read_text()
     for mark, value in words.items():

@@ -68,7 +68,7 @@ class LocalWatcher:
             with suppress(Timeout), self.locked():
                 while True:
                     with _surviving(str(self._home)):
-                        await asyncio.to_thread(self.look)
+                        await asyncio.to_thread(self.check_once)
                     await asyncio.sleep(CLONE_INTERVAL_SECONDS)
             await asyncio.sleep(LOCK_INTERVAL_SECONDS)
 
@@ -81,7 +81,7 @@ class LocalWatcher:
         with FileLock(folder / "watch.lock", timeout=0, mode=0o600, thread_local=False):
             yield
 
-    def look(self) -> None:
+    def check_once(self) -> None:
         """Looks at everything once. Failures are tried again at the next look."""
         clones = list_clones(self._home)
         for clone in clones:

@@ -27,7 +27,7 @@ class AgentKeyReport:
     text: str
 
 
-class AgentKeyKeeper:
+class AgentKeyManager:
     """The key of one agent, for one project or (with an empty `project`) for all."""
 
     def __init__(self, options: CommonOptions, agent: str, project: str) -> None:

@@ -158,12 +158,12 @@ def _update_key(
 ) -> AgentKeyReport | None:
     """Gives the agent its key, or takes it back. An agent that is still set up keeps it."""
     from reverie.agent.setup.agents import AGENTS_OF_ALL_PROJECTS, AGENTS_WITHOUT_KEY
-    from reverie.cli.agents.agent_key import AgentKeyKeeper
+    from reverie.cli.agents.agent_key import AgentKeyManager
 
     if agent in AGENTS_WITHOUT_KEY or plan.edited:
         return None
     is_for_all = target.is_user_wide or agent in AGENTS_OF_ALL_PROJECTS
-    keeper = AgentKeyKeeper(options, agent, "" if is_for_all else target.project or "")
+    keeper = AgentKeyManager(options, agent, "" if is_for_all else target.project or "")
     return keeper.revoke() if undo else keeper.ensure(renew)
 
 

@@ -63,7 +63,7 @@ def follow(options: CommonOptions, once: bool) -> None:
     watcher = build_watcher(describe_search(settings), lambda line: out().print(line, markup=False))
     try:
         with watcher.locked():
-            watcher.look()
+            watcher.check_once()
     except Timeout:
         raise Conflict("another process of this home folder watches already") from None
     if not once:

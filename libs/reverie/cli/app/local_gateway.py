@@ -90,7 +90,7 @@ def wait_until_up(
 
     home = open_home(settings.home)
 
-    def look() -> dict[str, Any] | None:
+    def read_start() -> dict[str, Any] | None:
         # The run file is read first, because the process deletes it when it ends.
         note = read_run_file(home, "up")
         if note.get("pid") == process.pid and note.get("gateway"):
@@ -103,7 +103,7 @@ def wait_until_up(
         retry=retry_if_result(lambda note: note is None),
     )
     try:
-        result = retrying(look)
+        result = retrying(read_start)
     except RetryError:
         result = None
     if not result:
