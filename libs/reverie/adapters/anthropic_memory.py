@@ -66,9 +66,11 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
                 finally:
                     # A refused command may have made a directory, as it does on a disk.
                     after = await asyncio.to_thread(_read_files, Path(folder))
-                    await self._keep(before, after)
+                    await self._store_changes(before, after)
 
-    async def _keep(self, before: dict[str, str | None], after: dict[str, str | None]) -> None:
+    async def _store_changes(
+        self, before: dict[str, str | None], after: dict[str, str | None]
+    ) -> None:
         gone = sorted(before.keys() - after.keys())
         changed = {
             key: text for key, text in after.items() if key not in before or before[key] != text

@@ -40,11 +40,11 @@ async def answer(call: CompatCall) -> Any:
             await call.forget(_place(_entities(call.parse_query(Mem0Entities))))
             return {"message": "Memories deleted successfully!"}
         case method, ["v1", "memories", *rest] if rest:
-            return await _one(call, method, rest)
+            return await _answer_of_memory(call, method, rest)
     raise call.no_route()
 
 
-async def _one(call: CompatCall, method: str, rest: list[str]) -> Any:
+async def _answer_of_memory(call: CompatCall, method: str, rest: list[str]) -> Any:
     path = f"/v1/memories/{rest[0]}"
     match method, rest[1:]:
         case "GET", []:

@@ -22,7 +22,7 @@ from langgraph.store.base import (
 )
 
 from reverie.adapters.langgraph.filters import is_match
-from reverie.adapters.langgraph.texts import Texts, name_memory
+from reverie.adapters.langgraph.texts import ItemMemories, name_memory
 from reverie.client import AsyncReverie
 
 Namespace = tuple[str, ...]
@@ -30,13 +30,13 @@ Namespace = tuple[str, ...]
 _STORE: Final = "langgraph/store/"
 
 
-class Items:
+class ItemDocuments:
     """The items in a scope. `fields`: the paths of the texts that are remembered."""
 
     def __init__(self, reverie: AsyncReverie, scope: str | None, fields: Sequence[str]) -> None:
         self._reverie = reverie
         self._scope = scope
-        self._texts = Texts(reverie, scope, fields)
+        self._texts = ItemMemories(reverie, scope, fields)
 
     async def run(self, ops: Sequence[Op]) -> list[Result]:
         """Reads first, then writes; of several writes of a key, the last one counts."""

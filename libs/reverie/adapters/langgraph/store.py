@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from reverie.adapters.langgraph.blocking import SyncOrAsync
-from reverie.adapters.langgraph.items import Items
+from reverie.adapters.langgraph.items import ItemDocuments
 from reverie.client import AsyncReverie, Reverie
 
 
@@ -30,7 +30,7 @@ class ReverieStore(BaseStore):
         default_ttl: float | None = None,
     ) -> None:
         self._calls = SyncOrAsync(reverie)
-        self._items = Items(self._calls.client, scope, tuple(fields))
+        self._items = ItemDocuments(self._calls.client, scope, tuple(fields))
         self.ttl_config = TTLConfig(default_ttl=default_ttl, refresh_on_read=False)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:

@@ -21,7 +21,7 @@ _MAX_LENGTH: Final = 16_000
 _MAX_HITS: Final = 100
 
 
-class Texts:
+class ItemMemories:
     """A memory for each item with text; its key names the item."""
 
     def __init__(self, reverie: AsyncReverie, scope: str | None, fields: Sequence[str]) -> None:
