@@ -58,7 +58,7 @@ class InMemoryCounts:
         self.down = False
         self.calls = 0
 
-    async def take(
+    async def spend(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, more: float
     ) -> QuotaGrant:
         """Implements `SharedQuotas.take`."""

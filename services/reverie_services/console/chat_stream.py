@@ -36,7 +36,7 @@ async def stream_chat(
     async def iterate_events() -> AsyncGenerator[bytes, None]:
         """Nothing is passed on after the sign-in ended."""
         checked = monotonic()
-        with streams.hold(stream):
+        with streams.register(stream):
             rest = visit.rest
             async with rest.dispatcher.open("GET", path, rest.headers) as response:
                 if response.chunks is None:

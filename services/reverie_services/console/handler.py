@@ -195,7 +195,7 @@ class Console:
             detail = "this form is too old or of another sign-in: reload the page"
             return self._show_problem(request, build_problem("forbidden", detail))
         if path == "sign-out":
-            await self.sessions.take(token, is_link=False)
+            await self.sessions.redeem(token, is_link=False)
             self.streams.end(token)
             return redirect(f"{HOME}/sign-in", self._cookie(request, "reverie_console", "", 0))
         if path == "language":

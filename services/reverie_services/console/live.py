@@ -25,18 +25,18 @@ POLL_SECONDS = 10.0
 """Seconds between two looks. A page is loaded again at most this often."""
 
 
-async def _look_at_recalls(visit: Visit) -> Any:
+async def _read_recalls(visit: Visit) -> Any:
     return await visit.get("/v1/traces", limit=1)
 
 
-async def _look_at_dreams(visit: Visit) -> Any:
+async def _read_dreams(visit: Visit) -> Any:
     return await visit.get("/v1/dreams", limit=5), await visit.get("/v1/dream", limit=50)
 
 
-async def _look_at_all(visit: Visit) -> Any:
+async def _read_all(visit: Visit) -> Any:
     return (
-        await _look_at_recalls(visit),
-        await _look_at_dreams(visit),
+        await _read_recalls(visit),
+        await _read_dreams(visit),
         await visit.get("/v1/memories", limit=1),
     )
 
@@ -73,7 +73,7 @@ class LiveStreams:
             raise RestCallError(build_problem("too_many", "too many pages are open"))
 
     @contextmanager
-    def hold(self, stream: LiveStream) -> Iterator[None]:
+    def register(self, stream: LiveStream) -> Iterator[None]:
         """Counts a stream for as long as this lasts."""
         self._open.add(stream)
         try:
@@ -89,9 +89,9 @@ class LiveStreams:
 
 
 LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
-    "overview": _look_at_all,
-    "recalls": _look_at_recalls,
-    "dreams": _look_at_dreams,
+    "overview": _read_all,
+    "recalls": _read_recalls,
+    "dreams": _read_dreams,
 }
 """By page: what it would show, in as few calls as tell a change."""
 
@@ -108,7 +108,7 @@ async def stream_changes(
     async def iterate_changes() -> AsyncGenerator[bytes, None]:
         """Ends with the sign-in, and once a call is refused: then the key was revoked."""
         last = first
-        with streams.hold(stream):
+        with streams.register(stream):
             yield b"retry: 5000\nevent: ready\ndata: \n\n"
             while True:
                 await stream.wait(POLL_SECONDS)

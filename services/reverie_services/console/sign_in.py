@@ -125,7 +125,7 @@ class SignIn:
         api_key = form.get("key", "").strip()
         code = parse_token(form.get("code", "").strip())
         if code is not None:
-            api_key = await self.sessions.take(code, is_link=True) or ""
+            api_key = await self.sessions.redeem(code, is_link=True) or ""
         try:
             principal = await self._authenticate(api_key)
         except Unauthenticated:
@@ -175,7 +175,7 @@ class SignIn:
         request.authenticated = (form, principal)
         previous = parse_token(read_cookies(request.headers).get(SESSION_COOKIE, ""))
         if previous is not None:
-            await self.sessions.take(previous, is_link=False)
+            await self.sessions.redeem(previous, is_link=False)
         token = await self.sessions.create(principal.tenant, api_key, SESSION_SECONDS)
         return build_cookie(SESSION_COOKIE, str(token), SESSION_SECONDS, self.secure)
 

@@ -50,7 +50,7 @@ class GrantedQuota(Protocol):
 class SharedQuotas(Protocol):
     """The counts that all replicas share. Raises `Unavailable`."""
 
-    async def take(
+    async def spend(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, more: float
     ) -> GrantedQuota: ...
 
@@ -126,17 +126,17 @@ class RateLimiter:
         key_limit = combine_limits(self._keys, principal.limits).get(name)
         if key_limit is not None and amount:
             holder = quota_holder_of(principal.key_id)
-            remaining = await self._take_from(
+            remaining = await self._spend_from(
                 principal.tenant, holder, name, key_limit, amount, "key"
             )
         tenant_limit = combine_limits(self._tenants, principal.tenant_limits).get(name)
         if tenant_limit is not None and amount:
-            await self._take_from(
+            await self._spend_from(
                 principal.tenant, TENANT_QUOTA_HOLDER, name, tenant_limit, amount, "tenant"
             )
         return remaining
 
-    async def _take_from(
+    async def _spend_from(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, owner: str
     ) -> RemainingQuota:
         portion = self._portions.setdefault((tenant, holder, name), _Portion())
@@ -170,7 +170,7 @@ class RateLimiter:
         needed = max(0.0, amount - leftover)
         try:
             extra = max(0.0, portion.size - needed)
-            grant = await self._counts.take(tenant, holder, name, limit, needed, extra)
+            grant = await self._counts.spend(tenant, holder, name, limit, needed, extra)
         except Unavailable:
             # The limit protects the store: if that is unavailable, there is nothing to protect.
             log.warning("quota_check_failed", limit=name)

@@ -19,7 +19,7 @@ CANDIDATE_LIMIT = 8
 
 
 @dataclass(frozen=True)
-class StandingConflict:
+class ContradictedMemory:
     """An active memory that a new one contradicts, and why."""
 
     id: UUID
@@ -33,7 +33,7 @@ class ConflictFinder:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def find(self, principal: Principal, new: NewMemory) -> list[StandingConflict]:
+    async def find(self, principal: Principal, new: NewMemory) -> list[ContradictedMemory]:
         """What it contradicts, as far as the caller may read it, the likeliest first."""
         async with self._db.tenant_reader(principal.tenant) as connection:
             rows = await connection.fetch_rows(
@@ -57,5 +57,5 @@ class ConflictFinder:
             )
             comparison = compare_memories(standing, stated)
             if comparison.verdict is DuplicateVerdict.CONTRADICTING:
-                conflicts.append(StandingConflict(row["id"], row["content"], comparison.reason))
+                conflicts.append(ContradictedMemory(row["id"], row["content"], comparison.reason))
         return conflicts

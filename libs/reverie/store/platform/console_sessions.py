@@ -71,7 +71,7 @@ class ConsoleSessionStore:
             encrypted = await connection.fetch_value("console_session_find", token.hash)
         return _decrypt(token, encrypted)
 
-    async def take(self, token: ConsoleToken, is_link: bool) -> str | None:
+    async def redeem(self, token: ConsoleToken, is_link: bool) -> str | None:
         """Deletes a sign-in or a link, and returns its API key: a link works once."""
         async with self._db.tenant_transaction(token.tenant) as connection:
             encrypted = await connection.fetch_value("console_session_take", token.hash, is_link)

@@ -34,7 +34,7 @@ class QuotaStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def take(
+    async def spend(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, extra: float
     ) -> QuotaGrant:
         """Takes `amount` of a limit and up to `extra`.

@@ -10,7 +10,7 @@ from reverie.contracts.memories.memories import RememberConflict, RememberRespon
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.core.memory import NewMemory
-from reverie.store.graph.conflicts import ConflictFinder, StandingConflict
+from reverie.store.graph.conflicts import ConflictFinder, ContradictedMemory
 
 log = structlog.get_logger("reverie.ingest")
 
@@ -22,7 +22,7 @@ ASK_USER_HINT = (
 
 async def find_conflicts(
     finder: ConflictFinder, principal: Principal, memory: NewMemory
-) -> list[StandingConflict]:
+) -> list[ContradictedMemory]:
     """What the memory contradicts; nothing where that cannot be looked up: it is a hint."""
     try:
         return await finder.find(principal, memory)
@@ -32,7 +32,7 @@ async def find_conflicts(
 
 
 def add_conflicts(
-    response: RememberResponse, conflicts: Sequence[StandingConflict]
+    response: RememberResponse, conflicts: Sequence[ContradictedMemory]
 ) -> RememberResponse:
     """The answer for a new memory, with what it contradicts."""
     standing = [item for item in conflicts if item.id != response.id]
