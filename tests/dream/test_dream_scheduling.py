@@ -94,7 +94,7 @@ async def test_an_open_topic_left_for_later_is_not_due_again_until_more_is_said(
     assert lease is not None
     run = new_id()
     assert await parts.dreams.start(lease, run, "worker")
-    await parts.dreams.take_sessions(lease, UUID(int=0), limits)
+    await parts.dreams.claim_sessions(lease, UUID(int=0), limits)
     await _say(store, parts, session, limits, "while it", "was busy")
     state, _ = await parts.dreams.finish(lease, run, {}, limits)
     assert state == "again"

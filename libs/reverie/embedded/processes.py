@@ -140,7 +140,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def is_pid_taken(pid: int) -> bool:
+def is_pid_in_use(pid: int) -> bool:
     """Whether the process id is in use, even by a zombie."""
     return bool(psutil.pid_exists(pid))
 

@@ -113,7 +113,7 @@ class ServerConnection:
         self._server, self._headers = server, dict(headers)
         self._over = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._holder = asyncio.create_task(self._hold())
+        self._holder = asyncio.create_task(self._run_connection())
 
     async def open(self) -> None:
         """Waits until the server is there. Raises `ToolServerError`."""
@@ -160,7 +160,7 @@ class ServerConnection:
         elif not self._holder.cancelled():
             self._holder.exception()  # It was told where it was met.
 
-    async def _hold(self) -> None:
+    async def _run_connection(self) -> None:
         async with AsyncExitStack() as held:
             transport = await self._open_transport(held)
             client = await held.enter_async_context(Client(transport, cache=None))

@@ -39,7 +39,7 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
         try:
             run = await deps.redaction_backfill.claim(LEASE_SECONDS)
             if run:
-                await _redact_or_give_back(deps, run)
+                await _redact_or_release(deps, run)
                 continue
         except ReverieError as error:
             log.warning("redaction_backfill_postponed", reason=str(error))
@@ -49,7 +49,7 @@ async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
         await asyncio.sleep(POLL_INTERVAL)
 
 
-async def _redact_or_give_back(deps: RedactionBackfillDependencies, run: BackfillRun) -> None:
+async def _redact_or_release(deps: RedactionBackfillDependencies, run: BackfillRun) -> None:
     """A service that stops ends its lease: the next one continues at once."""
     try:
         await redact_stored_texts(deps, run)

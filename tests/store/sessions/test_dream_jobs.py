@@ -298,7 +298,7 @@ async def test_a_commit_marks_its_turns_once_and_counts_the_pending_ones(
     await _ask(store)
     lease = await _claim(dreams)
     run = await _started(dreams, lease)
-    assert [one.id for one in await dreams.take_sessions(lease, START_ID)] == [session]
+    assert [one.id for one in await dreams.claim_sessions(lease, START_ID)] == [session]
     waiting = await dreams.list_turns(lease, session, -1, 100)
     assert [turn.id for turn in waiting] == turns
     found = await dreams.commit(
@@ -312,7 +312,7 @@ async def test_a_commit_marks_its_turns_once_and_counts_the_pending_ones(
     assert _pending(store) == (2, len("turn 3turn 4"))
     await dreams.commit(lease, run, session, [], turns, {})
     assert _pending(store) == (0, 0)
-    assert await dreams.take_sessions(lease, START_ID) == []
+    assert await dreams.claim_sessions(lease, START_ID) == []
     [row] = await DreamRunStore(store.db).list_runs(store.me, None, None, 1)
     assert (row.turns, row.created, row.reinforced) == (5, 1, 1)
     assert row.sessions == [session]

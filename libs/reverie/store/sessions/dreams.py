@@ -161,7 +161,7 @@ class DreamStore:
             await self._db.call("dream_start", lease.tenant, lease.scope, lease.epoch, run, worker)
         )
 
-    async def take_sessions(
+    async def claim_sessions(
         self,
         lease: DreamLease,
         above: UUID,

@@ -103,7 +103,7 @@ async def _digest_scope(deps: DigestDependencies, lease: DreamLease, run: UUID) 
         raise DigestAttemptsExhausted
     record, failure = DreamRunLog(), None
     after_id = START_ID
-    while sessions := await deps.dreams.take_sessions(lease, after_id, deps.settings.limits):
+    while sessions := await deps.dreams.claim_sessions(lease, after_id, deps.settings.limits):
         for session in sessions:
             failure = await _try_digest_session(deps, lease, run, session, record) or failure
         after_id = sessions[-1].id

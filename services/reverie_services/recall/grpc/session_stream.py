@@ -165,7 +165,7 @@ async def _awaits_dream(rest: InProcessRestClient, ended: FieldValues) -> bool:
     turns: list[FieldValues] = []
     while cursor is not None:
         path = f"/v1/sessions/{ended['session']}/turns"
-        page = await _ask_again_later(rest, path, {"limit": 200, "cursor": cursor or None})
+        page = await _read_unless_busy(rest, path, {"limit": 200, "cursor": cursor or None})
         if page is None:
             return True
         turns, cursor = page["items"] or turns, page.get("next")
@@ -175,15 +175,15 @@ async def _awaits_dream(rest: InProcessRestClient, ended: FieldValues) -> bool:
 async def _find_summary(rest: InProcessRestClient, ended: FieldValues) -> str | None:
     """The overview that a dream made of the session; of a short one, the memories themselves."""
     query = {"key": f"session:{ended['session']}", "kind": "session", "limit": 1}
-    page = await _ask_again_later(rest, "/v1/memories", query)
+    page = await _read_unless_busy(rest, "/v1/memories", query)
     if not page or not page["items"]:
         query = {"session": str(ended["session"]), "limit": MAX_SUMMARY_MEMORIES}
-        page = await _ask_again_later(rest, "/v1/memories", query)
+        page = await _read_unless_busy(rest, "/v1/memories", query)
     memories = reversed(page["items"]) if page else ()
     return "\n".join(str(memory["content"]) for memory in memories) or None
 
 
-async def _ask_again_later(
+async def _read_unless_busy(
     rest: InProcessRestClient, path: str, query: FieldValues
 ) -> FieldValues | None:
     """The answer to a read; None if the gateway has no time for it now."""
