@@ -1,4 +1,4 @@
-"""The call `Session`: a session in both directions, and the end of one with its summary."""
+"""The gRPC calls `Session`, one stream for a whole session, and `SessionEnd`."""
 
 from __future__ import annotations
 
