@@ -20,10 +20,13 @@ class _PlainNotes:
     """Notes to a person on standard output, or beside JSON on standard error."""
 
     def __init__(self, as_json: bool) -> None:
-        self._stream = sys.stderr if as_json else sys.stdout
+        self._as_json = as_json
 
     def note(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        # Here and not above: there is a note only where a process has ended.
+        from reverie.cli.app.output import err, out
+
+        (err() if self._as_json else out()).print(text, markup=False)
 
 
 async def keep(received: HandOver) -> None:
