@@ -45,6 +45,7 @@ from reverie.store.vault.vault import VaultStore
 from reverie_services.ingest.batching import EnrichmentBatches
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.settings import IngestSettings
+from reverie_services.ingest.write.bursts import WriteBursts
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class WriteDependencies:
     vault: VaultStore
     publisher: EventPublisher
     conflicts: ConflictFinder
+    bursts: WriteBursts = field(default_factory=WriteBursts)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from reverie.bus.nats_bus import connect
 from reverie.bus.streams import INGEST_ENRICH_BULK
 from reverie.contracts.events import MEMORY_STREAM
 from reverie.inference.embedder import OnnxEmbedder, Vectors
+from reverie_services.ingest.write import bursts
 from tests.support import tables
 from tests.support.stack import Stack, eventually
 
@@ -42,8 +43,8 @@ async def _announced(bus: MessageBus) -> list[str]:
     return [message.subject for message in messages if message.subject.endswith(".remembered")]
 
 
-async def test_batches_and_imports_are_announced_in_bulk_and_all_else_is_not(
-    alone: Stack, nats_url: str
+async def test_batches_imports_and_bursts_are_announced_in_bulk_and_all_else_is_not(
+    alone: Stack, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     single, bulk = "memory.default.remembered", "memory.default.bulk.remembered"
     expected: list[str] = []
@@ -76,6 +77,13 @@ async def test_batches_and_imports_are_announced_in_bulk_and_all_else_is_not(
         await _import(alone, FILE, "text/markdown")
         expected.append(bulk)
         await eventually(announced)
+        # What one tenant writes faster than it is embedded lets the others pass.
+        monkeypatch.setattr(bursts, "BYTES_PER_SECOND", 0.0)
+        share = "A lamp. " * (bursts.BURST_BYTES // 8)
+        await write([single], "/v1/remember", {"content": f"{share} One.", "scope": SCOPE})
+        await write([bulk], "/v1/remember", {"content": "Two lamps are lit", "scope": SCOPE})
+        monkeypatch.setattr(bursts, "BYTES_PER_SECOND", 1e9)
+        await write([single], "/v1/remember", {"content": "Three lamps are lit", "scope": SCOPE})
 
 
 async def test_an_event_of_bulk_is_told_to_watchers_by_its_name(stack: Stack) -> None:

@@ -79,9 +79,11 @@ async def remember(deps: WriteDependencies, call: Call[RememberRequest, None]) -
     principal, session_id = call.principal, call.body.session
     session = await deps.sessions.get(principal, session_id) if session_id else None
     prepared = prepare_memory(call.body, principal, call.redactor, deps.settings, session)
+    is_burst = deps.bursts.is_burst(principal.tenant, prepared.memory.content)
+    headers = trace_headers() | (BULK_HEADERS if is_burst else {})
     # Looking for contradictions costs the writer no time: it goes on beside the write.
     (results, vault_hints), conflicts = await asyncio.gather(
-        _store(deps, call, [prepared], trace_headers()),
+        _store(deps, call, [prepared], headers),
         find_conflicts(deps.conflicts, principal, prepared.memory),
     )
     [result] = results
