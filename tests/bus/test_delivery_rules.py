@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from reverie.bus.consumer import DeadLetterVerdict, RedeliveryVerdict, decide_verdict
 from reverie.bus.interface import Reject, Retry
-from reverie.bus.streams import CONSUMERS, DEDUPE_SECONDS, INGEST_ENRICH, STREAMS
+from reverie.bus.streams import (
+    CONSUMERS,
+    DEDUPE_SECONDS,
+    DREAM_WORKERS,
+    ENGINE_WORKERS,
+    INGEST_ENRICH,
+    STREAMS,
+)
 from reverie.contracts.events import dream_subject, git_subject, memory_subject
 from reverie.domain.core.errors import NotFound, Unavailable
 
@@ -56,6 +63,10 @@ def test_every_consumer_leaves_room_for_others_beside_a_slow_one() -> None:
 def test_message_ids_are_remembered_longer_than_a_worker_may_be_silent() -> None:
     assert all(consumer.ack_wait < DEDUPE_SECONDS for consumer in CONSUMERS)
     assert all(stream.max_age > DEDUPE_SECONDS for stream in STREAMS)
+
+
+def test_what_somebody_waits_for_is_delivered_again_ten_seconds_after_a_kill() -> None:
+    assert {spec.ack_wait for spec in (INGEST_ENRICH, DREAM_WORKERS, ENGINE_WORKERS)} == {10.0}
 
 
 def test_a_rejected_message_becomes_a_dead_letter_at_once() -> None:

@@ -104,7 +104,9 @@ STREAMS: Final = (
 
 QUEUES: Final = frozenset(spec.name for spec in STREAMS if spec.queue)
 
-INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY_STREAM, "memory.*.remembered")
+INGEST_ENRICH: Final = ConsumerSpec(
+    "ingest-enrich", events.MEMORY_STREAM, "memory.*.remembered", ack_wait=10.0
+)
 INGEST_ENRICH_BULK: Final = ConsumerSpec(
     "ingest-enrich-bulk", events.MEMORY_STREAM, "memory.*.bulk.remembered", per_tenant=True
 )
