@@ -307,7 +307,7 @@ async def test_a_dead_process_is_restarted_at_growing_intervals(
     monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
     stop, notes = asyncio.Event(), _Notes()
     part = _Mortal(3, stop)
-    await watch_processes([part], stop, notes)  # type: ignore[arg-type]
+    await watch_processes([part], stop, notes)
     assert notes.notes == [
         f"the process mortal ended; it starts again in {pause} s"
         for pause in ("0.01", "0.02", "0.04")
@@ -322,7 +322,7 @@ async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
     monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
     monkeypatch.setattr("reverie.embedded.watchdog.STABLE_SECONDS", 0.0)
     stop, notes = asyncio.Event(), _Notes()
-    await watch_processes([_Mortal(4, stop)], stop, notes)  # type: ignore[arg-type]
+    await watch_processes([_Mortal(4, stop)], stop, notes)
     assert notes.notes == ["the process mortal ended; it starts again in 0.01 s"] * 4
 
 

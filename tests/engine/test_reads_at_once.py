@@ -9,9 +9,9 @@ from typing import Any
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from reverie_services.engine.capabilities import PARALLEL_READS, TurnTools
 
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
+from reverie_services.engine.turns.capabilities import PARALLEL_READS, TurnTools
 
 
 async def test_at_most_four_reads_run_at_once() -> None:

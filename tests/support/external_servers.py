@@ -88,7 +88,7 @@ class Cluster:
     root: Path
     password: str = "a-password"
     ports: list[tuple[int, int, int]] = field(default_factory=list)
-    children: dict[int, processes.Child] = field(default_factory=dict)
+    children: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         taken: list[int] = []
