@@ -42,7 +42,6 @@ BY_NUMBER: dict[str, tuple[object, ...]] = {
     "candidate_facts": (["*"], ["active"], None, None),
 }
 BY_ID: dict[str, tuple[object, ...]] = {
-    "memory_contents": (["*"],),
     "memories_by_ids": (["*"],),
     "answer_memories": (["*"],),
     "edges_among": (),

@@ -27,7 +27,6 @@ from reverie.domain.retrieval.facts import (
     decode_facts,
     number_scopes,
 )
-from reverie.domain.text.index_terms import searched_text
 from reverie.store.db import row_mapping
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
 from reverie.store.search.corpus_counts import CorpusCounts
@@ -206,14 +205,6 @@ class SearchStore:
         records = decode_facts(np.frombuffer(packed, PACKED_FACTS))
         passes = np.array([row["passes"] for row in found], np.bool_)
         return FactTable(records, passes, *number_scopes(row["scope"] for row in found))
-
-    async def load_contents(
-        self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
-    ) -> dict[UUID, str]:
-        """The texts by which the memories of `ids` are found, of those that may be read."""
-        async with self._db.tenant_reader(principal.tenant) as connection:
-            found = await connection.fetch_rows("memory_contents", list(ids), list(scopes))
-        return {row["id"]: searched_text(row["content"], row["metadata"]) for row in found}
 
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]

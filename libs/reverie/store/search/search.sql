@@ -4,12 +4,6 @@ select id, src, dst, kind, weight from edge
 where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_to is null
 order by src, dst, kind;
 
--- name: memory_contents
--- The texts by which readable memories of a list of ids are found.
-select m.id, m.content, m.metadata from memory m
-where m.tenant = $1 and m.id = any($2::uuid[]) and scope_matches($3, m.scope) and m.status <> 'deleted'
-  and (m.kind not in ('file', 'entity') or node_is_visible($1, m.id, m.scope, $3));
-
 -- name: answer_memories
 -- Readable memories of a list of ids. Their use and whether they are linked, which take most of the time of
 -- `memory_view`, are left out.

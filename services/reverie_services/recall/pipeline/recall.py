@@ -7,18 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
-from uuid import UUID
 
 import numpy as np
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Overloaded
-from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answer
 from reverie.domain.retrieval.candidates import (
     NO_EDGES,
     NO_HITS,
-    Rejection,
     TurnHit,
     is_among,
     sort_memories,
@@ -291,25 +288,18 @@ def select(state: RecallState, mmr_lambda: float) -> RecallState:
 
 
 async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
-    """Loads the selected memories and their edges, and fits them and the turns into the budget."""
+    """Loads the edges of the selected memories, and fits them and the turns into the budget."""
     question, ids = state.question, [memory.id for memory in state.selected]
     timeout = state.deadline.remaining()
-    no_memories: dict[UUID, Memory] = {}
     no_edges: list[AnswerEdge] = []
     wants_edges = len(ids) > 1 and question.depth > 0
-    load = partial(retriever.load_memories, ids) if ids else None
     find_edges = partial(retriever.load_edges_among, ids, [memory.doc for memory in state.selected])
-    loaded, edges = await asyncio.gather(
-        run_stage("load", timeout, load, no_memories),
-        run_stage("edges", timeout, find_edges if wants_edges else None, no_edges),
-    )
-    missing = Rejection("not read in time" if loaded.failed else "gone meanwhile")
+    edges = await run_stage("edges", timeout, find_edges if wants_edges else None, no_edges)
     relevance = rate_relevance(state, retriever.model.name)
     answer = assemble_answer(
         [
-            RankedHit(memory, item, relevance=relevance[memory.id])
+            RankedHit(memory, state.memories[memory.id], relevance=relevance[memory.id])
             for memory in state.selected
-            if (item := loaded.value.get(memory.id))
         ],
         state.turns,
         edges.value,
@@ -319,11 +309,10 @@ async def load_result(state: RecallState, retriever: Retriever) -> RecallResult:
         state.successors,
         question.text,
     )
-    lost = {memory_id: missing for memory_id in ids if memory_id not in loaded.value}
     state = replace(
         state,
         scored_turns=answer.scored_turns,
-        rejections={**state.rejections, **lost, **answer.rejections},
-        report=state.report.with_outcomes(loaded, edges),
+        rejections={**state.rejections, **answer.rejections},
+        report=state.report.with_outcomes(edges),
     )
     return RecallResult(answer.hits, answer.edges, answer.tokens, state)

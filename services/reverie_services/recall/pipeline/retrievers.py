@@ -24,7 +24,6 @@ from reverie.domain.retrieval.candidates import (
     sort_by_score,
 )
 from reverie.domain.retrieval.facts import FactTable, IntArray
-from reverie.domain.text.index_terms import searched_text
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.memories.history import HistoryStore
 from reverie.store.search.embedding_models import TenantModel
@@ -101,10 +100,6 @@ class Retriever:
     def load_facts(self, docs: IntArray) -> Eventual[FactTable]:
         """The facts of those memories that may be read, and which may be answered."""
         return self.deps.search.load_facts(self.principal, docs, self.search_filter)
-
-    def load_contents(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, str]]:
-        """The texts by which memories are found."""
-        return self.deps.search.load_contents(self.principal, ids, self.search_filter.scopes)
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The memories, without their use."""
@@ -199,13 +194,6 @@ class AsOfRetriever(Retriever):
     def load_facts(self, docs: IntArray) -> Awaitable[FactTable]:
         """The facts of then."""
         return self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
-
-    async def load_contents(self, ids: Sequence[UUID]) -> dict[UUID, str]:
-        """The texts of then."""
-        memories = await self.load_memories(ids)
-        return {
-            id: searched_text(memory.content, memory.metadata) for id, memory in memories.items()
-        }
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The whole memories as they were known then."""

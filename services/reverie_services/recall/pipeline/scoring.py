@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.core.kinds import ANCHOR_KINDS
+from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import (
     find_positions,
     sort_by_score,
@@ -35,6 +36,7 @@ from reverie.domain.retrieval.scoring import (
 from reverie.domain.retrieval.selection import POOL_FACTOR
 from reverie.domain.retrieval.speakers import find_speakers
 from reverie.domain.retrieval.succession import map_successors, rank_successors_first
+from reverie.domain.text.index_terms import searched_text
 from reverie_services.recall.pipeline.retrievers import Retriever
 from reverie_services.recall.pipeline.stage_runner import run_stage
 from reverie_services.recall.pipeline.state import NO_FACTS, RecallState
@@ -133,7 +135,7 @@ def _sort_eligible(state: RecallState) -> IntArray:
 
 
 async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -> RecallState:
-    """Loads texts, those of what replaced the memories, and of what they replaced."""
+    """Loads memories, what replaced them, and what they replaced."""
     wanted = np.zeros(len(state.candidates), np.bool_)
     wanted[positions] = True
     successors = _find_successors(state)
@@ -146,16 +148,21 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
     positions = np.flatnonzero(wanted)
     ids = list_ids(state.facts.records[positions])
     timeout = state.deadline.remaining(LOADING_SHARE)
-    no_contents: dict[UUID, str] = {}
-    work = partial(retriever.load_contents, ids) if ids else None
-    loaded = await run_stage("texts", timeout, work, no_contents)
+    no_memories: dict[UUID, Memory] = {}
+    work = partial(retriever.load_memories, ids) if ids else None
+    loaded = await run_stage("load", timeout, work, no_memories)
     is_loaded = np.array([memory_id in loaded.value for memory_id in ids], np.bool_)
     is_eligible = state.is_eligible.copy()
     # What is gone meanwhile cannot be answered.
     is_eligible[positions[~is_loaded]] = False
     return replace(
         state,
-        contents={**state.contents, **loaded.value},
+        memories={**state.memories, **loaded.value},
+        contents=state.contents
+        | {
+            id: searched_text(memory.content, memory.metadata)
+            for id, memory in loaded.value.items()
+        },
         loaded=np.concatenate([state.loaded, positions[is_loaded]]),
         is_eligible=is_eligible,
         report=state.report.with_outcomes(loaded),

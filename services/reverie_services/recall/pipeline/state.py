@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.core.memory import is_title_only
+from reverie.domain.core.memory import Memory, is_title_only
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import (
     EDGE_KINDS,
@@ -86,11 +86,11 @@ class RecallState:
     `texts`: the question without project names, then its rephrasings. `named_edges`: from the
     files and entities that it names. `candidates`: the memories before their factors apply.
     `facts`, `factors`, `totals` and `is_eligible` have a row for each of them: `totals` are the
-    scores with all factors, `is_eligible` says which may be answered. `contents`: the texts that
-    were loaded, and `loaded` the positions of their memories, in the end in the order of their
-    totals. `ranked`: the first of them, which may be selected. `successors`: what replaced or
-    contradicts each candidate, if it may be answered itself. `similarities`: how similar a memory
-    is to those selected before.
+    scores with all factors, `is_eligible` says which may be answered. `memories`: those that
+    were loaded, `contents` the texts by which they are found, and `loaded` their positions, in the
+    end in the order of their totals. `ranked`: the first of them, which may be selected.
+    `successors`: what replaced or contradicts each candidate, if it may be answered itself.
+    `similarities`: how similar a memory is to those selected before.
     """
 
     question: RecallQuestion
@@ -108,7 +108,8 @@ class RecallState:
     factors: Mapping[str, FloatArray] = field(default_factory=dict)
     totals: FloatArray = field(default_factory=lambda: NO_CANDIDATES.scores)
     is_eligible: BoolArray = field(default_factory=lambda: np.empty(0, np.bool_))
-    contents: Mapping[UUID, str] = field(default_factory=dict)
+    memories: Mapping[UUID, Memory] = field(default_factory=dict)
+    contents: dict[UUID, str] = field(default_factory=dict)
     loaded: IntArray = field(default_factory=lambda: NO_CANDIDATES.docs)
     ranked: Sequence[ScoredMemory] = ()
     successors: Successors = field(default_factory=dict)
