@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
-from reverie.domain.extraction.rule_extractor import build_session_memory
+from reverie.domain.extraction.rule_extractor import build_session_memory, extract_memories
 from tests.support.extraction import build_turns, memories, records
 
 TOOL = ("tool", "Run\n\n`make test`\n\n```text\n12 passed\n```")
@@ -143,3 +144,57 @@ def test_what_a_user_only_mentions_is_not_told_as_decided() -> None:
     )
     assert found
     assert not any("noticed" in record.content for record in found)
+
+
+def test_what_was_planned_before_the_first_change_is_told_by_the_report_on_it() -> None:
+    turns = build_turns(
+        ("user", "The release workflow fails in the new repository. Make it work again."),
+        ("assistant", "The checksums in `release.yml` are fine as they are. Shall I move it?"),
+        ("user", "yes"),
+        ("tool", ""),
+        ("assistant", "Moved `release.yml` to `.github/workflows/` and set `dir: ./cli` in it."),
+    )
+    turns[3] = replace(turns[3], tool="Edit", content="Edit: `release.yml` [ok]")
+    (record,) = [m for m in extract_memories(segment_turns(turns)) if m.record]
+    assert "checksums" not in record.content
+    assert "dir: ./cli" in record.content
+
+
+def test_what_an_agent_says_on_its_way_is_no_outcome_of_its_work() -> None:
+    said = (
+        ("user", "`tool run droid` says that there is no such provider."),
+        ("assistant", "The `check` command knows `droid`, and `run` has no entry for it."),
+        TOOL,
+        ("assistant", "Let me look at the registry."),
+    )
+    assert not records(*said)
+
+
+def test_a_claim_of_a_reviewer_is_not_told_as_a_fact() -> None:
+    (record,) = records(
+        ("user", "Got this comment from a reviewer: `parse_date` has no test of bad input."),
+        TOOL,
+        (
+            "assistant",
+            "`parse_date` is covered: the issue is not the input, as `test_dates.py` holds five "
+            "bad dates. The reviewer overstates the problem.",
+        ),
+    )
+    assert "has no test" not in record.content
+    assert "reviewer" not in record.content
+    assert "five bad dates" in record.content
+
+
+def test_a_session_whose_first_request_only_orders_something_is_a_title() -> None:
+    fix = ("user", "The nightly export writes rows twice. Why does it repeat them?")
+    turns = build_turns(
+        ("user", "Take a look at the workflows."),
+        TOOL,
+        ("assistant", "Fixed `ci.yml`: the cache is found in `cli/`, where `go.sum` is."),
+        fix,
+        TOOL,
+        ("assistant", "Fixed `export/writer.py`: the retry no longer repeats what was written."),
+    )
+    session = build_session_memory(segment_turns(turns))
+    assert session is not None
+    assert "\n" not in session.content

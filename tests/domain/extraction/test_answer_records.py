@@ -119,3 +119,35 @@ def test_a_sentence_keeps_the_one_that_it_leans_on() -> None:
     )
     (record,) = records(("user", "Set the limit of the cache, please."), TOOL, ("assistant", reply))
     assert "with a limit of 7 entries. This is the most that fits" in record.content
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        (
+            "How does `Ring.push` copy?",
+            "`Ring.push` ties into that: it copies at once, by `memcpy`.",
+        ),
+        ("Does `Ring.push` copy?", "Yes. `Ring.push` copied twice. The fix made it copy once."),
+        ("Not just `push`, but `Ring.pop`: does it copy?", "`Ring.pop` copies by `memcpy`."),
+        ("Is `Ring.push` slow, or am I missing something?", "It copies the buffer by `memcpy`."),
+        (
+            "Does `Ring.push` copy?",
+            "`Ring.push` copies by `memcpy`. Perhaps we adjusted `Ring.pop` for it as well.",
+        ),
+    ],
+)
+def test_an_answer_that_cannot_be_read_alone_is_not_kept(question: str, reply: str) -> None:
+    first = (("user", "What is `ring.py` for?"), ("assistant", "Hm."))
+    assert not records(*first, ("user", question), ("assistant", reply))
+
+
+def test_a_question_is_told_with_what_it_asks_beside_it() -> None:
+    (record,) = records(
+        ("user", "What if a task is put twice into `Queue`? Does it update in place?"),
+        ("assistant", "It adds a duplicate by default. `Queue` does not know what a task is."),
+    )
+    assert record.content.endswith(
+        "Does it update in place?\nAnswer: It adds a duplicate by default. "
+        "`Queue` does not know what a task is."
+    )

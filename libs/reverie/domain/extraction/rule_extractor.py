@@ -35,7 +35,12 @@ from reverie.domain.extraction.records.decision_records import (
     build_matter_record,
     settles,
 )
-from reverie.domain.extraction.records.matters import find_problem, read_exchanges, split_matters
+from reverie.domain.extraction.records.matters import (
+    find_problem,
+    is_order,
+    read_exchanges,
+    split_matters,
+)
 from reverie.domain.extraction.records.record_statements import (
     RULES,
     RecordStatement,
@@ -106,6 +111,7 @@ def read_topic(segment: TopicSegment) -> TopicReading:
             records += [record] if record else []
         else:
             records += build_answer_records(matter)
+    records = [record for record in records if record.stands_by_itself]
     alone = (s for item in stated for s in item.statements if s.stands_alone)
     told = "\n".join(record.content for record in records)
     return TopicReading(
@@ -204,9 +210,10 @@ def build_session_memory(
 ) -> ExtractedMemory | None:
     """Builds a memory of a session: its first request, and what came of each matter.
 
-    None for talk about a single matter and for mere answers: the memories say all. Of work on a
-    single matter the title is left, to which its memories are linked. Of more lines than fit, the
-    last ones stay: they say where the work stands. `memories`: those extracted from the segments.
+    None for talk about a single matter and for mere answers: the memories say all. Of work the
+    title is left, to which its memories are linked, where it is on a single matter, where a matter
+    has no line, or the title only orders something. Of more lines than fit, the last ones stay:
+    they say where the work stands. `memories`: those extracted from the segments.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]
     requests = [e for e in exchanges if e.request and e.opening]
@@ -218,11 +225,13 @@ def build_session_memory(
     if memories is None:
         memories = extract_memories(segments, roots)
     dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
-    if len(dated_lines) < MIN_SESSION_LINES:
+    problem = find_problem(requests, MAX_TITLE_CHARS)
+    is_part = any(m.record and not m.headline for m in memories)
+    if len(dated_lines) < MIN_SESSION_LINES or is_part or is_order(problem):
         if not any(turn.role == "tool" for turn in all_turns):
             return None
         dated_lines = []
-    title = f"Session: {find_problem(requests, MAX_TITLE_CHARS)}"
+    title = f"Session: {problem}"
     lines = [line for _, line in sorted(dated_lines)]
     while lines and len(title) + sum(map(len, lines)) > MAX_SESSION_CHARS:
         lines.pop(0)

@@ -22,7 +22,11 @@ _HORIZONTAL_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$|[\s|:+-]+$")
 _DRAWING = re.compile(r"[│┌└├─▼▲═║╔╚┐┘┤┬┴┼]|^\s*(?:→|↓)")
 # Bounded, as each may begin at every sign of a text.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\(([^)\[\s]{0,2000})(?:[^\S\n][^)\[\n]{0,500})?\)")
-_EMPHASIS = re.compile(r"(?<![\w*`'\"])(\*{1,3}|_{1,3})(?=\S)([^`\n]{0,500}?\S)\1(?![\w*`])")
+# Two underscores around a word are a name of Python.
+_EMPHASIS = re.compile(
+    r"(?<![\w*`'\"])(?!__\w+__(?!\w))(\*{1,3}|_{1,3})(?=\S)([^`\n]{0,500}?\S)\1(?![\w*`])"
+)
+_LEFT_EMPHASIS = re.compile(r"(?<![*'\"])\*\*(?![*'\"])")
 _TAG = re.compile(r"</?[a-z][a-z-]*(?:\s[^<>]*)?/?>")
 _SYMBOLS = re.compile(
     "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\u26a1\u231a-\u23ff]+\\s*"
@@ -90,7 +94,7 @@ def to_plain_text(text: str) -> str:
     for index, piece in enumerate(pieces):
         if not piece.startswith("`"):
             plain = _SYMBOLS.sub("", _TAG.sub(" ", piece))
-            plain = _EMPHASIS.sub(r"\2", plain).replace("**", "")
+            plain = _LEFT_EMPHASIS.sub("", _EMPHASIS.sub(r"\2", plain))
             # Emphasis around code is cut by the code.
             plain = re.sub(r"^\*(?=[\s.,;:)]|$)", "", plain) if index else plain
             last = index == len(pieces) - 1

@@ -96,6 +96,11 @@ _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
+# "What should I add?" and "I added ..." are no chat.
+_SELF = re.compile(
+    r"(?<!\bdo )(?<!\bcan )(?<!\bshould )\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b"
+    r"(?!/| (?:\w+ )?\w+ed\b)"
+)
 
 
 def is_supposed(part: str) -> bool:
@@ -111,6 +116,12 @@ def is_tentative(part: str) -> bool:
     return is_supposed(part) or bool(
         discourse_markers.COLLOQUIAL.search(prose) or _FIRST_PERSON.search(prose)
     )
+
+
+def is_chatty(part: str) -> bool:
+    """Whether somebody speaks of what he thinks or does, or in the tone of a chat."""
+    prose = without_code(part)
+    return bool(discourse_markers.COLLOQUIAL.search(prose) or _SELF.search(prose))
 
 
 @dataclass(frozen=True)
@@ -239,8 +250,11 @@ def _select_parts(point: KeyStatement, exchange: Exchange, is_apart: bool) -> tu
     kept = [k and worth[0] <= n <= worth[-1] for n, k in enumerate(kept)] if worth else kept
     leans = [bool(discourse_markers.LEANING_START.match(strip_opening(part))) for part in parts]
     for n in range(len(parts) - 1, 0, -1):
-        is_told = not is_question(parts[n - 1]) and not _is_open(parts[n - 1], exchange)
+        before = parts[n - 1]
+        is_told = not (is_question(before) or _is_open(before, exchange) or _places(before))
         kept[n - 1] |= kept[n] and leans[n] and is_told
+    for n in range(1, len(parts)):
+        kept[n] &= not (leans[n] and _places(parts[n - 1]))
     first = next((n for n, k in enumerate(kept) if k and not (leans[n] and is_apart)), len(kept))
     return tuple(part for part, k in zip(parts[first:], kept[first:], strict=True) if k)
 
@@ -252,8 +266,14 @@ def _is_lasting_part(part: str, exchange: Exchange) -> bool:
         or is_question(part)
         or sentence_patterns.GUESS.match(part)
         or sentence_patterns.TRANSIENT.search(part)
-        or sentence_patterns.LINE_REFERENCE.search(strip_line_places(part))
+        or sentence_patterns.ADDRESSED.search(part)
+        or _places(part)
     )
+
+
+def _places(part: str) -> bool:
+    """Whether it tells of a place in a file, or in a list that is not told with it."""
+    return sentence_patterns.LINE_REFERENCE.search(strip_line_places(part)) is not None
 
 
 def _is_open(part: str, exchange: Exchange) -> bool:

@@ -185,8 +185,6 @@ def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:
         return problem if is_request and stands_alone else ""
     asked = [_WONDERING.sub("", s) for s in sentences[stop:] if is_question(s)]
     asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
-    # What is asked on about an open question supposes an answer.
-    asked = [s for s in asked if s is asked[0] or not POINTING.search(s)]
     if not asked or not _ASKING.search(asked[0]) or any(map(_is_chatty, asked)):
         return ""
     alone = " ".join(asked)

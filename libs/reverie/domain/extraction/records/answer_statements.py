@@ -23,7 +23,7 @@ from reverie.domain.extraction.records.record_statements import (
     strip_opening,
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
-from reverie.domain.extraction.wording.salience import is_question
+from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.markdown import split_sentences, without_code
 
 _POLAR_QUESTION = re.compile(
@@ -42,7 +42,7 @@ MIN_SENTENCE_WORDS = 2
 """Words beside code: a name alone repeats the question."""
 MAX_OPENER_WORDS = 9
 """Words of a sentence at the head of a reply that names nothing: a remark on the question."""
-_REMARKING = re.compile(r"!$|\b(?:that|it|this|you|we|i)\b", re.I)
+_REMARKING = re.compile(rf"!$|\b(?:that|this|you|i)\b|{discourse_markers.COLLOQUIAL.pattern}", re.I)
 MIN_DEFINITE_SHARE = 0.6
 
 
@@ -86,6 +86,7 @@ def _is_answering(part: str) -> bool:
     return not (
         is_question(prose)
         or sentence_patterns.TRANSIENT.search(prose)
+        or sentence_patterns.ADDRESSED.search(prose)
         or sentence_patterns.LINE_REFERENCE.search(strip_line_places(prose))
     )
 
@@ -122,6 +123,8 @@ def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
         # What is supposed at the beginning is the answer itself.
         or any(is_supposed(part) for _, part in parts[:first])
         or size < MIN_DEFINITE_SHARE * sum(len(part) for _, part in parts)
+        # A name in what is left out is of what was asked for.
+        or any(extract_exact_terms(part) for _, part in parts[last + 1 :])
     ):
         return []
     return [

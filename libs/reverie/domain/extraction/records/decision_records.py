@@ -17,6 +17,7 @@ from typing import Any
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.work_log import select_write_turns
+from reverie.domain.extraction.records.agent_statements import is_chatty, is_supposed
 from reverie.domain.extraction.records.matters import (
     StatedExchange,
     find_problem,
@@ -35,6 +36,7 @@ from reverie.domain.extraction.records.record_text import (
     drop_told_sentences,
     is_untold,
     join_sentences,
+    leans_on_talk,
     names_itself,
     opens_named,
     render_lines,
@@ -48,12 +50,17 @@ from reverie.domain.extraction.records.statement_selection import (
     select_statements,
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
-from reverie.domain.extraction.wording.salience import is_question
+from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
 
 MAX_PROBLEM_CHARS, MAX_HEADLINE_CHARS, MAX_SHOWN_CHARS = 400, 260, 240
+_TIDYING = re.compile(
+    r"\b(?:comments?|unused|typos?|wording|grammar|blank lines?|visual\w*|whitespace"
+    r"|indentation)\b|\brenam(?:ed|es)\b",
+    re.I,
+)
 _OUTCOME = re.compile(
     r"\b(?:now|no longer|fixed|added|changed|removed|renamed|moved|updated|replaced|reverted"
     r"|created|implemented|the fix|the change|already)\b|(?:现在|已|修复|改为)",
@@ -70,6 +77,7 @@ _SUBJECT = re.compile(r"About `?([\w-]+)")
 class DecisionRecord:
     """What one matter of a conversation settled; `exchanges` are those it was made of.
 
+    `is_claim`: the problem is what a reviewer claims, which may be refuted, and is not shown.
     `also_cited`: turns that it cites beside those of its parts, as they say the same. `files`,
     `names`: what else it is about. `produced_by`: as in `ExtractedMemory`. `is_whole`: the
     statements are one reply, and are told in its order.
@@ -84,6 +92,7 @@ class DecisionRecord:
     names: tuple[str, ...] = ()
     produced_by: str = RULES
     is_whole: bool = False
+    is_claim: bool = False
 
     def extend(self, statements: Sequence[RecordStatement], exchange: Exchange) -> DecisionRecord:
         """The record with what a later exchange tells of it."""
@@ -130,19 +139,26 @@ class DecisionRecord:
 
         All of it where the result does not name what it is about, or does not tell what was asked.
         """
+        if self.is_claim:
+            return ""
         told = join_sentences(s.text for s in self.statements)
         is_asked = self.is_answer
         subject = _SUBJECT.match(self.problem)
         is_unnamed = subject and subject[1].lower() not in told.lower()
-        if not opens_named(_NEEDLESS_ANSWER.sub("", without_code(told))) or (
-            is_asked and (is_unnamed or is_untold(self.problem, told))
-        ):
+        is_named = opens_named(_NEEDLESS_ANSWER.sub("", without_code(told)))
+        if is_asked and (not is_named or is_unnamed or is_untold(self.problem, told)):
             return self.problem
         shown = ""
-        for sentence in () if is_asked else split_sentences(self.problem):
+        is_headed = self.statements[0].is_recap and extract_exact_terms(told.partition(":")[0])
+        sentences = [] if is_asked or is_headed else split_sentences(self.problem)
+        if not is_named:
+            told = " ".join(s for s in sentences if not (is_supposed(s) or is_question(s)))
+            return told or self.problem
+        for sentence in sentences:
             if is_order(sentence) and not shown:
                 continue
-            leans = is_question(sentence) or (not shown and POINTING.search(sentence))
+            is_talk = is_question(sentence) or is_supposed(sentence)
+            leans = is_talk or (not shown and POINTING.search(sentence))
             is_fitting = len(shown) + len(sentence) < MAX_SHOWN_CHARS
             if leans or is_order(sentence) or not is_fitting or not is_untold(sentence, told):
                 break
@@ -164,6 +180,19 @@ class DecisionRecord:
         """Whether it is one statement of the user, which needs no heading."""
         first = self.statements[0]
         return len(self.statements) == 1 and not self.refused and first.text[:60] in self.problem
+
+    @property
+    def stands_by_itself(self) -> bool:
+        """Whether it is no chat, and does not point to what is not told with it."""
+        if self.is_single:
+            return True
+        if self.is_answer and (is_chatty(self.shown_problem) or leans_on_talk(self.content)):
+            return False
+        said = [s for s in self.statements if s.turn.role == "assistant"]
+        first = next(iter(split_sentences(without_code(self.statements[0].text))), "")
+        return not any(is_chatty(s.text) for s in said) and bool(
+            self.shown_problem or not POINTING.search(first) or opens_named(first)
+        )
 
     @property
     def kind(self) -> Kind:
@@ -272,13 +301,13 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
     problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
         exchanges, MAX_PROBLEM_CHARS
     )
-    if any(s.is_recap for s in statements):
-        # What an agent supposed on the way is settled by its summing-up.
-        statements = [s for s in statements if not _is_supposed(s)]
-    max_findings = MAX_RECORD_CHARS if is_work else limit_findings(statements)
-    chosen = select_statements(statements, problem, refused, max_findings) or select_statements(
-        statements, "", refused, max_findings
+    last_words = _keep_last_words(statements, exchanges, is_work)
+    max_findings = MAX_RECORD_CHARS if is_work else limit_findings(last_words)
+    chosen = select_statements(last_words, problem, refused, max_findings) or select_statements(
+        last_words, "", refused, max_findings
     )
+    alone = " ".join(s.text for item in matter for s in item.statements if s.stands_alone)
+    problem = drop_told_sentences(problem, alone) or problem
     if not problem and all(statement.is_done for statement in chosen):
         return None
     leans = discourse_markers.LEANING_START.match
@@ -296,12 +325,17 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
                 return None
         chosen += [outcome] if outcome else []
     told = proofread(chosen if is_work else _drop_passing(chosen))
+    claims = [e for e in exchanges if e.opening and _is_quoted(e.opening)] if is_work else []
+    if not told or (claims and all(map(_is_tidying, told))):
+        return None
+    answered = [turn for e in claims for turn in e.replies]
     return DecisionRecord(
         problem,
         tuple(told),
         _drop_covered_reasons(refused, chosen),
         tuple(exchanges),
         tuple(_find_repetitions(chosen, statements, exchanges)),
+        is_claim=bool(claims) and any(s.is_found or s.turn not in answered for s in told),
     )
 
 
@@ -334,9 +368,46 @@ def _find_outcome(statements: Iterable[RecordStatement]) -> RecordStatement | No
     return max(outcomes, key=lambda s: (s.turn.ordinal, s.score), default=None)
 
 
-def _is_supposed(statement: RecordStatement) -> bool:
-    is_told = statement.turn.role == "assistant" and statement.is_found
-    return is_told and not sentence_patterns.CAUSE_LABEL.match(statement.text)
+def _keep_last_words(
+    statements: Sequence[RecordStatement], exchanges: Sequence[Exchange], is_work: bool
+) -> Sequence[RecordStatement]:
+    """Without what a later statement tells again, or settles.
+
+    A summing-up settles all before it, causes excepted. Of work, its reports tell what was found
+    on the way.
+    """
+    recap = next((s.turn for s in reversed(statements) if s.is_recap), None)
+    if recap:
+        return [
+            s
+            for s in statements
+            if (s.is_decided and s.turn.ordinal >= recap.ordinal)
+            or sentence_patterns.CAUSE_LABEL.match(s.text)
+        ]
+    if not is_work:
+        return statements
+    # What was planned before the first change is told by the report on it.
+    first = next((n for n, e in enumerate(exchanges) if select_write_turns(e.replies)), 0)
+    reports = {e.last_reply.id for e in exchanges[first:] if e.last_reply}
+    return [
+        s
+        for s in statements
+        if s.turn.role != "assistant" or s.turn.id in reports or s.is_decided or _names_fault(s)
+    ]
+
+
+def _is_quoted(opening: TurnText) -> bool:
+    return sentence_patterns.QUOTED_REVIEW.search(opening.content[:300]) is not None
+
+
+def _is_tidying(statement: RecordStatement) -> bool:
+    """Whether it tells of comments, names and wordings that were changed: the code shows them."""
+    is_one = "; " not in statement.text
+    return statement.is_done and is_one and bool(_TIDYING.search(statement.text))
+
+
+def _names_fault(statement: RecordStatement) -> bool:
+    return statement.kind is Kind.BUG or bool(sentence_patterns.ROOT_CAUSE.search(statement.text))
 
 
 def _find_repetitions(

@@ -20,6 +20,13 @@ _DEMONSTRATIVE = re.compile(
     r"that\b",
     re.I,
 )
+# "The fix made it slower": which one?
+_DEFINITE = re.compile(
+    r"\b(?:the|that|this|those) (fix|change|commit|shift|discussion|cleanup|migration"
+    r"|refactor(?:ing)?)\b(?! (?:is|was|to|that)\b|:)",
+    re.I,
+)
+_MID_TALK = re.compile(r"^(?:About [^:]+: )?(?:not just|and|but|so|or|especially|then)\b", re.I)
 _PRONOUN = re.compile(r"\b(?:its?|they|them)\b", re.I)
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
@@ -40,6 +47,14 @@ def _find_first_name(sentence: str) -> int:
     names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
     found = (n for n in map(sentence.lower().find, names) if n >= 0)
     return min(found, default=len(sentence))
+
+
+def leans_on_talk(text: str) -> bool:
+    """Whether the text of an answer names something that was told before it only."""
+    told = (m for m in _DEFINITE.finditer(text) if m[1].lower() not in text[: m.start()].lower())
+    answer = without_code(text.rpartition("Answer: ")[2])
+    first = next(iter(split_sentences(answer)), "")
+    return any(told) or bool(_MID_TALK.search(text) or _DEMONSTRATIVE.search(first, 1))
 
 
 def is_untold(text: str, told: str) -> bool:

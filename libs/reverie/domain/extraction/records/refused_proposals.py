@@ -77,7 +77,8 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
 
 
 def _refuse(proposal: str, reason: str, verdict: TurnText) -> RefusedProposal:
-    is_vague = discourse_markers.COLLOQUIAL.search(reason)
+    cues = (discourse_markers.COLLOQUIAL.search, discourse_markers.LEANING_START.match)
+    is_vague = any(cue(reason) for cue in cues)
     return RefusedProposal(
         shorten(restate_proposal(strip_opening(proposal)), MAX_PROPOSAL_CHARS),
         "" if is_vague else shorten(reason, MAX_REASON_CHARS),

@@ -15,16 +15,16 @@ from reverie.domain.extraction.wording.proofreading import drop_repeated
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
-MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
-"""Limits of a record in characters (about 350 tokens at most), and its share of what was said."""
+MAX_RECORD_CHARS = 1_400
+"""The limit of a record in characters: about 350 tokens."""
 MAX_REFUSED = 3
 FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
 """The part of a talk that may be told of it beside what was decided: its share, and characters."""
 MAX_WEIGHED = 100
 RECAP_WEIGHT = 100.0
 """A summing-up comes before all else."""
-MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_AFTER_RECAP = 0.4, 0.5
-"""Share of a statement's words that no chosen statement has; a summing-up leaves little to say."""
+MIN_NOVEL_SHARE = 0.4
+"""Share of a statement's words that no chosen statement has."""
 
 
 def limit_findings(statements: Sequence[RecordStatement]) -> int:
@@ -49,11 +49,7 @@ def select_statements(
     work may fill the record.
     """
     reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
-    least = MAX_RECORD_CHARS if max_findings == MAX_RECORD_CHARS else MIN_RECORD_CHARS
-    limit = max(int(RECORD_SHARE * _count_spoken(statements)), least)
-    remaining = min(limit, MAX_RECORD_CHARS) - len(problem) - reserved - 20
-    recap_turn = next((s.turn for s in reversed(statements) if s.is_recap), None)
-    least_novel = MIN_NOVEL_SHARE_AFTER_RECAP if recap_turn else MIN_NOVEL_SHARE
+    remaining = MAX_RECORD_CHARS - len(problem) - reserved - 20
     chosen: list[RecordStatement] = []
     told = content_words(problem)
     covered: frozenset[str] = frozenset()
@@ -69,7 +65,7 @@ def select_statements(
 
     def weigh(s: RecordStatement) -> float:
         if s.is_recap:
-            return RECAP_WEIGHT if s.turn is recap_turn else 0.0
+            return RECAP_WEIGHT
         novelty = measure_novelty(s)
         words = s.words or frozenset(("",))
         score = s.score + 1.5 * len(words & central) / len(words)
@@ -82,7 +78,7 @@ def select_statements(
         pool.remove(best)
         if weigh(best) < MIN_SCORE:
             break
-        is_novel = best.is_recap or measure_novelty(best) >= least_novel
+        is_novel = best.is_recap or measure_novelty(best) >= MIN_NOVEL_SHARE
         is_told = best.is_found and best.turn.role == "assistant"
         is_allowed = not is_told or not chosen or len(best.text) < max_findings
         if is_novel and is_allowed and len(best.text) < remaining:
@@ -98,13 +94,17 @@ def select_statements(
 def proofread(statements: Sequence[RecordStatement]) -> list[RecordStatement]:
     """The statements of a record without what is told twice; what was changed stays.
 
-    The summing-up counts as told first, then what was decided, then what was done.
+    The summing-up counts as told first, then what was decided, then what was done; of what the
+    user said and the agent repeats, the agent's words stay.
     """
     if any(s.is_recap for s in statements):
         statements = [
             s if s.is_recap else replace(s, text=_drop_leaning(s.text)) for s in statements
         ]
-    ordered = sorted(statements, key=lambda s: (not s.is_recap, s.is_found, s.is_done))
+    ordered = sorted(
+        statements,
+        key=lambda s: (not s.is_recap, s.is_found, s.is_done, s.turn.role == "user"),
+    )
     texts = dict(zip(map(id, ordered), drop_repeated([s.text for s in ordered]), strict=True))
     changed = (s if s.is_done else replace(s, text=texts[id(s)]) for s in statements)
     return [s for s in changed if s.text]

@@ -366,6 +366,12 @@ GUESS = re.compile(
     r"|\b(?:i suspect|i bet|my guess is|my hunch)\b|^(?:可能|也许|我猜|我怀疑)",
     re.I,
 )
+# What only who took part in the talk understands, or what is on one machine.
+ADDRESSED = re.compile(
+    r"\b(?:the|this|that) reviewer\b|\byour (?:[\w-]+ ){0,2}(?:examples?|comments?|feedback"
+    r"|suggestions?|requests?|questions?|concerns?|measurements?)\b|(?:^|[\s`(])/(?:Users|home)/\w",
+    re.I,
+)
 LINE_PLACE = re.compile(
     r"^(?:at|on|in) lines? \d[\d–-]*,\s*|^lines? \d[\d–-]*+\s*[:：—–-]+\s+"
     r"|(?<!\s)\s*\b(?:at|on|in) lines? \d[\d–-]*(?=[\s.;,]|$)"
