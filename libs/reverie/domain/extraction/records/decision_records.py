@@ -70,7 +70,7 @@ _REASON = re.compile(
     r"\b(?:because|since|due to|so|cause[sd]?|reason|not)\b|n't\b|因为|由于|原因", re.I
 )
 _NEEDLESS_ANSWER = re.compile(r"^(?:Yes|No)\. ")
-_SUBJECT = re.compile(r"About `?([\w-]+)")
+_SUBJECT = re.compile(r"(?:About `?|(?=`[\w./-]+`: )`)([\w-]+)")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class DecisionRecord:
         shown = ""
         is_headed = self.statements[0].is_recap and extract_exact_terms(told.partition(":")[0])
         sentences = [] if is_asked or is_headed else split_sentences(self.problem)
-        if not is_named:
+        if sentences and (is_unnamed or not is_named):
             told = " ".join(s for s in sentences if not (is_supposed(s) or is_question(s)))
             return told or self.problem
         for sentence in sentences:

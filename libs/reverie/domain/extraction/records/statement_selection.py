@@ -15,8 +15,11 @@ from reverie.domain.extraction.wording.proofreading import drop_repeated
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
-MAX_RECORD_CHARS = 1_400
-"""The limit of a record in characters: about 350 tokens."""
+MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
+"""Limits of a record in characters (about 350 tokens at most), and its share of what was said.
+
+A summing-up, and a report on work, may have the most.
+"""
 MAX_REFUSED = 3
 FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
 """The part of a talk that may be told of it beside what was decided: its share, and characters."""
@@ -49,7 +52,10 @@ def select_statements(
     work may fill the record.
     """
     reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
-    remaining = MAX_RECORD_CHARS - len(problem) - reserved - 20
+    is_short = max_findings != MAX_RECORD_CHARS and not any(s.is_recap for s in statements)
+    share = max(int(RECORD_SHARE * _count_spoken(statements)), MIN_RECORD_CHARS)
+    limit = min(share, MAX_RECORD_CHARS) if is_short else MAX_RECORD_CHARS
+    remaining = limit - len(problem) - reserved - 20
     chosen: list[RecordStatement] = []
     told = content_words(problem)
     covered: frozenset[str] = frozenset()

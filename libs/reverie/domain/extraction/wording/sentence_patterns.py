@@ -305,7 +305,7 @@ TRANSIENT = re.compile(
     r"|\btautolog|\btest verification\b"
     r"|^(?:you can (?:now )?)?(?:push|re-?run|retry|restart)\b|\bshould work now\b"
     r"|^(?:that|this|it) should (?:now )?(?:eliminate|fix|resolve|solve|work|do|help)\b"
-    r"|^ready when you\b"
+    r"|^ready when you\b|^\w{3,20}ing\b[^.…]{0,40}(?:\.\.\.|…)$"
     r"|已(?:提交|推送|合并)",
     re.I,
 )
