@@ -107,6 +107,8 @@ BAD_ANSWERS: tuple[tuple[str, Callable[[StubModel], None], str], ...] = (
     ("wrong statement", _answers({"decided": [{"text": 7, "turns": "all"}]}), BROKEN),
     ("500", _faults("500", "500", "500"), "500"),
     ("429", _faults("429", "429", "429"), "429"),
+    ("no JSON from the endpoint", _faults(*["broken"] * 3), "the endpoint failed"),
+    ("endless", _faults(*["huge"] * 3), "does not answer"),
     ("empty", _answers({}), "is empty"),
     ("invented quote", _answers({"decided": [statement(LIMIT, "as the board said", 3)]}),
      UNSUPPORTED),
