@@ -133,10 +133,12 @@ async def test_a_change_of_the_tags_keeps_the_hidden_request(
 async def test_a_secret_that_is_told_later_leaves_the_hidden_request(
     stack: Stack, record: dict[str, Any]
 ) -> None:
-    assert record["id"] in await _found(stack, STRONG)
+    # The whole secret would be redacted in the question, too.
+    part = STRONG.split("-")[2]
+    assert record["id"] in await _found(stack, part)
     await stack.call("PUT", "/v1/vault/city", {"value": STRONG, "secret": True})
     await finish_backfill(stack)
-    assert await _found(stack, STRONG) == {}
+    assert await _found(stack, part) == {}
     origin = await stack.get(f"/v1/memories/{record['id']}/provenance")
     assert "[REDACTED_VAULT" in origin["asked"]
     assert CITY in origin["asked"]
