@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -121,6 +122,30 @@ async def test_a_file_is_remembered_under_its_name_until_it_is_deleted(stack: St
             {**changed, "path": "/memories/oil.md", "old_str": "Oil is below.", "new_str": ""}
         )
         assert await remembered() == []
+
+
+class _Reading(AsyncReverie):
+    """Notes the keys of the documents that it reads."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.read: list[str] = []
+
+    async def list_documents(self, *args: Any, **fields: Any) -> AsyncIterator[Any]:
+        async for document in super().list_documents(*args, **fields):
+            self.read.append(document.key)
+            yield document
+
+
+async def test_a_command_on_one_file_reads_no_others(stack: Stack) -> None:
+    async with _Reading(stack.url, stack.key) as client:
+        tool = ReverieMemoryTool(client)
+        for name in ("ropes.md", "sails/main.md"):
+            path = f"/memories/{name}"
+            await tool.call({"command": "create", "path": path, "file_text": "All is well."})
+        assert client.read == []
+        await tool.call({"command": "view", "path": "/memories/sails/main.md"})
+        assert client.read == ["/memories/sails/", "/memories/sails/main.md"]
 
 
 async def test_a_name_may_be_longer_than_a_key(stack: Stack) -> None:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from posixpath import normpath
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote, unquote
@@ -20,6 +22,7 @@ from reverie.client import AsyncReverie
 from reverie.client.parameters import RememberFields
 
 COLLECTION = "anthropic-memory"
+TOP = "/memories"
 MAX_REMEMBERED = 30_000
 """The characters of a file that are remembered; its document holds all of it."""
 
@@ -54,10 +57,12 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
     async def _change(self, method: str, *arguments: Any) -> str:
         """Runs a method of Anthropic's tool on the files, and keeps what it changed."""
         async with self._lock:
-            files = {
-                unquote(document.key): document.value
-                async for document in self._client.list_documents(COLLECTION, scope=self._scope)
-            }
+            files: dict[str, Any] = {}
+            for prefix in _list_prefixes(arguments):
+                found = self._client.list_documents(
+                    COLLECTION, scope=self._scope, prefix=quote(prefix)
+                )
+                files |= {unquote(document.key): document.value async for document in found}
             with TemporaryDirectory() as folder:
                 tool = BetaLocalFilesystemMemoryTool(folder)
                 before = await asyncio.to_thread(_write_files, Path(folder), files)
@@ -97,6 +102,20 @@ class ReverieMemoryTool(BetaAsyncAbstractMemoryTool):  # type: ignore[misc]
         fields: RememberFields = {"kind": "reference", "key": _memory_key(path), "soft": True}
         fields["scope"] = scope
         await self._client.remember(f"{path}\n\n{text[:MAX_REMEMBERED]}", **fields)
+
+
+def _list_prefixes(arguments: Sequence[Any]) -> list[str]:
+    """What the keys begin with that a command may read or change; all, where it names a folder.
+
+    A file above a path is read, too: nothing can be made below it.
+    """
+    names = ("path", "old_path", "new_path")
+    paths = [getattr(command, name, None) for command in arguments for name in names]
+    plain = [path for path in paths if path is not None]
+    if not plain or any(normpath(path) != path or path.count("/") < 2 for path in plain):
+        return [TOP]
+    # `/memories/a/b` may be a file, a folder, or lie below a file `/memories/a`.
+    return sorted({"/".join(path.split("/")[:3]) for path in plain})
 
 
 def _memory_key(path: str) -> str:
