@@ -45,7 +45,7 @@ from reverie.store.vault.vault import VaultStore
 from reverie_services.ingest.batching import EnrichmentBatches
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.settings import IngestSettings
-from reverie_services.ingest.write.bursts import WriteBursts
+from reverie_services.ingest.write_bursts import WriteBursts
 
 
 @dataclass(frozen=True)

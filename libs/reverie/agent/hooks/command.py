@@ -191,12 +191,12 @@ def handle_action(hook: HookCall) -> str:
     if command:
         if tests := [*filter(is_test_file, command.replace("::", " ").split())]:
             hook.state.save(tests=tests[-MAX_TESTS:])
-        return _fetch_before_action(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
+        return _recall_before(hook, hook.gateway, "command", command[:MAX_QUERY_CHARS])
     facts = hook.state.facts
     file = os.path.relpath(os.path.join(hook.text_field("cwd"), str(path)), facts["root"])
     if not path or file.startswith("..") or file in facts.get("warned", ()):
         return ""
-    block = _fetch_before_action(hook, hook.gateway, "edit", file)
+    block = _recall_before(hook, hook.gateway, "edit", file)
     hook.state.save(warned=[*facts.get("warned", ())[-MAX_WARNED_FILES:], file])
     return block
 
@@ -216,9 +216,7 @@ def is_test_file(word: str) -> bool:
     return "." in word.rpartition("/")[2] and ("test" in word or "spec" in word)
 
 
-def _fetch_before_action(
-    hook: HookCall, gateway: GatewayConnection, action: str, subject: str
-) -> str:
+def _recall_before(hook: HookCall, gateway: GatewayConnection, action: str, subject: str) -> str:
     """The block for an action; a gateway that is not that fast is as good as none."""
     import signal
     from zlib import crc32
