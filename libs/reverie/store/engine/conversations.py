@@ -79,14 +79,19 @@ class GroupTurn:
 
 
 class ConversationTables:
-    """Agents and groups of all tenants."""
+    """Agents and groups of all tenants.
+
+    What each turn reads is read over the connections of readers, without a transaction around it.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     async def get_tenant_name(self, tenant: int) -> str | None:
         """The name of a tenant; None if it was deleted."""
-        return await self._db.get_tenant_name(tenant)
+        async with self._db.tenant_reader(tenant) as connection:
+            found: str | None = await connection.fetch_value("tenant_name")
+        return found
 
     async def put_agent(self, tenant: int, name: str, spec: Mapping[str, Any]) -> None:
         """Creates or replaces an agent."""
@@ -95,7 +100,7 @@ class ConversationTables:
 
     async def list_agents(self, tenant: int) -> dict[str, dict[str, Any]]:
         """The stored agents by name."""
-        async with self._db.tenant_transaction(tenant) as connection:
+        async with self._db.tenant_reader(tenant) as connection:
             rows = await connection.fetch_rows("engine_agent_list")
         return {row["name"]: row["spec"] for row in rows}
 
@@ -131,7 +136,7 @@ class ConversationTables:
 
     async def get_group(self, principal: Principal, group: UUID) -> AgentGroup:
         """A group that the key may read. Raises `NotFound`."""
-        async with self._db.tenant_transaction(principal.tenant) as connection:
+        async with self._db.tenant_reader(principal.tenant) as connection:
             row = await connection.fetch_row(
                 "engine_group_get", group, list(principal.reads), principal.agent
             )
@@ -158,7 +163,7 @@ class ConversationTables:
         self, tenant: int, group: UUID, upto: int, limit: int, agent: str
     ) -> list[HistoryMessage]:
         """The last messages of a group up to `upto`, as this agent knows them."""
-        async with self._db.tenant_transaction(tenant) as connection:
+        async with self._db.tenant_reader(tenant) as connection:
             rows = await connection.fetch_rows("engine_history", group, upto, limit, agent)
         return [HistoryMessage(**row) for row in rows]
 

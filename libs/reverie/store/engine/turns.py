@@ -258,7 +258,7 @@ class TurnTable:
 
     async def load_calls(self, turn: ClaimedTurn) -> tuple[list[str], list[str]]:
         """The tool calls of the turns that led to this one, and its own so far, oldest first."""
-        async with self._db.tenant_transaction(turn.tenant) as connection:
+        async with self._db.tenant_reader(turn.tenant) as connection:
             rows = await connection.fetch_rows("engine_calls", turn.id)
         earlier = [call for row in rows if not row["is_own"] for call in row["calls"]]
         return earlier, [call for row in rows if row["is_own"] for call in row["calls"]]
