@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
+from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -155,6 +156,16 @@ class ClientBase:
                 if failures >= self._transport.max_attempts:
                     raise
             await asyncio.sleep(random.uniform(0.05, min(0.2 * 2**failures, _MAX_RECONNECT_DELAY)))  # noqa: S311
+
+
+def with_key(client: Self, key: str) -> Self:
+    """The same gateway with another key, over the same connections.
+
+    They stay open until `client` is closed.
+    """
+    other = copy(client)
+    other._transport = client._transport.with_key(key)
+    return other
 
 
 def drop_none(**fields: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -79,23 +80,24 @@ class HttpTransport:
         self.url = url.rstrip("/")
         self._timeout = timeout
         self.max_attempts = max_attempts
-        key = key.strip()
-        if not key:
-            raise InvalidInput("key", "is empty: give a key of this Reverie")
-        if not (key.isascii() and key.isprintable()):
-            # The key itself is not shown.
-            raise InvalidInput("key", "holds a character that no header takes")
-        headers = {"Authorization": f"Bearer {key}", "User-Agent": agent, **user_header(user)}
+        self._headers = {**_key_header(key), "User-Agent": agent, **user_header(user)}
         # A gateway is often on this machine: no proxies of the environment.
         self._http = httpx2.AsyncClient(
             base_url=self.url,
-            headers=headers,
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
             limits=httpx2.Limits(max_connections=100, keepalive_expiry=15.0),
             verify=url.startswith("https:") and create_tls_context(ca),
             trust_env=False,
         )
+        self._owns_connections = True
         self._write_position: str | None = None
+
+    def with_key(self, key: str) -> HttpTransport:
+        """The same gateway with another key, over the connections of this one, which keeps them."""
+        other = copy(self)
+        other._headers = {**self._headers, **_key_header(key)}
+        other._owns_connections, other._write_position = False, None
+        return other
 
     async def __aenter__(self) -> HttpTransport:
         return self
@@ -109,8 +111,9 @@ class HttpTransport:
         await self.close()
 
     async def close(self) -> None:
-        """Gives back the connections."""
-        await self._http.aclose()
+        """Gives back the connections, if they are its own."""
+        if self._owns_connections:
+            await self._http.aclose()
 
     async def call(
         self,
@@ -150,7 +153,7 @@ class HttpTransport:
 
         Raises `Refused`, or `Unavailable` if the connection breaks.
         """
-        request = self._build_request(method, path, query, headers=headers)
+        request = self._build_request(method, path, query, headers)
         request.extensions["timeout"]["read"] = _STREAM_READ_TIMEOUT
         try:
             response = await self._http.send(request, stream=True)
@@ -209,17 +212,35 @@ class HttpTransport:
         content: bytes | AsyncIterator[bytes] | None,
         seconds: float,
     ) -> ApiResponse:
-        request = self._build_request(method, path, query, headers=headers, content=content)
+        request = self._build_request(method, path, query, headers, content)
         async with asyncio.timeout(seconds):
             response = await self._http.send(request)
         return ApiResponse(response.status_code, _decode_body(response.content), response.headers)
 
     def _build_request(
-        self, method: str, path: str, query: Query | None, **parts: Any
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        headers: Mapping[str, str] | None,
+        content: bytes | AsyncIterator[bytes] | None = None,
     ) -> httpx2.Request:
         """A request; None is left out of its query, and lists repeat their name."""
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        return self._http.build_request(method, path, params=params, **parts)
+        all_headers = {**self._headers, **(headers or {})}
+        return self._http.build_request(
+            method, path, params=params, headers=all_headers, content=content
+        )
+
+
+def _key_header(key: str) -> dict[str, str]:
+    key = key.strip()
+    if not key:
+        raise InvalidInput("key", "is empty: give a key of this Reverie")
+    if not (key.isascii() and key.isprintable()):
+        # The key itself is not shown.
+        raise InvalidInput("key", "holds a character that no header takes")
+    return {"Authorization": f"Bearer {key}"}
 
 
 async def _read_pieces(source: IO[bytes]) -> AsyncIterator[bytes]:

@@ -13,6 +13,7 @@ from reverie.bus.consumer import consume
 from reverie.bus.outbox_relay import EventPublisher
 from reverie.bus.streams import ENGINE_WORKERS
 from reverie.client.async_client import AsyncReverie
+from reverie.client.base import with_key
 from reverie.domain.core.errors import Misconfigured
 from reverie.inference.chat_models import open_chat_models, parse_chat_endpoints
 from reverie.inference.llm_endpoint import build_language_endpoint
@@ -38,6 +39,10 @@ from reverie_services.engine.routes import message_routes, routes
 from reverie_services.engine.worker import handle_ticket
 from reverie_services.startup import open_resources
 
+READER_CONNECTIONS = 4
+NOBODYS_KEY = "none"
+"""No call is made with it."""
+
 
 @asynccontextmanager
 async def open_service(
@@ -53,19 +58,16 @@ async def open_service(
         secret_text(settings.engine_models), build_language_endpoint(settings)
     )
     async with (
-        open_resources("engine", settings) as resources,
+        open_resources("engine", settings, READER_CONNECTIONS) as resources,
         open_chat_models(endpoints, settings.engine_timeout) as models,
+        open_gateway(settings) as gateway,
     ):
         database, bus = resources.database, resources.bus
         engine_settings = build_engine_settings(settings)
+        open_memory = partial(with_key, gateway)
         conversations = ConversationTables(database)
         turns = TurnTable(database, resources.cipher, engine_settings.lease_seconds)
         publisher = EventPublisher(bus, OutboxTable(database))
-        open_memory = partial(
-            AsyncReverie,
-            settings.gateway_url or settings.url_of("recall"),
-            ca=settings.trusted_ca_file,
-        )
         worker = TurnDependencies(
             settings=engine_settings,
             conversations=conversations,
@@ -120,6 +122,12 @@ async def open_service(
                 )
             ],
         )
+
+
+def open_gateway(settings: Settings) -> AsyncReverie:
+    """The connections to memory, which all turns share; each call carries the key of its author."""
+    url = settings.gateway_url or settings.url_of("recall")
+    return AsyncReverie(url, NOBODYS_KEY, ca=settings.trusted_ca_file)
 
 
 def build_engine_settings(settings: Settings) -> EngineSettings:
