@@ -126,7 +126,8 @@ async def _serve_others(
     told: Connection, database: servers.DatabaseUrls, nats_url: str, port: int
 ) -> None:
     engine = {"engine_enabled": True, "engine_url": f"http://127.0.0.1:{port}"}
-    limits = {"vault_key": VAULT_KEY, "max_concurrent_requests": 200}
+    # As they are delivered, keys are looked up once in a while.
+    limits = {"vault_key": VAULT_KEY, "max_concurrent_requests": 200, "key_cache_ttl": 10.0}
     async with open_stack(database, nats_url, model_home(), **engine, **limits) as stack:
         url = require_secret(stack.settings.database_url, "database_url")
         told.send((stack.url, stack.key, port, url, nats_url))
