@@ -253,8 +253,12 @@ async def stream_group_events(
     group = await _readable_group(deps, call)
     header = call.headers.get("Last-Event-ID", "").strip()
     after = int(header) if is_position(header) else call.query.after
+    first, last = await deps.bus.sequence_range(ENGINE_STREAM)
     if after is None:
-        _, after = await deps.bus.sequence_range(ENGINE_STREAM)
+        after = last
+    elif after > last:
+        # A position of a stream that was lost: all that is there came after it.
+        after = first - 1
     deps.watchers.check_places(call.principal)
     chunks = deps.watchers.watch(call.principal, group.id, after)
     return StreamingReply(chunks, SSE_HEADERS, endless=True)

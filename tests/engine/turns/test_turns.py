@@ -83,6 +83,15 @@ async def test_a_last_event_that_is_no_position_is_ignored(engine: Engine, posit
         assert answer.status == 200
 
 
+async def test_a_position_that_is_not_there_yet_resumes_at_the_start(engine: Engine) -> None:
+    engine.play([ChatAnswer("Hello.")])
+    group = await engine.group("beck")
+    posted = await engine.post(group, "Hello.")
+    await engine.ended(group, posted)
+    seen = await engine.watch(group, 10**17)
+    assert seen[-1]["type"] == "result"
+
+
 async def test_a_made_up_credential_is_in_no_event_and_no_row(engine: Engine) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
     engine.play([ChatAnswer(f"Use the token {token} for it.")])
