@@ -19,11 +19,13 @@ from pydantic_ai.models import Model
 
 from reverie.domain.core.errors import Misconfigured
 from reverie.inference.llm_endpoint import DEFAULT_URLS, LanguageEndpoint
-from reverie.inference.llm_transport import create_model
+from reverie.inference.llm_transport import create_model, limit_response
 
 _ATTEMPTS = 3
 _BASE_DELAY = 1.0
 _MAX_DELAY = 60.0
+_MAX_ANSWER_BYTES = 32 * 1024 * 1024
+"""Of one streamed answer: a model that never stops is cut off. A token takes about 250 bytes."""
 _OLLAMA_URL = "http://127.0.0.1:11434/v1"
 
 
@@ -86,6 +88,7 @@ class ChatModels:
                 )
             ),
             timeout=timeout,
+            event_hooks={"response": [_limit_answer]},
         )
 
     def create(self, name: str, key: str | None = None) -> Model:
@@ -136,6 +139,10 @@ class RetryingTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+async def _limit_answer(response: httpx2.Response) -> None:
+    await limit_response(response, _MAX_ANSWER_BYTES)
 
 
 def _is_retryable(response: httpx2.Response) -> bool:

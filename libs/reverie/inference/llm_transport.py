@@ -48,7 +48,7 @@ class LanguageModelTransport:
         self._http = httpx2.AsyncClient(
             verify=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=endpoint.timeout,
-            event_hooks={"response": [_limit_response]},
+            event_hooks={"response": [limit_response]},
         )
         self._model = create_model(endpoint, self._http)
 
@@ -150,21 +150,21 @@ def _to_language_model_error(error: Exception) -> LanguageModelError:
     return LanguageModelError("its answer cannot be read")
 
 
-async def _limit_response(response: httpx2.Response) -> None:
-    """Limits the bytes read from a response to `MAX_RESPONSE_BYTES`."""
+async def limit_response(response: httpx2.Response, limit: int = MAX_RESPONSE_BYTES) -> None:
+    """Limits the bytes that are read from a response."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _LimitedStream(response.stream)
+        response.stream = _LimitedStream(response.stream, limit)
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
+        self._stream, self._limit = stream, limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0
         async for chunk in self._stream:
             received += len(chunk)
-            if received > MAX_RESPONSE_BYTES:
+            if received > self._limit:
                 raise httpx2.RemoteProtocolError("the answer is too long")
             yield chunk
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -47,7 +47,8 @@ class ChatAnswer:
 
     `fault`: an HTTP status, `overflow` (the context is too long), `cut` (the connection breaks
     after the first piece of text), `length` (max_tokens was met). `seconds`: over how long it is
-    said. `hold`: its end waits until this is true.
+    said. `hold`: its end waits until this is true. `raw`: lines that are sent in place of all that,
+    as they are; they may have no end.
     """
 
     text: str = ""
@@ -57,6 +58,7 @@ class ChatAnswer:
     retry_after: str = "0"
     seconds: float = 0.0
     hold: Callable[[], bool] | None = None
+    raw: Iterable[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class ChatServer:
         if (refusal := _refuse(answer)) is not None:
             return refusal
         response = await _begin(request)
+        if answer.raw is not None:
+            return await _send_lines(response, answer.raw)
         for piece, thought in _pieces(answer):
             await _pause(answer)
             delta = {"reasoning_content": piece} if thought else {"content": piece}
@@ -329,6 +333,13 @@ def _break(request: web.Request) -> None:
 async def _send(response: web.StreamResponse, data: Mapping[str, Any], named: bool = False) -> None:
     name = f"event: {data['type']}\n" if named else ""
     await response.write(f"{name}data: {json.dumps(data)}\n\n".encode())
+
+
+async def _send_lines(response: web.StreamResponse, lines: Iterable[str]) -> web.StreamResponse:
+    with suppress(ConnectionError):
+        for line in lines:
+            await response.write(line.encode() + b"\n\n")
+    return response
 
 
 def _openai_chunk(

@@ -36,8 +36,8 @@ SSE_HEADERS = {
 }
 DELTAS = ("text_delta", "thinking_delta")
 _MAX_RETRY_SECONDS = 2.0
-_MAX_MERGED = 100_000
-"""Characters of text in one event, when much waits to be sent."""
+MAX_TEXT = 80_000
+"""Characters of a text in one event: escaped, they fit into a message of the bus."""
 _MAX_HELD = 16_384
 """Characters of one word after which it is sent unfinished."""
 _MAX_LINE = 4_000
@@ -135,10 +135,17 @@ class TurnEmitter:
         """Passes on a piece of text or thinking."""
         if text := self._streams[kind].add(make_storable(delta), is_last):
             self.text += text if kind == "text_delta" else ""
-            self.emit(kind, {"text": text})
+            for start in range(0, len(text), MAX_TEXT):
+                self.emit(kind, {"text": text[start : start + MAX_TEXT]})
 
     def emit(self, kind: str, data: dict[str, Any], id: str = "") -> None:
-        """Sends an event. One with an `id` of its own is sent once, whatever the epoch."""
+        """Sends an event. One with an `id` of its own is sent once, whatever the epoch.
+
+        A text that is too long is cut.
+        """
+        cut = {name: of[:MAX_TEXT] for name, of in data.items() if _is_too_long(of)}
+        if cut:
+            data = {**data, **cut, "cut": sorted(cut)}
         self._waiting.append((kind, data, id))
         self._is_filled.set()
         self._is_sent.clear()
@@ -169,9 +176,11 @@ class TurnEmitter:
     def _merge(self, kind: str, text: str) -> str:
         """The text together with what was said after it and waits, too."""
         texts, size = [text], len(text)
-        while self._waiting and self._waiting[0][0] == kind and size < _MAX_MERGED:
+        while self._waiting and self._waiting[0][0] == kind:
+            size += len(self._waiting[0][1]["text"])
+            if size > MAX_TEXT:
+                break
             texts.append(self._waiting.popleft()[1]["text"])
-            size += len(texts[-1])
         return "".join(texts)
 
     async def _send(self, kind: str, data: dict[str, Any], id: str) -> None:
@@ -196,6 +205,10 @@ class TurnEmitter:
             except ReverieError as error:
                 log.warning("event_lost", type=kind, error=type(error).__name__)
                 return
+
+
+def _is_too_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > MAX_TEXT
 
 
 class GroupWatchers:

@@ -39,6 +39,8 @@ from reverie_services.engine.turns.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4
 MAX_RESULT_CHARS = 20_000
+_MAX_READ_CHARS = 10 * MAX_RESULT_CHARS
+"""Characters of a result that are redacted before it is cut: a megabyte would hold up others."""
 UNKNOWN_EFFECT = (
     "The worker that made this call died before it knew the result. The call may have taken effect."
     " It was not made again. Check what is there before you repeat it."
@@ -254,7 +256,7 @@ class TurnTools(AbstractCapability[TurnState]):
 async def _call(state: TurnState, handler: Any, args: Any) -> str:
     """The result of a tool, or the reason of its failure, for the model to read."""
     try:
-        result = str(await handler(args))
+        result = str(await handler(args))[:_MAX_READ_CHARS]
     except (ReverieError, OSError, ValueError) as error:
         result = f"failed: {error}"
     # Redacted first: a credential that is cut in two is not found.

@@ -19,6 +19,11 @@ def is_open(messages: Sequence[ModelMessage], call: str) -> bool:
     return call not in results
 
 
+def cut_to_bytes(text: str, limit: int) -> str:
+    """The beginning of a text, of whole characters."""
+    return text.encode()[:limit].decode("utf-8", "ignore")
+
+
 def answer_text(messages: Sequence[ModelMessage]) -> str:
     """What the model said after the last tool result, continuations included."""
     texts: list[str] = []

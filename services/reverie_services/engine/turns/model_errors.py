@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from json import JSONDecodeError
+
 import httpx2
+from pydantic import ValidationError
 from pydantic_ai.exceptions import (
     AgentRunError,
     ContentFilterError,
@@ -11,6 +14,8 @@ from pydantic_ai.exceptions import (
     ModelHTTPError,
     UnexpectedModelBehavior,
 )
+
+_USELESS = "the model's answer cannot be used"
 
 
 def describe_model_error(error: Exception) -> str | None:
@@ -24,8 +29,11 @@ def describe_model_error(error: Exception) -> str | None:
             return "the model's endpoint does not answer, or broke off"
         case ContentFilterError():
             return "the model refused to answer"
-        case UnexpectedModelBehavior() | AgentRunError():
-            return "the model's answer cannot be used"
+        case UnexpectedModelBehavior() | AgentRunError() | ValidationError() | JSONDecodeError():
+            return _USELESS
+        case TypeError() | AttributeError() | LookupError():
+            # JSON of another shape than that of the provider, which its client does not check.
+            return _USELESS
         case ValueError():
             return str(error)
     return None

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import structlog
 from pydantic_ai.exceptions import IncompleteToolCall, UsageLimitExceeded
 
 from reverie_services.engine.turns.capabilities import RepeatedCalls, SpendExceeded, StopRequested
 from reverie_services.engine.turns.model_errors import describe_model_error
+
+log = structlog.get_logger("reverie.engine")
 
 
 @dataclass(frozen=True)
@@ -41,4 +44,5 @@ def end_by_failure(error: Exception, said: str) -> TurnResult:
     described = describe_model_error(error)
     if described is None:
         raise error
+    log.info("turn_failed", error=type(error).__name__)
     return TurnResult("failed", "interrupted" if said else "error", said, described)

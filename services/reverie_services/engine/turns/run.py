@@ -64,7 +64,12 @@ from reverie_services.engine.turns.capabilities import (
     TurnSteps,
     TurnTools,
 )
-from reverie_services.engine.turns.messages import answer_text, is_answered, is_open
+from reverie_services.engine.turns.messages import (
+    answer_text,
+    cut_to_bytes,
+    is_answered,
+    is_open,
+)
 from reverie_services.engine.turns.model_errors import falls_back
 from reverie_services.engine.turns.results import TurnResult, end_by_failure
 from reverie_services.engine.turns.side_requests import describe_images, summarize
@@ -338,8 +343,10 @@ class TurnRun:
             log.info("images_not_described", error=type(error).__name__)
 
     async def _append(self, messages: Sequence[tuple[str, str, str]]) -> None:
+        limit = self.deps.settings.message_bytes
         turns = [
-            {"role": role, "content": content, "external_id": id}
+            # A session takes no longer ones; the whole text stays in the conversation.
+            {"role": role, "content": cut_to_bytes(content, limit), "external_id": id}
             for role, content, id in messages
             if content.strip()
         ]
