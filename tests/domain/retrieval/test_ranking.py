@@ -30,6 +30,12 @@ def test_a_repetition_is_ranked_after_different_content() -> None:
     assert order[2][1] == jaccard_similarity(tokenize(TEXTS[0]), tokenize(TEXTS[1]))
 
 
+def test_plain_letters_give_the_same_words_beside_others_and_alone() -> None:
+    text = "".join(map(chr, range(128))) + " Pool_Size of worker-7, 8.5"
+    assert tokenize(text) == tokenize(f"{text} 池 é") - {"池", "é"}
+    assert {"pool", "size", "worker", "7", "8", "5"} <= tokenize(text)
+
+
 def test_with_all_weight_on_the_score_the_order_stays() -> None:
     order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS].__getitem__, 3, weight=1.0)
     assert [place for place, _ in order] == [0, 1, 2]
