@@ -30,11 +30,8 @@ from reverie.domain.extraction.conversation.work_log import (
     select_write_turns,
 )
 from reverie.domain.extraction.records.answer_records import build_answer_records
-from reverie.domain.extraction.records.decision_records import (
-    DecisionRecord,
-    build_matter_record,
-    settles,
-)
+from reverie.domain.extraction.records.decision_records import DecisionRecord
+from reverie.domain.extraction.records.matter_records import build_matter_record, settles
 from reverie.domain.extraction.records.matters import (
     find_problem,
     is_order,

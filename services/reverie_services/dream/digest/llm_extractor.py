@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
-from reverie.domain.extraction.records.decision_records import DecisionRecord, build_matter_record
+from reverie.domain.extraction.records.decision_records import DecisionRecord
+from reverie.domain.extraction.records.matter_records import build_matter_record
 from reverie.domain.extraction.records.matters import read_exchanges, split_matters
 from reverie.domain.extraction.records.record_statements import RecordStatement
 from reverie.domain.extraction.rule_extractor import TopicReading, extract_memories

@@ -8,12 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.records.answer_statements import list_answer_statements
-from reverie.domain.extraction.records.decision_records import (
-    MAX_PROBLEM_CHARS,
-    DecisionRecord,
-    build_matter_record,
-    is_user_decision,
-)
+from reverie.domain.extraction.records.decision_records import MAX_PROBLEM_CHARS, DecisionRecord
+from reverie.domain.extraction.records.matter_records import build_matter_record, is_user_decision
 from reverie.domain.extraction.records.matters import (
     StatedExchange,
     find_problem,
