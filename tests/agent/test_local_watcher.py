@@ -228,7 +228,7 @@ async def test_the_watcher_goes_on_after_a_look_that_fails(
     class FailingWatcher(LocalWatcher):
         looks = 0
 
-        def look(self) -> None:
+        def check_once(self) -> None:
             self.looks += 1
             if self.looks == 2:
                 loop.call_soon_threadsafe(again.set)
