@@ -14,7 +14,7 @@ from reverie.bus.nats_bus import connect
 from reverie.bus.streams import INGEST_ENRICH_BULK
 from reverie.contracts.events import MEMORY_STREAM
 from reverie.inference.embedder import OnnxEmbedder, Vectors
-from reverie_services.ingest.write import bursts
+from reverie_services.ingest import write_bursts
 from tests.support import tables
 from tests.support.stack import Stack, eventually
 
@@ -78,11 +78,11 @@ async def test_batches_imports_and_bursts_are_announced_in_bulk_and_all_else_is_
         expected.append(bulk)
         await eventually(announced)
         # What one tenant writes faster than it is embedded lets the others pass.
-        monkeypatch.setattr(bursts, "BYTES_PER_SECOND", 0.0)
-        share = "A lamp. " * (bursts.BURST_BYTES // 8)
+        monkeypatch.setattr(write_bursts, "BYTES_PER_SECOND", 0.0)
+        share = "A lamp. " * (write_bursts.BURST_BYTES // 8)
         await write([single], "/v1/remember", {"content": f"{share} One.", "scope": SCOPE})
         await write([bulk], "/v1/remember", {"content": "Two lamps are lit", "scope": SCOPE})
-        monkeypatch.setattr(bursts, "BYTES_PER_SECOND", 1e9)
+        monkeypatch.setattr(write_bursts, "BYTES_PER_SECOND", 1e9)
         await write([single], "/v1/remember", {"content": "Three lamps are lit", "scope": SCOPE})
 
 
