@@ -29,7 +29,7 @@ Held elsewhere: the number of the case, then the file and the test. What is not 
 22 security/test_scope_visibility.py::test_a_feature_of_one_project_is_separate_from_that_of_another
 23 recall/test_recall_behaviour.py::test_23_the_same_recall_ten_times_gives_the_same_order
 25 recall/test_graph_routes.py::test_statistics_count_eleven_hundred_memories_exactly
-25 ingest/export_import/test_jsonl_files.py::test_eleven_hundred_memories_are_exported_completely
+25 ingest/export_import/test_jsonl_files.py::test_an_import_that_broke_off_is_completed_by_the_same_file
 26 ingest/test_memory_changes.py::test_a_secret_in_an_edit_is_redacted_everywhere
 26 ingest/export_import/test_jsonl_files.py::test_a_secret_in_a_file_is_redacted_as_in_a_write
 26 e2e/test_main_scenario.py::test_secrets_are_redacted_in_every_text_field
