@@ -31,7 +31,7 @@ from reverie.contracts.engine import (
 )
 from reverie.contracts.events import ENGINE_STREAM, is_position
 from reverie.domain.access.scopes import slugify
-from reverie.domain.core.errors import Forbidden, InvalidInput, PayloadTooLarge
+from reverie.domain.core.errors import Forbidden, InvalidInput, PayloadTooLarge, Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
@@ -253,12 +253,7 @@ async def stream_group_events(
     group = await _readable_group(deps, call)
     header = call.headers.get("Last-Event-ID", "").strip()
     after = int(header) if is_position(header) else call.query.after
-    first, last = await deps.bus.sequence_range(ENGINE_STREAM)
-    if after is None:
-        after = last
-    elif after > last:
-        # A position of a stream that was lost: all that is there came after it.
-        after = first - 1
+    after = await _find_start(deps, after)
     deps.watchers.check_places(call.principal)
     chunks = deps.watchers.watch(call.principal, group.id, after)
     return StreamingReply(chunks, SSE_HEADERS, endless=True)
@@ -285,6 +280,19 @@ async def stop_turns(deps: ConversationDependencies, call: Call[StopRequest, Non
     stopped, tickets = await deps.turns.stop(tenant, group.id, call.body.turn)
     deps.publisher.publish_after_reply(call, call.principal.tenant, tickets)
     return StopResponse(turns=stopped)
+
+
+async def _find_start(deps: ConversationDependencies, after: int | None) -> int:
+    """The end, without a position; the start, if the stream of the position was lost."""
+    try:
+        first, last = await deps.bus.sequence_range(ENGINE_STREAM)
+    except Unavailable:
+        if after is None:
+            raise
+        return after
+    if after is None:
+        return last
+    return after if after <= last else first - 1
 
 
 async def _readable_group(deps: ConversationDependencies, call: Call[Any, Any]) -> AgentGroup:
