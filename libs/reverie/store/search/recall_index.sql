@@ -1,7 +1,9 @@
 -- name: index_snapshot
 -- What this transaction sees, and since when it counts uses; `source`: this table on this start of the server.
+-- A crash of one process, after which numbers of lost transactions are used again, resets statistics only.
 -- A replica does not name the transactions in progress, so all from the oldest on count as unseen.
-select pg_postmaster_start_time() || ' ' || 'memory_change'::regclass::oid as source,
+select concat_ws(' ', pg_postmaster_start_time(), (select stats_reset from pg_stat_wal),
+                 'memory_change'::regclass::oid) as source,
        case when pg_is_in_recovery() then format('%1$s:%1$s:', pg_snapshot_xmin(pg_current_snapshot()))
             else pg_current_snapshot()::text end as snapshot,
        date_trunc('hour', now()) as hour,
@@ -52,7 +54,8 @@ with changed as materialized (
     and not pg_visible_in_snapshot(c.xid, $3::text::pg_snapshot)
   limit $4::int
 )
-select pg_postmaster_start_time() || ' ' || 'memory_change'::regclass::oid as source,
+select concat_ws(' ', pg_postmaster_start_time(), (select stats_reset from pg_stat_wal),
+                 'memory_change'::regclass::oid) as source,
        case when pg_is_in_recovery() then format('%1$s:%1$s:', pg_snapshot_xmin(pg_current_snapshot()))
             else pg_current_snapshot()::text end as snapshot,
        date_trunc('hour', now()) as hour,
