@@ -50,6 +50,8 @@ from reverie.domain.text.turns import TurnText
 
 MAX_SESSION_CHARS, MAX_TITLE_CHARS = 1_600, 200
 MIN_SESSION_LINES = 2
+MIN_TITLE_WORDS = 9
+"""A shorter order, such as "Look at the workflows.", does not say what a session is about."""
 MAX_MEMORIES = 40
 MIN_CONTENT_BYTES = 24
 """Least size in bytes: eight Chinese characters contain as much as a few English words."""
@@ -224,7 +226,8 @@ def build_session_memory(
     dated_lines = [(m.at, f"- {m.headline}") for m in memories if m.headline]
     problem = find_problem(requests, MAX_TITLE_CHARS)
     is_part = any(m.record and not m.headline for m in memories)
-    if len(dated_lines) < MIN_SESSION_LINES or is_part or is_order(problem):
+    is_untitled = is_order(problem) and len(problem.split()) < MIN_TITLE_WORDS
+    if len(dated_lines) < MIN_SESSION_LINES or is_part or is_untitled:
         if not any(turn.role == "tool" for turn in all_turns):
             return None
         dated_lines = []
