@@ -120,8 +120,12 @@ class DecisionRecord:
         if is_asked and (not is_named or is_unnamed or is_untold(self.problem, told)):
             return self.problem
         shown = ""
-        is_headed = self.statements[0].is_recap and extract_exact_terms(told.partition(":")[0])
-        sentences = [] if is_asked or is_headed else split_sentences(self.problem)
+        if self.statements[0].is_recap and extract_exact_terms(told.partition(":")[0]):
+            # What was said on the way to a summing-up that names its subject is no news.
+            request = _find_opening(self.exchanges)
+            said = (e.opening for e in self.exchanges if e.opening is not request)
+            told = " ".join([told, *(turn.content for turn in said if turn)])
+        sentences = [] if is_asked else split_sentences(self.problem)
         if sentences and (is_unnamed or not is_named):
             told = " ".join(s for s in sentences if not (is_supposed(s) or is_question(s)))
             return told or self.problem
