@@ -94,7 +94,7 @@ async def _searches(use: Use, place: str, told: str, bell: str) -> None:
     assert found["fence"].startswith(OPEN_TAG)
     assert found["end"] == CLOSE_TAG
     found = await use.other("recall", query=f"{place} bell", limit=1)
-    assert [one["id"] for one in found["memories"]] == [told[-8:]]
+    assert [one["id"][-8:] for one in found["memories"]] == [told[-8:]]
     assert found["memories"][0]["kind"] == "decision"
     block = await use("context")
     assert bell in block["markdown"]
@@ -122,12 +122,14 @@ async def _keyed(use: Use, place: str) -> None:
     assert OPEN_TAG in words
     newer = await use.other("remember", **again, supersede_reason="the survey was wrong")
     assert newer["status"] == "superseded"
-    noted = await use.other("list_memories", kind=["lesson"], status=["active"])
+    noted = await use.other(
+        "list_memories", scope=f"project/{place}", kind=["lesson"], status=["active"]
+    )
     assert [(one["key"], one["content"]) for one in noted["items"]] == [(key, ten)]
     memories = (await use.other("recall", query=f"high water in {place}"))["memories"]
     found = {one["status"] for one in memories if one.get("key") == key}
     assert found == {"active", "superseded"}
-    assert (await use("forget", key=key))["id"] == newer["id"]
+    assert (await use("forget", key=key))["id"][-8:] == newer["id"][-8:]
     elsewhere = {"key": f"{place}-bell", "scope": "global"}
     await use.other("remember", **elsewhere, content=f"Elsewhere the {place} bell is a gong.")
     words, document = await refused(use.client, "forget", key=elsewhere["key"])
