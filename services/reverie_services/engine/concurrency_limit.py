@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
-MAX_CONCURRENT = 2
-"""More at once are no faster, and the same gateway passes the texts on."""
+MAX_CONCURRENT = 1
+"""With two, turns end 15 % sooner, and the texts of others come twice as late."""
 MAX_SECONDS = 0.1
 """After which one that waits for a slow answer gives its slot to the next."""
 
