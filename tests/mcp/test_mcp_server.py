@@ -122,9 +122,8 @@ async def _keyed(use: Use, place: str) -> None:
     assert OPEN_TAG in words
     newer = await use.other("remember", **again, supersede_reason="the survey was wrong")
     assert newer["status"] == "superseded"
-    noted = await use.other(
-        "list_memories", scope=f"project/{place}", kind=["lesson"], status=["active"]
-    )
+    lessons = {"scope": f"project/{place}", "kind": ["lesson"], "status": ["active"]}
+    noted = await use.other("list_memories", **lessons)
     assert [(one["key"], one["content"]) for one in noted["items"]] == [(key, ten)]
     memories = (await use.other("recall", query=f"high water in {place}"))["memories"]
     found = {one["status"] for one in memories if one.get("key") == key}
@@ -290,8 +289,7 @@ async def test_an_error_has_the_code_and_message_of_rest_for_the_model_to_act_on
         words, document = await refused(client, "remember", content="x", files=["a.py", "/b.py"])
         assert document["field"] == "files.1"
         assert words.startswith("invalid: files.1: is not a path inside a repository")
-        given = _by_more("recall", query="x", limit=1000)
-        words, _ = await refused(client, "more", **given)
+        words, _ = await refused(client, "more", **_by_more("recall", query="x", limit=1000))
         assert words.startswith("invalid: limit:")
         for wrong in (("forget", {}), ("task_update", {"id": NOBODY}), ("status", {"a": 1})):
             assert (await refused(client, wrong[0], **dict(wrong[1])))[1]["code"] == "invalid"
