@@ -93,8 +93,8 @@ async def test_every_page_and_form_answers_and_hostile_text_stays_text(
     visited = (*paths, file, sample.picture)
     shown = [path.partition("?")[0].strip("/") for path in visited]
     pages = {found[0].path for path in shown if (found := find_page(path))}
-    # Chats need the engine: `tests/engine/test_console_chat.py` visits one.
-    assert pages == {page.path for page in PAGES.pages} - {"chat/{id}"}
+    # Chats need the engine: `tests/engine/test_console_chat.py` visits them.
+    assert pages == {page.path for page in PAGES.pages} - {"chat/{id}", "chat/{id}/images/{image}"}
     assert {path[3:] for path in shown if path.startswith("do/")} == ACTIONS.keys()
     assert sorted(asked - rendering.load_catalogue("zh").keys() - {"–"}) == []
 
