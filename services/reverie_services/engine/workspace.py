@@ -6,13 +6,19 @@ import asyncio
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from reverie_services.engine.folder_walk import WalkTooLong, walk_files
+
 MAX_FILE_BYTES = 1024 * 1024
 MAX_MATCHES = 100
 MAX_ENTRIES = 500
+WALK_SECONDS = 10.0
+"""After which a walk through a huge folder gives what it has found."""
+MORE = "(there may be more: ask with a narrower pattern)"
 
 
 class Workspace:
@@ -45,8 +51,7 @@ class Workspace:
 
     async def find(self, pattern: str) -> str:
         """Paths that match a pattern."""
-        paths = await asyncio.to_thread(self._find, pattern)
-        return "\n".join(paths[:MAX_ENTRIES]) or "(none)"
+        return await asyncio.to_thread(self._find, pattern)
 
     async def search(self, text: str, pattern: str) -> str:
         """Lines that contain a text."""
@@ -58,32 +63,51 @@ class Workspace:
         await asyncio.to_thread(_write_text, place, content)
         return f"wrote {len(content.encode())} bytes to {place.relative_to(self._root)}"
 
-    def _find(self, pattern: str) -> list[str]:
-        if pattern.startswith("/") or ".." in Path(pattern).parts:
-            raise ValueError(f"{pattern} lies outside the folder")
-        found = (place for place in self._root.glob(pattern) if place.is_file())
-        inside = (place for place in found if place.resolve().is_relative_to(self._root))
-        return sorted(str(place.relative_to(self._root)) for place in inside)
+    def _find(self, pattern: str) -> str:
+        return _list_lines(self._walk(pattern), MAX_ENTRIES)
 
     def _search(self, text: str, pattern: str) -> str:
-        matches: list[str] = []
-        for path in self._find(pattern):
+        return _list_lines(self._grep(text, pattern), MAX_MATCHES)
+
+    def _walk(self, pattern: str) -> Iterator[str]:
+        """Paths of files that match, from the folder."""
+        parts = Path(pattern).parts
+        if pattern.startswith("/") or ".." in parts:
+            raise ValueError(f"{pattern} lies outside the folder")
+        for place in walk_files(self._root, parts, WALK_SECONDS):
+            if place.is_file() and place.resolve().is_relative_to(self._root):
+                yield str(place.relative_to(self._root))
+
+    def _grep(self, text: str, pattern: str) -> Iterator[str]:
+        for path in self._walk(pattern):
             with suppress(OSError, ValueError):
-                lines = _read_text(self._root / path).splitlines()
-                matches += [
-                    f"{path}:{number}: {line.strip()[:200]}"
-                    for number, line in enumerate(lines, 1)
-                    if text in line
-                ]
-            if len(matches) >= MAX_MATCHES:
-                break
-        return "\n".join(matches[:MAX_MATCHES]) or "(none)"
+                for number, line in enumerate(_read_text(self._root / path).splitlines(), 1):
+                    if text in line:
+                        yield f"{path}:{number}: {line.strip()[:200]}"
+
+
+def _list_lines(lines: Iterator[str], limit: int) -> str:
+    """The first lines; the last one says so, if they are not all."""
+    found: list[str] = []
+    try:
+        found += islice(lines, limit)
+        is_over = next(lines, None) is None
+    except WalkTooLong:
+        is_over = False
+    return "\n".join([*found, *([] if is_over else [MORE])]) or "(none)"
 
 
 def _read_text(place: Path) -> str:
-    if place.stat().st_size > MAX_FILE_BYTES:
+    """The text of a regular file: to read anything else, as a pipe, may never end."""
+    # Not blocking: it may become a pipe before it is opened.
+    handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("it is no regular file")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"it holds more than {MAX_FILE_BYTES} bytes")
-    return place.read_text(encoding="utf-8")
+    return data.decode("utf-8")
 
 
 def _write_text(place: Path, content: str) -> None:

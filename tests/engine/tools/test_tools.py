@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
+from reverie_services.engine import workspace as workspace_module
 from reverie_services.engine.tools.toolset import TOOLS
 from reverie_services.engine.tools.web_pages import (
     MAX_PAGE_BYTES,
@@ -16,7 +17,7 @@ from reverie_services.engine.tools.web_pages import (
     fetch_page,
     read_at_most,
 )
-from reverie_services.engine.workspace import Workspace
+from reverie_services.engine.workspace import MORE, Workspace
 from tests.engine.conftest import Engine
 
 CHANGING = {"write_file", "remember", "update_task", "route_forward"}
@@ -104,6 +105,51 @@ async def test_files_are_read_searched_and_written_in_the_folder(tmp_path: Path)
     assert await workspace.read("src/a.py", 2, 1) == "2\tb"
     assert await workspace.find("**/*.py") == "src/a.py"
     assert await workspace.search("a = ", "**/*") == "src/a.py:1: a = 1"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*", ["a.py"]),
+        ("**/*", ["a.py", "lib/b.py", "lib/deep/er/c.py"]),
+        ("**", ["a.py", "lib/b.py", "lib/deep/er/c.py"]),
+        ("lib/*.py", ["lib/b.py"]),
+        ("./lib/**/*.py", ["lib/b.py", "lib/deep/er/c.py"]),
+        ("**/deep/**/c.*", ["lib/deep/er/c.py"]),
+        ("**/**/**/c.py", ["lib/deep/er/c.py"]),
+        ("lib", []),
+        ("", []),
+    ],
+)
+async def test_a_pattern_finds_each_file_once(
+    tmp_path: Path, pattern: str, found: list[str]
+) -> None:
+    for path in ("a.py", "lib/b.py", "lib/deep/er/c.py"):
+        await Workspace(tmp_path).write(path, "x")
+    (tmp_path / "lib" / "deep" / "up").symlink_to(tmp_path)
+    assert await Workspace(tmp_path).find(pattern) == ("\n".join(found) or "(none)")
+
+
+async def test_a_walk_through_a_huge_folder_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("same\nsame")
+    monkeypatch.setattr(workspace_module, "MAX_ENTRIES", 2)
+    assert await Workspace(tmp_path).find("*") == f"0.txt\n1.txt\n{MORE}"
+    monkeypatch.setattr(workspace_module, "WALK_SECONDS", -1.0)
+    assert await Workspace(tmp_path).find("**/*.none") == MORE
+    assert await Workspace(tmp_path).search("same", "**/*") == MORE
+
+
+async def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="no regular file"):
+        await Workspace(tmp_path).read("pipe", 1, 10)
+    (tmp_path / "blob").write_bytes(bytes(range(256)))
+    with pytest.raises(ValueError, match="utf-8"):
+        await Workspace(tmp_path).read("blob", 1, 10)
+    assert await Workspace(tmp_path).search("x", "**/*") == "(none)"
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "link/secret"])
