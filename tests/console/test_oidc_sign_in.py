@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 from yarl import URL
 
+from reverie.bus.streams import ensure_streams
 from reverie.domain.core.errors import Misconfigured
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
@@ -26,7 +27,8 @@ from reverie.store.platform.api_keys import ensure_tenant
 from reverie.store.platform.console_sessions import parse_token
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.recall.app import open_service
+from reverie_services.ingest import app as ingest
+from reverie_services.recall import app as recall
 from tests.console.pages_over_http import Answer, ConsoleVisitor
 
 ISSUER, CLIENT, AUDIENCE = "https://id.harbour.test/", "console", "reverie"
@@ -128,20 +130,34 @@ class Person(ConsoleVisitor):
         return await self.get("/sign-in/callback", **{**params, **changes})
 
 
+@asynccontextmanager
+async def _visiting(settings: Settings, provider: ScriptedProvider) -> AsyncIterator[Person]:
+    """A person in front of a gateway of their own."""
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with (
+        recall.open_service(settings) as service,
+        start_service(service, settings) as url,
+        aiohttp.ClientSession(cookie_jar=jar) as http,
+    ):
+        yield Person(url, http, provider)
+
+
 @pytest.fixture
-async def person(shared_database: DatabaseUrls) -> AsyncIterator[Person]:
-    """A person in front of a gateway that knows the provider."""
-    provider = ScriptedProvider()
+async def provider(shared_database: DatabaseUrls) -> AsyncIterator[ScriptedProvider]:
+    """A provider for the people of a tenant."""
+    scripted = ScriptedProvider()
     ensure_tenant(shared_database.admin_url, "oidc-harbour")
-    async with _serving(provider):
-        settings = _settings(shared_database, provider)
-        jar = aiohttp.CookieJar(unsafe=True)
-        async with (
-            open_service(settings) as service,
-            start_service(service, settings) as url,
-            aiohttp.ClientSession(cookie_jar=jar) as http,
-        ):
-            yield Person(url, http, provider)
+    async with _serving(scripted):
+        yield scripted
+
+
+@pytest.fixture
+async def person(
+    shared_database: DatabaseUrls, provider: ScriptedProvider
+) -> AsyncIterator[Person]:
+    """A person in front of a gateway that knows the provider. No service is behind it."""
+    async with _visiting(_settings(shared_database, provider), provider) as visitor:
+        yield visitor
 
 
 async def test_a_person_signs_in_at_the_provider(person: Person) -> None:
@@ -165,9 +181,26 @@ async def test_a_person_signs_in_at_the_provider(person: Person) -> None:
     assert shown.status == 200
     assert "oidc-harbour" in shown.page.text
     assert parse_token(person.cookie()) is not None, "no token of the provider's"
-    # A token is a reader's here: it may not make keys.
-    assert (await person.get("/keys")).status in {403, 503}
     assert (await person.come_back(page)).status == 401, "the attempt is over"
+
+
+async def test_a_readers_token_may_not_see_the_keys(
+    shared_database: DatabaseUrls, provider: ScriptedProvider, nats_url: str
+) -> None:
+    await ensure_streams(nats_url)
+    settings = _settings(shared_database, provider)
+    settings = settings.model_copy(update={"nats_url": SecretStr(nats_url)})
+    async with (
+        ingest.open_service(settings) as service,
+        start_service(service, settings) as ingest_url,
+        # Behind the port that is usual for ingest another system may run.
+        _visiting(settings.model_copy(update={"ingest_url": ingest_url}), provider) as person,
+    ):
+        assert (await person.come_back(await person.leave())).status == 200
+        assert (await person.get("/keys")).status == 403
+        provider.access = {"aud": AUDIENCE, "role": "admin"}
+        assert (await person.come_back(await person.leave())).status == 200
+        assert (await person.get("/keys")).status == 200
 
 
 async def test_without_an_access_token_for_us_the_id_token_counts(person: Person) -> None:
@@ -232,7 +265,7 @@ async def test_a_sign_in_that_lacks_a_part_is_refused_at_the_start(
     settings = _settings(shared_database, replace(ScriptedProvider(), url="http://127.0.0.1:9"))
     lacking = settings.model_copy(update={"oidc_token_url": None})
     with pytest.raises(Misconfigured, match="oidc_token_url"):
-        async with open_service(lacking):
+        async with recall.open_service(lacking):
             pass
 
 
