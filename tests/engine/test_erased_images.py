@@ -22,6 +22,10 @@ select t.tenant, %s::uuid, t.id from reverie.turn t
 join reverie.engine_group g on g.tenant = t.tenant and g.session = t.session
 where g.id = %s::uuid and position(%s in t.content) > 0
 """
+MADE_OF_SESSION = """
+insert into reverie.memory_turn (tenant, memory, turn)
+select tenant, %s::uuid, id from reverie.turn where session = %s::uuid
+"""
 
 
 async def _show(engine: Engine, answer: str, description: str, project: str) -> str:
@@ -73,6 +77,23 @@ async def test_an_image_stays_where_something_else_is_erased(engine: Engine) -> 
     project = f"p{uuid4().hex[:8]}"
     group = await _show(engine, f"I know that {SHOWN}", "A red square, alone.", project)
     await _erase(engine, project, SHOWN, group)
+    assert await _images(engine, group) == (1, 1)
+
+
+async def test_a_turn_of_another_session_with_the_id_of_a_message_takes_no_image(
+    engine: Engine,
+) -> None:
+    project, stack = f"p{uuid4().hex[:8]}", engine.stack
+    group = await _show(engine, "A note.", "A red square, alone.", project)
+    asked, answered = (await engine.log(group))["items"]
+    forged = [asked["id"], f"{asked['id']}.images", answered["turn"]]
+    turns = [{"role": "user", "content": "Ours.", "external_id": id} for id in forged]
+    session = (await stack.post("/v1/sessions/start", {"agent": "ann"}))["session"]
+    await stack.post("/v1/turns", {"session": session, "turns": turns})
+    body = {"content": SHOWN, "kind": "context", "scope": f"project/{project}"}
+    memory = (await stack.post("/v1/remember", body))["id"]
+    run(stack.admin_url, MADE_OF_SESSION, memory, session)
+    assert (await stack.call("POST", f"/v1/memories/{memory}/erase", {})).status == 200
     assert await _images(engine, group) == (1, 1)
 
 

@@ -78,7 +78,8 @@ return array(select m[1] from regexp_matches(p_content, '\[image: [^\]]*\]', 'g'
 
 -- Messages with images that what is erased was made of, or that quote it: the bytes of an image cannot
 -- be masked. p_statements, p_sources, p_scopes: as mask_quotations() takes them. Of a message in
--- p_sources count its description and the answers to it, too.
+-- p_sources count its description and the answers to it, too. Whoever adds a turn chooses its external
+-- id, so one of another session says nothing of a message.
 create function quoting_images(p_tenant int, p_statements text[], p_sources uuid[], p_scopes text[])
 returns setof uuid
 language sql stable
@@ -90,11 +91,11 @@ begin atomic
   where m.tenant = p_tenant and m.images <> '{}' and (
     scope_matches(p_scopes, m.scope) and exists (
       select from unnest(p_statements) s where position(s in m.content) > 0)
-    or exists (select from source s where s.session = g.session)
-      and mask_statements(m.content, p_statements) <> m.content
-    or exists (select from source s where s.id in (m.id::text, m.id || '.images'))
-    or exists (select from engine_turn t join source s on s.id = t.id::text
-               where t.tenant = p_tenant and t.group_id = m.group_id and t.chain = m.id));
+    or exists (select from source s where s.session = g.session and (
+      s.id in (m.id::text, m.id || '.images')
+      or exists (select from engine_turn t where t.tenant = p_tenant and t.id::text = s.id
+                 and t.group_id = m.group_id and t.chain = m.id)
+      or mask_statements(m.content, p_statements) <> m.content)));
 end;
 
 -- Deletes the images of messages; returns their number.
