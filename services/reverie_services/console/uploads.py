@@ -15,6 +15,8 @@ from reverie_services.console.requests import FORM_LIMIT, FORM_SECONDS
 
 MULTIPART = "multipart/form-data"
 _MAX_PARTS = 200
+_MAX_HEAD = 4_096
+"""Bytes of the headers of a part: the time to read them grows with their square."""
 
 FormFile = tuple[str, bytes]
 """A file by its name."""
@@ -56,6 +58,8 @@ def _split_parts(content_type: str, body: bytes) -> Iterator[tuple[Message, byte
         raise ValueError("not closed")
     for part in parts[:-1]:
         head, _, data = part.partition(b"\r\n\r\n")
+        if len(head) > _MAX_HEAD:
+            raise ValueError("headers too long")
         lines = [line for line in head.decode().split("\r\n") if line]
         [disposition] = [line for line in lines if line.lower().startswith("content-disposition:")]
         yield _parse_header("Content-Disposition", disposition.partition(":")[2].strip()), data
