@@ -28,5 +28,5 @@ class WriteBursts:
         level = max(level - (now - counted_at) * BYTES_PER_SECOND, 0.0)
         if level >= BURST_BYTES:
             return True
-        self._written[tenant] = (level + len(text), now)
+        self._written[tenant] = (level + len(text.encode()), now)
         return False

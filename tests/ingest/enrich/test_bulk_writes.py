@@ -86,6 +86,16 @@ async def test_batches_imports_and_bursts_are_announced_in_bulk_and_all_else_is_
         await write([single], "/v1/remember", {"content": "Three lamps are lit", "scope": SCOPE})
 
 
+def test_a_burst_is_counted_in_bytes_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_bursts, "BYTES_PER_SECOND", 0.0)
+    bursts, size = write_bursts.WriteBursts(), write_bursts.BURST_BYTES
+    assert not bursts.is_burst(1, "灯" * (size // 3 + 1))
+    assert bursts.is_burst(1, "灯")
+    assert not bursts.is_burst(2, "o" * (size - 1))
+    assert not bursts.is_burst(2, "o")
+    assert bursts.is_burst(2, "o")
+
+
 async def test_an_event_of_bulk_is_told_to_watchers_by_its_name(stack: Stack) -> None:
     start = (await stack.get("/v1/events/page"))["next"]
     items = [{"content": f"Wick {n} is trimmed", "scope": SCOPE} for n in range(3)]
