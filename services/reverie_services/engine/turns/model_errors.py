@@ -16,6 +16,8 @@ from pydantic_ai.exceptions import (
 )
 
 _USELESS = "the model's answer cannot be used"
+_UNCHECKED = (TypeError, AttributeError, LookupError, ValueError)
+"""What JSON of another shape than that of the provider leads to: its client does not check it."""
 
 
 def describe_model_error(error: Exception) -> str | None:
@@ -31,12 +33,13 @@ def describe_model_error(error: Exception) -> str | None:
             return "the model refused to answer"
         case UnexpectedModelBehavior() | AgentRunError() | ValidationError() | JSONDecodeError():
             return _USELESS
-        case TypeError() | AttributeError() | LookupError():
-            # JSON of another shape than that of the provider, which its client does not check.
-            return _USELESS
-        case ValueError():
-            return str(error)
-    return None
+    return _USELESS if isinstance(error, _UNCHECKED) else None
+
+
+def may_be_fault(error: Exception) -> bool:
+    """Whether a failure may be a fault of the engine, which only its stack can tell."""
+    is_checked = isinstance(error, ValidationError | JSONDecodeError)
+    return isinstance(error, _UNCHECKED) and not is_checked
 
 
 def falls_back(error: Exception) -> bool:

@@ -10,7 +10,7 @@ import structlog
 from pydantic_ai.exceptions import IncompleteToolCall, UsageLimitExceeded
 
 from reverie_services.engine.turns.capabilities import RepeatedCalls, SpendExceeded, StopRequested
-from reverie_services.engine.turns.model_errors import describe_model_error
+from reverie_services.engine.turns.model_errors import describe_model_error, may_be_fault
 
 log = structlog.get_logger("reverie.engine")
 
@@ -44,5 +44,8 @@ def end_by_failure(error: Exception, said: str) -> TurnResult:
     described = describe_model_error(error)
     if described is None:
         raise error
-    log.info("turn_failed", error=type(error).__name__)
+    if may_be_fault(error):
+        log.error("turn_failed", error=type(error).__name__, exc_info=error)
+    else:
+        log.info("turn_failed", error=type(error).__name__)
     return TurnResult("failed", "interrupted" if said else "error", said, described)

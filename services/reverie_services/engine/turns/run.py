@@ -40,7 +40,7 @@ from pydantic_ai.usage import UsageLimits
 from reverie.client.async_client import AsyncReverie
 from reverie.contracts.engine import AgentBody
 from reverie.contracts.memories.memories import RememberResponse
-from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.chat_models import ChatEndpoint
 from reverie.store.engine.conversations import HistoryMessage, StoredImage
@@ -235,7 +235,7 @@ class TurnRun:
         endpoints = self.deps.models.endpoints
         names = [name for name in self.spec.models if name in endpoints]
         if not names:
-            raise ValueError(f"no model is called {', '.join(self.spec.models)}")
+            raise InvalidInput("models", f"none is called {', '.join(self.spec.models)}")
         models = []
         for name in names:
             entry = endpoints[name].vault
