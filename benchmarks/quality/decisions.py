@@ -4,8 +4,9 @@ Run from the root of the project: `python -m benchmarks.quality.decisions [talks
 Needs the data of sde-bench. Talks with a decision and decoys are digested; each bug report is
 asked. `hit@k`: something of the deciding talk or commit is among the first k. `words`: the share of
 the rule's content words in the first 1,200 tokens (4 characters each). `noise`: the share of those
-tokens that is from elsewhere. `later`: of amended rules, the later talk stands first. Rules are
-chosen on the first half of the tasks, and reported on the other.
+tokens that is from elsewhere. `later`: of amended rules, the later talk stands first. The row *the
+message alone* is the whole deciding message, as if nothing else were given.
+Rules are chosen on the first half of the tasks, and reported on the other.
 """
 
 from __future__ import annotations
@@ -213,8 +214,14 @@ async def measure_history(stack: Stack, tasks: Sequence[Any]) -> None:
             for hit in answer["memories"]
         ]
 
-    texts = ((commit["sha"], f"{commit['subject']}\n{commit['body']}") for commit in commits)
-    ways = {"BM25": build_baseline(texts), "recall": recall}
+    texts = {commit["sha"]: f"{commit['subject']}\n{commit['body']}" for commit in commits}
+
+    async def deciding_message(query: str, task: Mapping[str, Any]) -> Hits:
+        del query
+        return [(sha, texts[str(sha)]) for sha in gold[task["task_id"]]]
+
+    baseline = build_baseline(texts.items())
+    ways = {"BM25": baseline, "recall": recall, "the message alone": deciding_message}
     rows = [row for name, ask in ways.items() for row in await measure_rows(name, mine, gold, ask)]
     show(f"Decisions in commits, among {len(commits)}", HEADINGS, rows)
 
