@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import socket
 import ssl
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,15 +22,17 @@ from reverie.bus.streams import STREAMS
 from reverie.domain.core.errors import Conflict, Misconfigured
 from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
 from reverie.embedded.backends import NatsBackend, PostgresBackend, strip_url_credentials
+from reverie.embedded.hand_over import HandOver
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.nats import CONFIG_TEMPLATE
 from reverie.embedded.probe import ServiceHealth, fetch_health
 from reverie.embedded.processes import LOG_LIMIT, InheritedChild, open_log, read_last_lines
 from reverie.embedded.service_processes import ServerUrls, build_environment
+from reverie.embedded.supervision import supervise
 from reverie.embedded.supervisor import _with_vault_key
 from reverie.embedded.tls import prepare_tls
-from reverie.embedded.watchdog import MAX_RESTART_DELAY, watch_processes
+from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedServer, watch_processes
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model
 from reverie.runtime.process import system_resources
@@ -324,6 +328,32 @@ async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
     stop, notes = asyncio.Event(), _Notes()
     await watch_processes([_Mortal(4, stop)], stop, notes)
     assert notes.notes == ["the process mortal ended; it starts again in 0.01 s"] * 4
+
+
+class _Unwatchable(_Mortal):
+    """A part whose state cannot be read."""
+
+    def is_running(self) -> bool:
+        raise PermissionError
+
+
+async def test_an_error_ends_all_watching_and_renews_no_certificate(tmp_path: Path) -> None:
+    stop = asyncio.Event()
+    part = cast("SupervisedServer", _Unwatchable(1, stop))
+    with pytest.raises(PermissionError):
+        await supervise([part], [], (tmp_path, ["localhost"]), stop, _Notes())
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert await asyncio.to_thread(os.listdir, tmp_path) == []
+
+
+async def test_a_hand_over_that_cannot_be_written_leaves_what_stops_everything(
+    tmp_path: Path,
+) -> None:
+    handed = HandOver(str(tmp_path / "gone"), 0, 0, 0, {}, {}, None, {})
+    with pytest.raises(FileNotFoundError):
+        await handed.execute("nothing", asyncio.Event())
+    assert await asyncio.to_thread(tmp_path.exists)
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_the_restart_delay_is_bounded() -> None:

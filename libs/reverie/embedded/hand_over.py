@@ -45,6 +45,10 @@ class HandOver:
 
         The module calls `receive` with its first argument, then `unblock_stop_signals`.
         """
+        # First, because a disk may be full: to stop everything then takes the threads.
+        state = TemporaryFile(dir=Home(Path(self.home)).run)  # noqa: SIM115
+        state.write(json.dumps(asdict(self)).encode())
+        state.seek(0)
         # Threads would take a signal that this one blocks.
         await asyncio.get_running_loop().shutdown_default_executor()
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -52,9 +56,6 @@ class HandOver:
         await asyncio.sleep(0.01)
         if stop.is_set():
             os.kill(os.getpid(), signal.SIGTERM)
-        state = TemporaryFile(dir=Home(Path(self.home)).run)  # noqa: SIM115
-        state.write(json.dumps(asdict(self)).encode())
-        state.seek(0)
         for descriptor in (state.fileno(), self.lock, self.lifeline, self.stdin):
             os.set_inheritable(descriptor, True)
         sys.stdout.flush()

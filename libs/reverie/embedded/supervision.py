@@ -44,10 +44,16 @@ async def supervise(
     stop: asyncio.Event,
     reporter: NoteReporter,
 ) -> None:
-    """Starts again what ends, and renews the certificate, until `stop`."""
-    tasks = [watch_processes([*servers, *services], stop, reporter)]
-    tasks += [renew_periodically(*certificate, stop, reporter)] if certificate else []
-    await asyncio.gather(*tasks)
+    """Starts again what ends, and renews the certificate, until `stop`, which an error sets too."""
+    works = [watch_processes([*servers, *services], stop, reporter)]
+    works += [renew_periodically(*certificate, stop, reporter)] if certificate else []
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        # What is stopped after an error must not be started again by the other task.
+        stop.set()
+        await asyncio.wait(tasks)
 
 
 async def stop_all(

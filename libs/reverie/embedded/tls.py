@@ -52,6 +52,9 @@ async def renew_periodically(
     """Renews the machine's own certificate before it expires, until `stop`; services reload it."""
     while not stop.is_set():
         await wait_or_stop(stop, RENEWAL_CHECK_SECONDS)
+        if stop.is_set():
+            return
+        # Here and not above: it takes a library that is seldom needed.
         from reverie.embedded.certificates import ensure_certificate
 
         try:
