@@ -61,7 +61,7 @@ class InMemoryCounts:
     async def spend(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, more: float
     ) -> QuotaGrant:
-        """Implements `SharedQuotas.take`."""
+        """Implements `SharedQuotas.spend`."""
         self.calls += 1
         if self.down:
             raise Unavailable("the database", "is it running?")
