@@ -6,10 +6,15 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pytest
 from click.testing import CliRunner
 
 from reverie.cli.app.main import app
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.memory import Memory
+from reverie.store.search.search import SearchStore
 from tests.support.stack import Stack, eventually
 from tests.support.tables import rows, value
 
@@ -117,6 +122,26 @@ async def _printed(stack: Stack, home: Path, *words: str) -> str:
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     return "\n".join(line for line in lines if "request_answered" not in line)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_trace_tells_why_a_candidate_could_not_be_loaded(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    async def load(*_: object) -> dict[UUID, Memory]:
+        if is_late:
+            raise Unavailable("Postgres", "it is too slow")
+        return {}
+
+    told = await _told(stack, "The quokka sleeps in the barn")
+    await eventually(lambda: _enriched(stack))
+    with monkeypatch.context() as patch:
+        patch.setattr(SearchStore, "load_memories", load)
+        answer = await stack.post("/v1/recall", {"query": "Where does the quokka sleep?"})
+    trace = await stack.get(f"/v1/traces/{answer['trace_id']}")
+    assert (answer["memories"], "load" in trace["degraded"]) == ([], is_late)
+    reason = "not read in time" if is_late else "gone meanwhile"
+    assert _by_id(trace)[told]["rejection_reason"] == reason
 
 
 async def test_a_trace_is_visible_to_keys_that_may_read_all_of_it_and_contains_no_secret(

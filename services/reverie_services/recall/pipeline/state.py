@@ -183,7 +183,11 @@ class RecallState:
         if not self.facts.passes[position]:
             return Rejection("not read in time" if "store" in self.report.degraded else "filter")
         is_anchor = KINDS[self.facts.records["kind"][position]] in ANCHOR_KINDS
-        return Rejection("anchor" if is_anchor else "confidence")
+        if is_anchor and self.question.search_filter.kinds is None:
+            return Rejection("anchor")
+        if self.factors["confidence"][position].round(4) < self.question.min_confidence:
+            return Rejection("confidence")
+        return Rejection("not read in time" if "load" in self.report.degraded else "gone meanwhile")
 
 
 @dataclass(frozen=True)
