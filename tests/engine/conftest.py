@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from tests.support.stack import Stack, eventually
 
 PRICED = "claude-haiku-4-5"
 """A model whose price is known: 1 dollar for a million tokens in, 5 out."""
+
+
+EXTRA_TOOLS = ["run_command"] if shutil.which("bwrap") else []
 
 
 @dataclass
@@ -161,6 +165,7 @@ async def open_engine(stack: Stack, folder: Path, **overrides: Any) -> AsyncIter
                 "gateway_url": stack.url,
                 "engine_models": SecretStr(json.dumps(endpoints)),
                 "engine_folder": folder,
+                "engine_tools": EXTRA_TOOLS,
                 "engine_lease": 2.0,
                 **overrides,
             }

@@ -41,7 +41,7 @@ class AgentBody(RequestBody):
     mode: Mode = "unified"
     tools: list[Name] | None = Field(default=None, max_length=100)
     servers: list[Name] = Field(default=[], max_length=16)
-    ask: list[Name] = Field(default=["write_file"], max_length=100)
+    ask: list[Name] = Field(default=["write_file", "run_command"], max_length=100)
     budget: AgentBudget = AgentBudget()
 
 

@@ -36,6 +36,7 @@ from reverie_services.engine.events import GroupWatchers
 from reverie_services.engine.leases import TurnLeases
 from reverie_services.engine.metrics import EngineMetrics
 from reverie_services.engine.routes import message_routes, routes
+from reverie_services.engine.tools.sandbox import check_sandbox
 from reverie_services.engine.worker import handle_ticket
 from reverie_services.startup import open_resources
 
@@ -132,6 +133,8 @@ def open_gateway(settings: Settings) -> AsyncReverie:
 
 def build_engine_settings(settings: Settings) -> EngineSettings:
     """The part of the settings that the engine reads; a worker is named by host and process."""
+    if "run_command" in settings.engine_tools:
+        check_sandbox(settings.engine_folder)
     return EngineSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         folder=settings.engine_folder,

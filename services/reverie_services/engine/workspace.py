@@ -25,7 +25,7 @@ class Workspace:
     """Files of a folder. A path that leads out of it, also by a link, is refused."""
 
     def __init__(self, folder: Path) -> None:
-        self._root = folder.resolve()
+        self.root = folder.resolve()
 
     @classmethod
     def of_tenant(cls, folder: Path, tenant: int) -> Workspace:
@@ -36,8 +36,8 @@ class Workspace:
 
     def resolve(self, path: str) -> Path:
         """The place of a path. Raises `ValueError` outside the folder."""
-        place = (self._root / path).resolve()
-        if not place.is_relative_to(self._root):
+        place = (self.root / path).resolve()
+        if not place.is_relative_to(self.root):
             raise ValueError(f"{path} lies outside the folder")
         return place
 
@@ -61,7 +61,7 @@ class Workspace:
         """Replaces a file in one step."""
         place = self.resolve(path)
         await asyncio.to_thread(_write_text, place, content)
-        return f"wrote {len(content.encode())} bytes to {place.relative_to(self._root)}"
+        return f"wrote {len(content.encode())} bytes to {place.relative_to(self.root)}"
 
     def _find(self, pattern: str) -> str:
         return _list_lines(self._walk(pattern), MAX_ENTRIES)
@@ -74,14 +74,14 @@ class Workspace:
         parts = Path(pattern).parts
         if pattern.startswith("/") or ".." in parts:
             raise ValueError(f"{pattern} lies outside the folder")
-        for place in walk_files(self._root, parts, WALK_SECONDS):
-            if place.is_file() and place.resolve().is_relative_to(self._root):
-                yield str(place.relative_to(self._root))
+        for place in walk_files(self.root, parts, WALK_SECONDS):
+            if place.is_file() and place.resolve().is_relative_to(self.root):
+                yield str(place.relative_to(self.root))
 
     def _grep(self, text: str, pattern: str) -> Iterator[str]:
         for path in self._walk(pattern):
             with suppress(OSError, ValueError):
-                for number, line in enumerate(_read_text(self._root / path).splitlines(), 1):
+                for number, line in enumerate(_read_text(self.root / path).splitlines(), 1):
                     if text in line:
                         yield f"{path}:{number}: {line.strip()[:200]}"
 

@@ -18,9 +18,9 @@ from reverie_services.engine.tools.web_pages import (
     read_at_most,
 )
 from reverie_services.engine.workspace import MORE, Workspace
-from tests.engine.conftest import Engine
+from tests.engine.conftest import EXTRA_TOOLS, Engine
 
-CHANGING = {"write_file", "remember", "update_task", "route_forward"}
+CHANGING = {"write_file", "remember", "update_task", "route_forward", *EXTRA_TOOLS}
 
 
 async def test_each_mode_offers_its_tools(engine: Engine) -> None:
@@ -36,7 +36,7 @@ async def test_each_mode_offers_its_tools(engine: Engine) -> None:
     assert offered["unified"] > CHANGING
     assert offered["plan"] == offered["unified"] - CHANGING
     assert offered["dream"] == {"recall", "remember", "list_tasks", "update_task"}
-    assert offered["unified"] == TOOLS.keys() - {"web_fetch"}
+    assert offered["unified"] == TOOLS.keys() - {"web_fetch", "run_command"} | set(EXTRA_TOOLS)
 
 
 async def test_plan_mode_changes_nothing_even_if_the_model_tries(engine: Engine) -> None:

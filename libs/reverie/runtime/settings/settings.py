@@ -235,8 +235,10 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
         description="folder with a subfolder for each tenant, by its number, whose files agents of "
         "the engine may read and write; unset: none",
     )
-    engine_tools: list[Literal["web_fetch"]] = Field(
-        [], description="tools of the engine that are off by default: web_fetch"
+    engine_tools: list[Literal["web_fetch", "run_command"]] = Field(
+        [],
+        description="tools of the engine that are off by default: web_fetch, run_command (commands "
+        "in engine_folder, by bubblewrap)",
     )
     maintenance_interval: Annotated[float, Field(gt=0)] = Field(
         360.0,

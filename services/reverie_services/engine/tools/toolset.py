@@ -11,6 +11,7 @@ from pydantic_ai import CombinedToolset, FunctionToolset
 from pydantic_ai.toolsets import AbstractToolset
 
 from reverie.contracts.memories.memories import RememberResponse
+from reverie_services.engine.tools.sandbox import run_in_sandbox
 from reverie_services.engine.tools.web_pages import fetch_page
 from reverie_services.engine.turn_state import Ctx, TurnState
 from reverie_services.engine.workspace import Workspace
@@ -30,7 +31,7 @@ class ToolTraits:
     changes: bool = False
     repeatable: bool = False
     memory: bool = False
-    needs: Literal["", "engine_folder", "web_fetch"] = ""
+    needs: Literal["", "engine_folder", "web_fetch", "run_command"] = ""
 
 
 TOOLS = {
@@ -43,6 +44,7 @@ TOOLS = {
     "list_files": ToolTraits(needs="engine_folder"),
     "search_files": ToolTraits(needs="engine_folder"),
     "write_file": ToolTraits(changes=True, needs="engine_folder"),
+    "run_command": ToolTraits(changes=True, needs="run_command"),
     "web_fetch": ToolTraits(needs="web_fetch"),
 }
 """All tools of the engine itself. The static prompt and the toolset are both made of it."""
@@ -215,6 +217,16 @@ async def write_file(ctx: Ctx, path: str, content: str) -> str:
         content: The whole new content.
     """
     return await _files(ctx).write(path, content)
+
+
+@_add_tool
+async def run_command(ctx: Ctx, command: str) -> str:
+    """Run a shell command in the folder, without network. Gives what it prints.
+
+    Args:
+        command: The command, as for `sh -c`.
+    """
+    return await run_in_sandbox(_files(ctx).root, command)
 
 
 @_add_tool
