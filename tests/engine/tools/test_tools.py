@@ -78,6 +78,23 @@ async def test_a_change_waits_for_a_person(engine: Engine, approved: bool) -> No
     assert again.status == 404
 
 
+async def test_a_call_that_waits_is_not_made_with_a_tool_that_was_taken_away(
+    engine: Engine,
+) -> None:
+    call = ToolUse("write_file", {"path": "revoked.txt", "content": "x"})
+    engine.play([ChatAnswer(calls=(call,)), ChatAnswer("I may not.")])
+    await engine.agent("clerk", ask=["write_file"])
+    group = await engine.group("clerk")
+    posted = await engine.post(group, "Write it.")
+    turn = await engine.turn(group, "clerk", "waiting")
+    await engine.agent("clerk", tools=["recall"])
+    decision = {"turn": turn["id"], "call": next(iter(turn["waits"])), "approved": True}
+    reply = await engine.call("POST", f"/v1/groups/{group}/approvals", decision)
+    assert reply.status == 200
+    assert (await engine.ended(group, posted))["clerk"]["status"] == "done"
+    assert not (engine.folder / "revoked.txt").exists()
+
+
 async def test_a_waiting_turn_can_be_stopped(engine: Engine) -> None:
     call = ToolUse("write_file", {"path": "never.txt", "content": "x"})
     engine.play([ChatAnswer(calls=(call,))])
