@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,6 +110,17 @@ async def test_a_failed_start_is_explained(reverie_home: Path) -> None:
     local = LocalGateway(settings, ["pool_max=many"])
     with pytest.raises(Unavailable, match="`reverie up` ended: pool_max:"):
         await local("GET", "/ready")
+
+
+@pytest.mark.parametrize("end", ["pass", "import os; os.kill(os.getpid(), 9)"])
+def test_a_stopped_start_is_not_explained_by_an_earlier_one(tmp_path: Path, end: str) -> None:
+    (open_home(tmp_path).logs / local_gateway.UP_LOG).write_text("the process ended\n")
+    settings = Settings(home=tmp_path, recall_port=NOWHERE)
+    with (
+        subprocess.Popen([sys.executable, "-c", end]) as process,
+        pytest.raises(Unavailable, match="`reverie up` was stopped before all was up"),
+    ):
+        local_gateway.wait_until_up(settings, process)
 
 
 def test_an_unknown_setting_of_a_flag_is_refused(tmp_path: Path) -> None:

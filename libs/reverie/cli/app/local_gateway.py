@@ -109,15 +109,23 @@ def wait_until_up(
     if not result:
         if result is not None and has_supervisor(settings):
             raise Conflict(describe_holder(home))
-        raise Unavailable("Reverie", explain_failure(settings, result is None))
+        raise Unavailable("Reverie", explain_failure(settings, result is None, process))
     return result
 
 
-def explain_failure(settings: Settings, starting: bool) -> str:
-    """The reason in `up.log` why Reverie did not start, or not yet."""
+def explain_failure(
+    settings: Settings, starting: bool, process: subprocess.Popen[bytes] | None
+) -> str:
+    """Why Reverie did not start, or not yet: the reason in `up.log`, unless it was stopped.
+
+    `process`: the `reverie up` that this process started.
+    """
     log = settings.home / "logs" / UP_LOG
     if starting:
         return f"it is still starting: try again later; {log} may say more"
+    # It says nothing then: the last line is of an earlier start.
+    if process is not None and (process.poll() or 0) <= 0:
+        return f"`reverie up` was stopped before all was up ({log})"
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return (
         f"`reverie up` ended: {_error_detail(lines[-1]) if lines else 'without a message'} ({log})"
@@ -206,7 +214,7 @@ class LocalGateway:
         state: tuple[GatewayLocation | None, bool] = await retrying(asyncio.to_thread, self._poll)
         endpoint, starting = state
         if endpoint is None:
-            raise Unavailable("Reverie", explain_failure(self.settings, starting))
+            raise Unavailable("Reverie", explain_failure(self.settings, starting, self._process))
         return endpoint
 
     def _poll(self) -> tuple[GatewayLocation | None, bool]:
