@@ -117,6 +117,10 @@ async def test_memories_are_written_found_changed_and_forgotten_from_the_termina
     assert "0 archived" in await shell.said("gc", "--yes")
     assert "was forgotten" in await shell.said("forget", cause)
     assert (await shell.run("show", cause))[0] == NOT_FOUND
+    several = await shell.said("forget", cause, deploys)
+    assert several.startswith("1 memory forgotten; until 20")
+    assert "`reverie restore` brings each back" in several
+    assert (await shell.said("forget", cause, deploys)).strip() == "0 memories forgotten"
 
 
 async def test_recall_shows_the_sentence_that_answers_of_a_long_memory(shell: Shell) -> None:

@@ -294,7 +294,10 @@ def forget(
         count += response["forgotten"]
         parts = parts if response["more"] else parts[1:]
         more = bool(parts)
-    options.print_result(response | {"forgotten": count}, f"{plural(count, 'memory')} forgotten")
+    until = response["restorable_until"] if count else None
+    remedy = f"; until {until[:10]} `reverie restore` brings each back" if until else ""
+    text = f"{plural(count, 'memory')} forgotten{remedy}"
+    options.print_result(response | {"forgotten": count}, text)
 
 
 def _forget_one(options: CommonOptions, id: str) -> None:
