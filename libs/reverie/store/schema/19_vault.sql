@@ -252,7 +252,6 @@ declare
   v_old_texts text;
   v_new_texts jsonb := p_row -> 'now';
   v_rows int;
-  v_changes_images boolean := false;
 begin
   perform set_tenant(p_tenant);
   select string_agg(format('x.%I = %s', k.col, k.given), ' and ')
@@ -260,9 +259,7 @@ begin
   select string_agg(quote_ident(c.col), ', '), string_agg(format('%L, x.%I', c.col, c.col), ', ')
   into v_cols, v_old_texts from redaction_columns() c where c.name = p_table;
   v_where := format('x.tenant = $1 and %s and md5(jsonb_build_object(%s)::text) = $2', v_where, v_old_texts);
-  if p_table = 'engine_message' then
-    v_changes_images := redaction_changes_images(p_tenant, p_row);
-  end if;
+  if p_table = 'engine_message' then perform engine_delete_redacted_images(p_tenant, p_row); end if;
   begin
     execute format('update %1$I x set (%2$s) = (select %2$s from jsonb_populate_record(x, $3))'
                    ' where %3$s', p_table, v_cols, v_where)
@@ -275,9 +272,7 @@ begin
     execute format('delete from %I x where %s', p_table, v_where) using p_tenant, p_row ->> 'seen';
     return true;
   end;
-  if v_rows > 0 and v_changes_images then
-    perform engine_delete_images(p_tenant, array[(p_row -> 'place' ->> 'id')::uuid]);
-  elsif v_rows > 0 and p_table = 'turn' then
+  if v_rows > 0 and p_table = 'turn' then
     perform reindex_turns(p_tenant, jsonb_build_object(t.id,
       case when t.role = 'tool' then '' else p_row ->> 'words' end))
     from turn t where t.tenant = p_tenant and t.id = (p_row -> 'place' ->> 'id')::uuid;

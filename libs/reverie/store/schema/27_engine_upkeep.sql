@@ -112,11 +112,14 @@ begin
   return n;
 end $$;
 
--- Whether redaction changes the description of an image of a message: the image shows the secret too.
-create function redaction_changes_images(p_tenant int, p_row jsonb) returns boolean
-language sql stable as $$
-  select exists (
-    select from engine_message m
+-- Deletes the images of a message whose descriptions redaction changes: they show the secret too. None
+-- where the message is not the one that was read any more: it is read and redacted again.
+create function engine_delete_redacted_images(p_tenant int, p_row jsonb) returns void
+language sql as $$
+  select engine_delete_images(p_tenant, array[r.id]) from (
+    select m.id from engine_message m
     where m.tenant = p_tenant and m.id = (p_row -> 'place' ->> 'id')::uuid
-      and image_lines(m.content) <> image_lines(p_row -> 'now' ->> 'content'));
+      and md5(jsonb_build_object('content', m.content)::text) = p_row ->> 'seen'
+      and image_lines(m.content) <> image_lines(p_row -> 'now' ->> 'content')
+    for update) r;
 $$;
