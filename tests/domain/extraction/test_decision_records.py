@@ -271,6 +271,16 @@ def test_the_commands_that_check_the_work_are_one_memory() -> None:
     ]
 
 
+def test_the_command_of_one_folder_is_no_check_of_the_whole_project() -> None:
+    found = memories(
+        ("user", "Make the rates faster."),
+        ("tool", "Run\n\n`go test ./pkg/rates/... && make lint`\n\n```text\nok\n```"),
+        CHANGE,
+    )
+    checks = [one.content for one in found if "`make" in one.content]
+    assert checks == ["Checks after a change of the project: `make lint`"]
+
+
 def test_a_session_of_one_matter_or_one_that_taught_nothing_has_no_memory() -> None:
     assert build_session_memory(segment_turns(build_turns(*WITH_ASIDE))) is None
     capital = build_turns(("user", "What is the capital of France?"), ("assistant", "Paris."))

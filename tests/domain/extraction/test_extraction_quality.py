@@ -88,7 +88,8 @@ def test_memories_distilled_from_real_sessions_are_useful_and_of_the_right_kind(
                 if name in labels:
                     judged.add(one, labels[name])
     print(f"{unknown} segments without a label")
-    assert judged.made >= 50
+    assert not unknown
+    assert judged.made >= 39
     judged.check("real sessions")
 
 

@@ -135,3 +135,23 @@ def test_the_answer_to_a_question_of_how_is_one_memory_that_is_found_by_the_ques
     assert skill.record is not None
     assert skill.record["problem"] == "How do I run only the integration tests?"
     assert "`make test-int`" in skill.content
+
+
+def test_what_somebody_tells_of_a_setup_stands_in_the_record_of_it() -> None:
+    (record,) = records(
+        ("user", "The import is done. The endpoint is at POST /hooks/import. It checks a token."),
+        (
+            "assistant",
+            "The endpoint checks the token by `hmac.compare_digest()`, which prevents timing "
+            "attacks. Make sure `IMPORT_TOKEN` is in the environment.",
+        ),
+    )
+    assert "POST /hooks/import" in record.content
+
+
+def test_what_a_commit_did_is_told_by_the_commit_and_not_by_talk_of_it() -> None:
+    question = "Was the `id()` call removed from `lists.py` in 471dad1 because it was slow?"
+    answer = "Yes. The call went through the whole `BarrelList`, since it had no length of its own."
+    assert not records(("user", question), ("assistant", answer))
+    alike = question.replace(" in 471dad1", "")
+    assert records(("user", alike), ("assistant", answer))

@@ -32,10 +32,6 @@ def records_of_work(said: str, report: str) -> list[ExtractedMemory]:
     ("said", "told"),
     [
         (
-            "I was reading through `orders.py` for the audit and noticed we round twice.",
-            "`orders.py`: we round twice.",
-        ),
-        (
             "Noticed that `Ledger.close` never releases its lock.",
             "`Ledger.close` never releases its lock.",
         ),
@@ -126,3 +122,9 @@ def test_an_answer_that_asks_back_is_not_the_last_word() -> None:
     answer = "It skips empty lines because the export of the ledger ends with one."
     assert records(asked, ("assistant", answer))
     assert not records(asked, ("assistant", f"{answer} Which lines do you see skipped?"))
+
+
+def test_a_sentence_whose_figures_are_all_told_is_a_repetition() -> None:
+    told = "7 attempts take 12.7 s in all."
+    again = "So the whole delay adds up to 12.7 s where a client makes 7 attempts."
+    assert drop_repeated([told, again]) == [told, ""]

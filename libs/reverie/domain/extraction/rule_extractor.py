@@ -164,10 +164,10 @@ def extract_memories(
             for s in reading.lasting
         ]
     all_turns = [turn for segment in segments for turn in segment.turns]
-    if commands := find_verification_commands(all_turns):
+    place = find_place_of_work(work_log)
+    if commands := find_verification_commands(all_turns, place):
         listed = ", ".join(f"`{command}`" for command, _ in commands)
         cited = sorted((turn for _, turn in commands), key=lambda turn: turn.ordinal)
-        place = find_place_of_work(work_log)
         changed = f"in `{place}`" if place else "of the project"
         text = f"Checks after a change {changed}: {listed}"
         memories.append(build(text, Kind.SKILL, cited, 2.0, ()))

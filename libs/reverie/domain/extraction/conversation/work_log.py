@@ -187,11 +187,14 @@ _VERIFICATION_COMMAND = re.compile(
 _ONE_OFF_COMMAND = re.compile(
     r"…|\s(?:-run|-k|-t|--grep|-m)[\s=]|::|/dev/null|/tmp/|\$\(|\s-v\b(?:(?!\s-v\b).)*\.\w+:|\d{4,}"
 )
+_FOLDER = re.compile(r"(?<![\w@/-])(?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)+)")
 
 
-def find_verification_commands(turns: Iterable[TurnText]) -> list[tuple[str, TurnText]]:
+def find_verification_commands(turns: Iterable[TurnText], place: str) -> list[tuple[str, TurnText]]:
     """The frequent ones that went well, each with the last turn that ran it, at most
     `MAX_COMMANDS`.
+
+    `place`: where the work was; the command of another folder says nothing of it.
     """
     turns_by_command: dict[str, list[TurnText]] = {}
     for turn in turns:
@@ -204,6 +207,7 @@ def find_verification_commands(turns: Iterable[TurnText]) -> list[tuple[str, Tur
                 _VERIFICATION_COMMAND.match(command_line)
                 and len(command_line) <= MAX_COMMAND_LENGTH
                 and not _ONE_OFF_COMMAND.search(command_line)
+                and all(f"/{f}/" in f"/{place}/" for f in _FOLDER.findall(command_line))
             ):
                 turns_by_command.setdefault(command_line, []).append(turn)
     most_used = sorted(turns_by_command, key=lambda command: -len(turns_by_command[command]))[

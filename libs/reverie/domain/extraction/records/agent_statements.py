@@ -81,7 +81,8 @@ def iter_agent_statements(
     for number, point in enumerate(points):
         is_apart = number > 0 or exchange.previous_subject != ""
         parts = _select_parts(point, exchange, is_apart)
-        if parts and (statement := reply.build(replace(point, parts=parts), number == 0)):
+        is_lasting = parts and is_lasting_point(point)
+        if is_lasting and (statement := reply.build(replace(point, parts=parts), number == 0)):
             yield statement
 
 
@@ -98,7 +99,8 @@ _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
 # "What should I add?" and "I added ..." are no chat.
 _SELF = re.compile(
-    r"(?<!\bdo )(?<!\bcan )(?<!\bshould )\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b"
+    r"(?<!\bdo )(?<!\bcan )(?<!\bshould )\b(?:I(?:['’](?:m|d|ve|ll))?|my|me"
+    r"|My (?:\w+ )?(?:comment|review|mistake))\b"
     r"(?!/| (?:\w+ )?\w+ed\b)"
 )
 
@@ -116,6 +118,13 @@ def is_tentative(part: str) -> bool:
     return is_supposed(part) or bool(
         discourse_markers.COLLOQUIAL.search(prose) or _FIRST_PERSON.search(prose)
     )
+
+
+def is_remembered(part: str) -> bool:
+    """Whether somebody tells, in the tone of a chat, what he did when he came upon the matter."""
+    cues = (discourse_markers.COLLOQUIAL.search, discourse_markers.OBSERVATION.match)
+    is_talk = any(cue(part) for cue in cues)
+    return bool(is_talk) and not discourse_markers.FAILURE.search(part)
 
 
 def is_chatty(part: str) -> bool:
@@ -169,11 +178,7 @@ class _Reply:
             # The cases stand in the file of the tests.
             point = replace(point, lead="", parts=(f"{point.lead}.",), is_item=False)
         text = strip_line_places(strip_opening(point.full_text))
-        if (
-            not point.parts
-            or len(text.encode()) < MIN_STATEMENT_BYTES
-            or not is_lasting_point(point)
-        ):
+        if not point.parts or len(text.encode()) < MIN_STATEMENT_BYTES:
             return None
         rating = rate_best_part(point.parts, point.lead)
         if is_discovery:
@@ -311,6 +316,7 @@ def is_lasting_point(point: KeyStatement) -> bool:
     return not (
         sentence_patterns.OPTIONS.search(point.full_text)
         or discourse_markers.ACKNOWLEDGEMENT.match(point.lead)
+        or sentence_patterns.ADDRESSED.search(point.lead)
         or (point.is_item and sentence_patterns.PLANNED.search(point.lead))
         or (point.is_item and discourse_markers.LEANING_START.match(point.lead.rpartition(", ")[2]))
     )

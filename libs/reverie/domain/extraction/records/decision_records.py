@@ -16,7 +16,7 @@ from typing import Any
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.exchanges import Exchange
-from reverie.domain.extraction.records.agent_statements import is_chatty, is_supposed
+from reverie.domain.extraction.records.agent_statements import is_chatty, is_remembered, is_supposed
 from reverie.domain.extraction.records.matters import (
     is_order,
 )
@@ -26,6 +26,7 @@ from reverie.domain.extraction.records.record_statements import (
     RecordStatement,
 )
 from reverie.domain.extraction.records.record_text import (
+    COMMIT_ID,
     drop_told_sentences,
     is_untold,
     join_sentences,
@@ -110,9 +111,9 @@ class DecisionRecord:
 
         All of it where the result does not name what it is about, or does not tell what was asked.
         """
+        told = join_sentences(s.text for s in self.statements)
         if self.is_claim:
             return ""
-        told = join_sentences(s.text for s in self.statements)
         is_asked = self.is_answer
         subject = _SUBJECT.match(self.problem)
         is_unnamed = subject and subject[1].lower() not in told.lower()
@@ -132,7 +133,7 @@ class DecisionRecord:
         for sentence in sentences:
             if is_order(sentence) and not shown:
                 continue
-            is_talk = is_question(sentence) or is_supposed(sentence)
+            is_talk = is_question(sentence) or is_supposed(sentence) or is_remembered(sentence)
             leans = is_talk or (not shown and POINTING.search(sentence))
             is_fitting = len(shown) + len(sentence) < MAX_SHOWN_CHARS
             if leans or is_order(sentence) or not is_fitting or not is_untold(sentence, told):
@@ -161,6 +162,8 @@ class DecisionRecord:
         """Whether it is no chat, and does not point to what is not told with it."""
         if self.is_single:
             return True
+        if COMMIT_ID.search(self.problem):
+            return False
         if self.is_answer and (is_chatty(self.shown_problem) or leans_on_talk(self.content)):
             return False
         said = [s for s in self.statements if s.turn.role == "assistant"]

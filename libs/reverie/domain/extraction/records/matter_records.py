@@ -17,6 +17,7 @@ from reverie.domain.extraction.records.matters import (
 )
 from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
+    LEAD,
     RecordStatement,
     is_near_duplicate,
 )
@@ -37,7 +38,7 @@ from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.turns import TurnText
 
 _TIDYING = re.compile(
-    r"\b(?:comments?|unused|typos?|wording|grammar|blank lines?|visual\w*|whitespace"
+    r"\b(?:comments?|test cases?|unused|typos?|wording|grammar|blank lines?|visual\w*|whitespace"
     r"|indentation)\b|\brenam(?:ed|es)\b",
     re.I,
 )
@@ -129,7 +130,9 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
         chosen += [outcome] if outcome else []
     told = proofread(chosen if is_work else _drop_passing(chosen))
     claims = [e for e in exchanges if e.opening and _is_quoted(e.opening)] if is_work else []
-    if not told or (claims and all(map(_is_tidying, told))):
+    changes = [s for s in told if _tells_outcome(s)]
+    is_tidying = claims and changes and all(map(_is_tidying, changes))
+    if not told or (is_tidying and not any(map(_names_fault, told))):
         return None
     answered = [turn for e in claims for turn in e.replies]
     return DecisionRecord(
@@ -205,8 +208,9 @@ def _is_quoted(opening: TurnText) -> bool:
 
 def _is_tidying(statement: RecordStatement) -> bool:
     """Whether it tells of comments, names and wordings that were changed: the code shows them."""
-    is_one = "; " not in statement.text
-    return statement.is_done and is_one and bool(_TIDYING.search(statement.text))
+    lead = LEAD.match(statement.text)
+    items = statement.text.split("; ")
+    return bool(lead and _TIDYING.search(lead[0])) or all(map(_TIDYING.search, items))
 
 
 def _names_fault(statement: RecordStatement) -> bool:

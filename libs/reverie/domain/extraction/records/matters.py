@@ -28,7 +28,7 @@ from reverie.domain.extraction.records.user_statements import (
     iter_user_statements,
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
-from reverie.domain.extraction.wording.proofreading import drop_frame, find_looked_at, is_caption
+from reverie.domain.extraction.wording.proofreading import drop_frame, is_caption
 from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import shorten, split_sentences
@@ -275,8 +275,7 @@ def list_informative_sentences(request: str) -> list[str]:
     ]
     if len(informative) > 1 and is_caption(informative[0]):
         informative.pop(0)
-    place = find_looked_at(informative[0]) if len(informative) > 1 else ""
-    return [f"About {place}: {informative[1]}", *informative[2:]] if place else informative
+    return informative
 
 
 def _is_bare_order(sentence: str) -> bool:

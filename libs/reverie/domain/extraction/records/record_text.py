@@ -13,6 +13,8 @@ from reverie.domain.text.markdown import split_sentences, without_code
 
 MIN_UNTOLD_SHARE = 0.4
 """Share of the words of a request that the result does not tell, so that it is shown."""
+# What a commit did is told by the commit.
+COMMIT_ID = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b|`[0-9a-f]{7,40}`")
 _REFUSED = re.compile(r", not (?:an? |the )?(\w+)|\b(?:instead of|rather than) (\w+)")
 # "Before that fix": what was named before.
 _DEMONSTRATIVE = re.compile(
@@ -26,7 +28,9 @@ _DEFINITE = re.compile(
     r"|refactor(?:ing)?)\b(?! (?:is|was|to|that)\b|:)",
     re.I,
 )
-_MID_TALK = re.compile(r"^(?:About [^:]+: )?(?:not just|and|but|so|or|especially|then)\b", re.I)
+_MID_TALK = re.compile(
+    r"^(?:About [^:]+: )?(?:not just|and|but|so|or|especially|mostly|then)\b", re.I
+)
 _PRONOUN = re.compile(r"\b(?:its?|they|them)\b", re.I)
 _ENDED = re.compile(r"(?:[.!?:;。！？；]|```)$")
 _LABELLED_CODE = re.compile(r"^(\w+:) ```", re.M)
@@ -45,7 +49,8 @@ def opens_named(text: str) -> bool:
 def _find_first_name(sentence: str) -> int:
     """The place of the first name in a sentence; its end if there is none."""
     names = {*extract_exact_terms(sentence), *(path.lower() for path in extract_paths(sentence))}
-    found = (n for n in map(sentence.lower().find, names) if n >= 0)
+    named = (name for name in names if not COMMIT_ID.fullmatch(f"`{name}`"))
+    found = (n for n in map(sentence.lower().find, named) if n >= 0)
     return min(found, default=len(sentence))
 
 
@@ -61,9 +66,12 @@ def is_untold(text: str, told: str) -> bool:
     """Whether another text lacks many of the words of a text, or what it refuses."""
     words = read_content_words(text)
     refused = _REFUSED.search(text)
-    return bool(refused and refused[refused.lastindex or 0].lower() not in told.lower()) or len(
-        words - read_content_words(told)
-    ) > MIN_UNTOLD_SHARE * len(words)
+    is_named = any(re.search(r"^/\w", w) and w not in told for w in text.rstrip(".").split())
+    return (
+        is_named
+        or bool(refused and refused[refused.lastindex or 0].lower() not in told.lower())
+        or len(words - read_content_words(told)) > MIN_UNTOLD_SHARE * len(words)
+    )
 
 
 def drop_told_sentences(text: str, told: str) -> str:

@@ -38,6 +38,9 @@ _POINTING_ORDER = re.compile(
     re.I,
 )
 """An order about what was named in the sentence before."""
+_CHANGED_IT = re.compile(
+    r"(?:changed|updated|fixed|moved|replaced|removed|made|added) (?:it|that|this|them)\b", re.I
+)
 _RECALLING = re.compile(r"\b(?:why|whether|forg[eo]t|remember) [^.]{0,80}\bdecided\b", re.I)
 _NOTE_OPENING = re.compile(r"(?:fyi|for the record|note|remember|for context)\b[:,]?", re.I)
 _OWN_WORD_KINDS = frozenset({Kind.PREFERENCE, Kind.DECISION})
@@ -130,7 +133,8 @@ def _says_something(text: str, is_refusal: bool) -> bool:
     )
     asks = is_question(text) or any(map(is_question, split_sentences(text)[:1]))
     is_short = len(text.encode()) < MIN_STATEMENT_BYTES
-    return not (is_order or asks or is_short or discourse_markers.PLEASANTRY.match(text))
+    cues = (discourse_markers.PLEASANTRY, _CHANGED_IT)
+    return not (is_order or asks or is_short or any(cue.match(text) for cue in cues))
 
 
 def iter_user_answers(turn: TurnText) -> Iterator[RecordStatement]:

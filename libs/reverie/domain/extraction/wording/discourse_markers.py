@@ -156,7 +156,9 @@ COLLOQUIAL = re.compile(
     r"|nightmare|headache|chestnut|annoying|hairy|neat|tricky|nasty|subtle|classic|huge win"
     r"|biggest win|good reminder|good info|good example|good move|per se|i like that"
     r"|extra vigilant|nothing like that|ugh|wow"
-    r"|surprisingly|essentially|you know|a lot of effort|keep an eye|be mindful)\b",
+    r"|surprisingly|essentially|you know|a lot of effort|keep an eye|be mindful"
+    r"|really helps?|feels|checking out|i'd say"
+    r"|t(?:ies|ied) into (?:that|this))\b",
     re.I,
 )
 NARRATION = re.compile(
@@ -294,13 +296,15 @@ MUSING = re.compile(
     r"\b(?:i mean|thinking about|(?:my|the) (?:first |initial )?thought"
     r"|i(?:'m| am| was|'ve been)? (?:always |just |also )?(?:thought"
     r"|thinking|wonder(?:ing)?|guess|remember|recall|assum\w+|pretty sure|can see|vaguely)"
-    r"|(?:feels?|looks?|seems?|sounds?) (?:like|a bit|as if)|it(?:'s| is) (?:like|similar|about)"
+    r"|(?:feels?|felt|looks?|seems?|sounds?) (?:like|a bit|as if)"
+    r"|it(?:'s| is) (?:like|similar|about)"
     r"|makes? (?:sense|me wonder)|good (?:call|to know)|maybe|perhaps|probably|presumably|might"
     r"|could|would(?:n't)?|should (?:be fine|logically|ideally)|it should be"
     r"|(?:can )?imagine|isn'?t just|implies|that commit|a while (?:ago|back)|as mentioned"
     r"|reminds me|effectively|almost (?:like|as if)|ought to|not ideal"
     r"|looks? (?:solid|fine|ok(?:ay)?|off|weird))\b"
-    r"|^(?:i'll|i've|i noticed|i also noticed|like,|for now,|always good)|可能|也许|我觉得",
+    r"|^(?:i'll|i've|i noticed|i also noticed|like,|for now,|always good)"
+    r"|^(?:we|it|they) should(?: have)?\W*$|可能|也许|我觉得",
     re.I,
 )
 # What somebody saw or did before the talk: it leads to the matter, and settles nothing.

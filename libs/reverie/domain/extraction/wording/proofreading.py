@@ -10,44 +10,19 @@ from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 
-MIN_NOVEL_SHARE = 0.4
-"""A sentence that has fewer new words, and no new name or figure, repeats what is told."""
+MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_OF_NAMED = 0.4, 0.52
+"""A sentence that has fewer new words, and no new name or figure, repeats what is told.
+
+So does one that names only what was named, with more of them.
+"""
 MAX_CAPTION_WORDS = 3
 MIN_PROPOSAL_WORDS, MAX_ANNOUNCEMENT_WORDS = 3, 8
 
-_SEEN = (
-    r"(?:notic(?:e|ed|ing)|saw|seen|spotted|seeing|found|stumbled (?:on|upon|across)|came across"
-    r"|wonder(?:ed|ing)(?: about)?)(?: that| how)?"
-)
-_LOOKED = (
-    r"(?:look(?:ed|ing)|digging|dug|pok(?:ed|ing)|review(?:ed|ing)|read(?:ing)?|going|went"
-    r"|brows(?:ed|ing)|glanc(?:ed|ing)|debugg(?:ed|ing)|refactor(?:ed|ing)|touch(?:ed|ing)"
-    r"|check(?:ed|ing)|play(?:ed|ing)|work(?:ed|ing))"
-    r"(?>(?: (?:around|through|at|into|on|over|in|with|up|back)\b)*)"
-)
-_I = (
-    r"(?:(?:hey|hi|hello|so|also|and|but|by the way|speaking of[^,]{0,40}|@\w+)[,:]? +)?"
-    r"i(?:'m| am| was|'ve been|'ve| have been| have| had)? +"
-    r"(?:(?:just|also|still|only|actually|recently|currently|been) +)*"
-)
-_PLACE = r"(?:the |some |our )?(?P<place>(?:`[^`]*`|[^`,;?!.]|\.(?=\w)){1,90}?)"
-_PURPOSE = r"(?:for|to|while|trying|recently|earlier|today|again|because)\b[^,.;?!]{0,60}?"
-# "I was looking through `x` for y and noticed z": x and z are told.
-_LOOKED_AND_SAW = re.compile(
-    rf"^{_I}{_LOOKED} {_PLACE}(?: {_PURPOSE})?"
-    rf"(?:,? and (?:i )?(?:just |also )?{_SEEN}|, (?:specifically|especially|in particular)) "
-    r"(?P<rest>.{12,})$",
-    re.I,
-)
-_SAW = re.compile(
-    rf"^(?:{_I}|(?:just |also )*(?=notic|saw|spotted|seeing)){_SEEN} (?P<rest>.{{12,}})$", re.I
-)
 _ORDER_OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|so|now|next|and|then|also|great|good),? )*"
     r"(?:let['’]?s (?:also |now |just |please )*(?!not\b)|(?:it'?s )?time to |please )(?=[a-z])",
     re.I,
 )
-_LOOKED_AT = re.compile(rf"^{_I}{_LOOKED} {_PLACE}(?:,? {_PURPOSE})?[.,]?$", re.I)
 _ASKING = (
     r"(?:what|why|how|which|who|where|when|is|are|was|were|do|does|did|can|could|should|would|will"
     r"|has|have)"
@@ -61,10 +36,16 @@ _TALKED_OF = re.compile(
     r",? as (?:you|i|we) (?:just )?(?:said|confirmed|noted|mentioned|suggested|pointed out)\b,?",
     re.I,
 )
-_ADVERB = re.compile(r"^(?:specifically|in particular|basically|also|plus|anyway),\s+", re.I)
+_ADVERB = re.compile(
+    r"(?:^|(?<=[.!?] ))(?:(?:specifically|in particular|basically|also|plus|anyway|crucially"
+    r"|importantly),|noticed? that"
+    r"|the (?:simulation|test|output|analysis|measurement) (?:confirms?|shows?) that) +(.)"
+    r"|^(?:instead of|rather than|despite) [^,.;]{0,40}\b(?:it|that|this)\b[^,.;]{0,20}, +(.)",
+    re.I,
+)
 _RECAP_LABEL = re.compile(
     r"^(?:(?:full|short|quick|complete|final|whole) )?(?:recap|summary|settled|agreed|decided"
-    r"|decision|决定)(?: (?:then|now|again))?\s*[:：—–-]+\s*",
+    r"|decision|决定|to be explicit(?: about [^:]{0,60})?)(?: (?:then|now|again))?\s*[:：—–-]+\s*",
     re.I,
 )
 _FINISHED = re.compile(
@@ -79,27 +60,23 @@ _PROPOSING = re.compile(
     r"(?: to)?:?)(?: just| simply)?[ :,]+(?=\S)",
     re.I,
 )
+_FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 _CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
 # What a proposal is bound to: "When nothing is left, should I ...?"
 _CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, *$", re.I)
 
 
 def drop_frame(sentence: str) -> str:
-    """A sentence without what tells how somebody came upon the matter, or turns to it."""
+    """A sentence without what turns to the matter."""
     if match := _ORDER_OPENING.match(sentence):
         return capitalize(sentence[match.end() :])
-    text = _ADVERB.sub("", _EMPTY_CLAUSE.sub("", sentence))
-    if match := _LOOKED_AND_SAW.match(text):
-        text = f"{match['place']}: {match['rest']}"
-    elif match := _SAW.match(text):
-        text = match["rest"]
+    text = drop_adverbs(_EMPTY_CLAUSE.sub("", sentence))
     return text if text == sentence else capitalize(text)
 
 
-def find_looked_at(sentence: str) -> str:
-    """What somebody says that they looked at, where the sentence says no more; else ""."""
-    match = _LOOKED_AT.match(sentence)
-    return match["place"] if match else ""
+def drop_adverbs(text: str) -> str:
+    """A text without the adverbs with which its sentences turn to something."""
+    return _ADVERB.sub(lambda m: (m[1] or m[2]).upper(), text)
 
 
 def is_caption(sentence: str) -> bool:
@@ -143,7 +120,7 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
     words, told = frozenset[str](), ""
     kept_texts: list[str] = []
     for text in _drop_announcement(texts):
-        text = _TALKED_OF.sub("", text)
+        text = drop_adverbs(_TALKED_OF.sub("", text))
         prose = without_code(text)
         sentences = split_sentences(prose) if text.startswith(prose) else [text]
         kept: list[str] = []
@@ -151,7 +128,11 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
             own, names = content_words(sentence), extract_exact_terms(sentence)
             # A figure may be told with its unit, and a name in brackets.
             is_named = any(name not in told for name in names)
-            is_new = is_named or len(own - words) >= MIN_NOVEL_SHARE * len(own)
+            share = MIN_NOVEL_SHARE_OF_NAMED if names else MIN_NOVEL_SHARE
+            figures = set(_FIGURE.findall(sentence))
+            if len(figures) > 1 and figures <= set(_FIGURE.findall(told)):
+                continue
+            is_new = is_named or len(own - words) >= share * len(own)
             if is_new or discourse_markers.LEANING_START.match(following):
                 kept.append(sentence)
             words, told = words | own, f"{told} {sentence.lower()}"
