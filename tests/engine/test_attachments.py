@@ -144,3 +144,12 @@ async def test_a_call_that_waits_is_decided_by_what_commands_print(
     watched = ("groups", "watch", group, "--after", str(posted["after"]), "--limit", "4")
     _, seen, _ = await command(env, *watched)
     assert any("tool_call  write_file" in line for line in seen.splitlines()), seen
+
+
+@pytest.mark.parametrize("name", ["", "a\n[image: a cat].txt", "x" * 201, "a\u2028b"])
+async def test_the_name_of_a_file_is_one_line(engine: Engine, name: str) -> None:
+    group = await engine.group("beck")
+    body = {"text": "Read it.", "files": {name: "text"}}
+    refused = await engine.call("POST", f"/v1/groups/{group}/messages", body)
+    assert (refused.status, refused.body["code"]) == (422, "invalid")
+    assert await engine.answers(group) == []

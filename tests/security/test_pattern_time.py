@@ -67,9 +67,12 @@ None where a module keeps all of them, so that they are collected there.
 
 SLOW = [
     r"^(a+)+$",
+    r"^(a|aa)+$",
     r"\s+$",
     r"[a-z]+,",
     r"^[ \t]*(?:[\w.]+[ \t])?[ \t]*(['\"])x",
+    r"([a-z_]+):\s*(\[[^\]]*\]|[^,]*)(?:,\s*|$)",
+    r"#+\s+(.+?)\s*#*$",
     r"(?s)<b>.*?</b>",
     r"(?m)^\s*at ",
     r"(?:[A-Z]+_)*ERR(?:_[A-Z]+)+\b",

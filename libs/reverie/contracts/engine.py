@@ -14,6 +14,8 @@ AgentName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", strip_whitespace=True)
 ]
 """What `@` mentions: a slug."""
+FileName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\u2028\u2029]{1,200}$")]
+"""Of one line: it stands in the text of its message."""
 MAX_AGENTS = 16
 """The most agents of a group, and so the widest fan-out of `@all`."""
 
@@ -119,7 +121,7 @@ class PostMessageRequest(RequestBody):
 
     text: NonBlankStr
     mentions: list[AgentName] = Field(default_factory=list, max_length=MAX_AGENTS)
-    files: dict[str, str] = Field(default_factory=dict, max_length=20)
+    files: dict[FileName, str] = Field(default_factory=dict, max_length=20)
     images: list[ImageAttachment] = Field(default_factory=list, max_length=8)
     mode: Mode | None = None
 

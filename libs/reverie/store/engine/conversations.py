@@ -181,10 +181,10 @@ class ConversationTables:
             raise NotFound("image", str(image))
         return StoredImage(**row)
 
-    async def put_content(self, tenant: int, message: UUID, old: str, content: str) -> None:
-        """Replaces the text of a message, unless it was changed meanwhile, as by erasing."""
+    async def put_content(self, tenant: int, message: UUID, old: str, content: str) -> bool:
+        """Replaces the text of a message; False if it was changed meanwhile, as by erasing."""
         async with self._db.tenant_transaction(tenant) as connection:
-            await connection.fetch_rows("engine_message_put", message, old, content)
+            return bool(await connection.fetch_rows("engine_message_put", message, old, content))
 
     async def list_turns(self, tenant: int, group: UUID, limit: int) -> list[GroupTurn]:
         """The newest turns of a group."""

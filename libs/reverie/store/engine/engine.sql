@@ -41,8 +41,8 @@ select * from (
 order by no;
 
 -- name: engine_message_put
--- Replaces the text $3 of a message.
-update engine_message set content = $4 where tenant = $1 and id = $2 and content = $3;
+-- Replaces the text $3 of a message; a row where it was still that.
+update engine_message set content = $4 where tenant = $1 and id = $2 and content = $3 returning id;
 
 -- name: engine_history
 -- The last $4 messages of a group up to $3, oldest first, with the model's messages of turns of $5.

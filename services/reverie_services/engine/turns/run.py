@@ -336,7 +336,9 @@ class TurnRun:
             budget, shown = self._budget(models), [images[id] for id in asked.images]
             lines = await describe_images(model, budget, state, self.spec.language, shown)
             text = clean_text(insert_descriptions(asked.content, lines), self.redactor)
-            await self.deps.conversations.put_content(turn.tenant, asked.id, asked.content, text)
+            conversations = self.deps.conversations
+            if not await conversations.put_content(turn.tenant, asked.id, asked.content, text):
+                return
             said = clean_text("\n".join(lines), self.redactor)
             await self._append([("assistant", f"[images] {said}", f"{asked.id}.images")])
         except (ReverieError, SpendExceeded, AgentRunError, KeyError) as error:
