@@ -115,6 +115,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "search_vectors_index": (loaded.vector, everything, active, 50, None, None),
         "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None, None),
         "search_sparse": (encode_sparse_vector({1: 1.0}), loaded.docs, everything),
+        "conflict_candidates": ("project/p1", QUESTION, everything, 8),
         "edges_around": (loaded.docs, everything, 8),
         "candidate_facts": (_KINDS, loaded.docs, everything, active, None, None),
         "index_changes": (QUESTION, "9000000000:9000000000:", 501),
@@ -177,7 +178,7 @@ def test_a_generic_plan_is_good_for_a_large_tenant_among_small_ones(
 ) -> None:
     nested.execute(f"{READER_SETUP}; {build_enter_sql(loaded.tenant)}".encode())
     for name, args in _statements(loaded).items():
-        if not re.match("search_|candidate_|edges_|memories_by|index_", name):
+        if not re.match("search_|candidate_|conflict_|edges_|memories_by|index_", name):
             continue
         own, few = "vectors_index" in name, not re.match("search_(words|vectors_index)", name)
         asked = name.split(":")[0]

@@ -1,6 +1,7 @@
 -- name: conflict_candidates
 -- Active memories of scope $2 that share rare words with the text $3, if the grants $4 cover the scope; $5
--- at most, those with the rarest words first.
+-- at most, those with the rarest words first. Each is read by its number alone, and its scope is looked
+-- at afterwards: read by the scope, all memories of it would be gone through for each candidate.
 with term as materialized (
   select d.docs
   from (select distinct term_hash(l) as no
@@ -15,8 +16,7 @@ from (select y.doc, sum(1::float8 / cardinality(t.docs)) as weight
       from term t cross join lateral unnest(t.docs) y (doc)
       group by y.doc order by weight desc, y.doc desc limit 64) y
 cross join lateral (
-  select m.* from memory m
-  where m.tenant = $1 and m.doc = y.doc and m.scope = $2 and m.status = 'active'
-    and m.kind not in ('file', 'entity') and scope_matches($4, m.scope)
-  limit 1) m
+  select m.* from memory m where m.tenant = $1 and m.doc = y.doc limit 1) m
+where m.scope = $2 and m.status = 'active' and m.kind not in ('file', 'entity')
+  and scope_matches($4, m.scope)
 limit $5;
