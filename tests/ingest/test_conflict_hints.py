@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from reverie.domain.access.principals import KeyRole
+from reverie_services.ingest import write_bursts
 from tests.support.stack import Stack
 
 SCOPE = "project/shop"
@@ -49,3 +52,15 @@ async def test_a_key_that_may_only_write_learns_nothing_of_what_stands(stack: St
     await _remember(own, STANDING)
     blind = own.key_of(role=KeyRole.WRITER, reads=("project/other",), writes=(SCOPE,))
     assert (await _remember(own, OTHER, key=blind))["conflicts"] == []
+
+
+async def test_a_burst_of_writes_is_stored_without_a_search_for_conflicts(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = stack.apart()
+    await _remember(own, STANDING)
+    with monkeypatch.context() as burst:
+        burst.setattr(write_bursts, "BURST_BYTES", 0)
+        answer = await _remember(own, OTHER)
+    assert (answer["status"], answer["conflicts"]) == ("created", [])
+    assert (await _remember(own, "The nightly import no longer runs asynchronously."))["conflicts"]

@@ -53,6 +53,7 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import trace_headers
+from reverie.store.graph.conflicts import ContradictedMemory
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.context_warnings import log_nearly_full
@@ -81,11 +82,14 @@ async def remember(deps: WriteDependencies, call: Call[RememberRequest, None]) -
     prepared = prepare_memory(call.body, principal, call.redactor, deps.settings, session)
     is_burst = deps.bursts.is_burst(principal.tenant, prepared.memory.content)
     headers = trace_headers() | (BULK_HEADERS if is_burst else {})
-    # Looking for contradictions costs the writer no time: it goes on beside the write.
-    (results, vault_hints), conflicts = await asyncio.gather(
-        _store(deps, call, [prepared], headers),
-        find_conflicts(deps.conflicts, principal, prepared.memory),
-    )
+    storing = _store(deps, call, [prepared], headers)
+    conflicts: list[ContradictedMemory] = []
+    if is_burst:
+        # No user can be asked so fast, and the search would take the processors from the writes.
+        results, vault_hints = await storing
+    else:
+        searching = find_conflicts(deps.conflicts, principal, prepared.memory)
+        (results, vault_hints), conflicts = await asyncio.gather(storing, searching)
     [result] = results
     if isinstance(result, ReverieError):
         raise result
