@@ -74,10 +74,10 @@ cross join lateral (
           from term t cross join lateral unnest(t.docs) y (doc)
           group by y.doc order by weight desc, y.doc desc) y
     cross join lateral (
-      select m.id from memory m
-      where m.tenant = $1 and m.doc = y.doc and m.scope = s.scope and m.status = 'active'
-        and m.id <> all ($2[s.n:])
+      -- By the number alone: an index by the scope would read all of it for each candidate.
+      select m.id, m.scope, m.status from memory m where m.tenant = $1 and m.doc = y.doc
       limit 1) m
+    where m.scope = s.scope and m.status = 'active' and m.id <> all ($2[s.n:])
     limit $5
   )
   select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
