@@ -128,3 +128,35 @@ def test_a_sentence_whose_figures_are_all_told_is_a_repetition() -> None:
     told = "7 attempts take 12.7 s in all."
     again = "So the whole delay adds up to 12.7 s where a client makes 7 attempts."
     assert drop_repeated([told, again]) == [told, ""]
+
+
+@pytest.mark.parametrize(
+    ("told", "again", "refused"),
+    [
+        (
+            "The flags that count as set are exactly 'true' and 'on', without folding of case.",
+            "Not just 'true' - we also accept 'on'.",
+            "",
+        ),
+        (
+            "The map is '#' -> 'num' and '@' -> 'at', as the tags of the ledger are.",
+            "Not 'hash' — we settled on the tags of the ledger. '#' becomes 'num'.",
+            "Write '#' as 'hash'.",
+        ),
+        (
+            "`close_ledger` rounds half a cent down toward zero, as the ledger does.",
+            "Half cents are rounded down in the ledger.",
+            "",
+        ),
+    ],
+)
+def test_a_rule_that_is_told_in_other_words_is_told_once(
+    told: str, again: str, refused: str
+) -> None:
+    assert drop_repeated([told, again], refused) == [told, ""]
+
+
+def test_what_a_repetition_denies_stays() -> None:
+    told = "Queued jobs keep their order, except idempotent jobs whose deadline is in the window."
+    denied = "Idempotent jobs whose deadline passed are not queued."
+    assert drop_repeated([told, denied]) == [told, denied]

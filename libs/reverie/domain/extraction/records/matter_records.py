@@ -128,7 +128,7 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
             if has_written or not chosen or not tells:
                 return None
         chosen += [outcome] if outcome else []
-    told = proofread(chosen if is_work else _drop_passing(chosen))
+    told = proofread(chosen if is_work else _drop_passing(chosen), refused)
     claims = [e for e in exchanges if e.opening and _is_quoted(e.opening)] if is_work else []
     changes = [s for s in told if _tells_outcome(s)]
     is_tidying = claims and changes and all(map(_is_tidying, changes))

@@ -97,7 +97,9 @@ def select_statements(
     return sorted(chosen, key=lambda s: (not s.is_recap, positions[id(s)]))
 
 
-def proofread(statements: Sequence[RecordStatement]) -> list[RecordStatement]:
+def proofread(
+    statements: Sequence[RecordStatement], refused: Sequence[RefusedProposal] = ()
+) -> list[RecordStatement]:
     """The statements of a record without what is told twice; what was changed stays.
 
     The summing-up counts as told first, then what was decided, then what was done; of what the
@@ -111,7 +113,9 @@ def proofread(statements: Sequence[RecordStatement]) -> list[RecordStatement]:
         statements,
         key=lambda s: (not s.is_recap, s.is_found, s.is_done, s.turn.role == "user"),
     )
-    texts = dict(zip(map(id, ordered), drop_repeated([s.text for s in ordered]), strict=True))
+    proposals = " ".join(r.proposal for r in refused[-MAX_REFUSED:])
+    kept = drop_repeated([s.text for s in ordered], proposals)
+    texts = dict(zip(map(id, ordered), kept, strict=True))
     changed = (s if s.is_done else replace(s, text=texts[id(s)]) for s in statements)
     return [s for s in changed if s.text]
 

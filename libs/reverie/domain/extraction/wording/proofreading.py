@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from reverie.domain.extraction.record_validation import read_content_words
 from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences, without_code
 
-MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_OF_NAMED = 0.4, 0.52
-"""A sentence that has fewer new words, and no new name or figure, repeats what is told.
+MIN_NOVEL_SHARE, MIN_NOVEL_SHARE_OF_NAMED = 0.3, 0.52
+"""A sentence that has fewer new stems, and no new name or figure, repeats what is told.
 
-So does one that names only what was named, with more of them.
+So does one that names two things or more, all of them named before, with more new stems. One that
+denies something repeats nothing as long as it has a new stem.
 """
+MIN_NOVEL_STEMS_OF_NAMED = 2
 MAX_CAPTION_WORDS = 3
 MIN_PROPOSAL_WORDS, MAX_ANNOUNCEMENT_WORDS = 3, 8
 
@@ -61,6 +64,8 @@ _PROPOSING = re.compile(
     re.I,
 )
 _FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+# Who begins with "Not that" answers a proposal.
+_DENIED = re.compile(r"(?!^)\b(?:not|never|no|only|without)\b|n['’]t\b|[不没无]", re.I)
 _CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
 # What a proposal is bound to: "When nothing is left, should I ...?"
 _CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, *$", re.I)
@@ -112,12 +117,13 @@ def restate_proposal(text: str) -> str:
     return capitalize(f"{condition[0]}{told}" if condition else told)
 
 
-def drop_repeated(texts: Sequence[str]) -> list[str]:
+def drop_repeated(texts: Sequence[str], refused: str = "") -> list[str]:
     """The texts without the sentences that repeat what is told before them; "" if nothing is left.
 
-    A sentence on which the next one leans stays.
+    A sentence on which the next one leans stays. What was refused is told after them, and its
+    names are no news beside it.
     """
-    words, told = frozenset[str](), ""
+    words, told = read_content_words(refused), refused.lower()
     kept_texts: list[str] = []
     for text in _drop_announcement(texts):
         text = drop_adverbs(_TALKED_OF.sub("", text))
@@ -125,20 +131,33 @@ def drop_repeated(texts: Sequence[str]) -> list[str]:
         sentences = split_sentences(prose) if text.startswith(prose) else [text]
         kept: list[str] = []
         for sentence, following in zip(sentences, [*sentences, ""][1:], strict=True):
-            own, names = content_words(sentence), extract_exact_terms(sentence)
-            # A figure may be told with its unit, and a name in brackets.
-            is_named = any(name not in told for name in names)
-            share = MIN_NOVEL_SHARE_OF_NAMED if names else MIN_NOVEL_SHARE
             figures = set(_FIGURE.findall(sentence))
-            if len(figures) > 1 and figures <= set(_FIGURE.findall(told)):
+            is_counted = figures <= set(_FIGURE.findall(told))
+            if len(figures) > 1 and is_counted:
                 continue
-            is_new = is_named or len(own - words) >= share * len(own)
+            own = read_content_words(sentence)
+            is_new = not is_counted or _is_new(sentence, own, words, told)
             if is_new or discourse_markers.LEANING_START.match(following):
                 kept.append(sentence)
             words, told = words | own, f"{told} {sentence.lower()}"
         code = text[len(prose) :] if text.startswith(prose) else ""
         kept_texts.append(text if len(kept) == len(sentences) else " ".join(kept) + code)
     return kept_texts
+
+
+def _is_new(sentence: str, own: frozenset[str], words: frozenset[str], told: str) -> bool:
+    """Whether a sentence names, denies or tells what the words told before it do not."""
+    names = extract_exact_terms(sentence)
+    # A figure may be told with its unit, a name in brackets, and names in another order.
+    untold = [n for n in names if n not in told and n[:1] != " "]
+    opens_code = sentence.endswith((":", "：")) and not names
+    if opens_code or any(" " not in n or not read_content_words(n) <= words for n in untold):
+        return True
+    if _DENIED.search(sentence):
+        return not own <= words
+    share = MIN_NOVEL_SHARE_OF_NAMED if len(names) > 1 else MIN_NOVEL_SHARE
+    least = MIN_NOVEL_STEMS_OF_NAMED if names else 0
+    return len(own - words) >= max(share * len(own), least)
 
 
 def _drop_announcement(texts: Sequence[str]) -> list[str]:
