@@ -160,3 +160,8 @@ def test_what_a_repetition_denies_stays() -> None:
     told = "Queued jobs keep their order, except idempotent jobs whose deadline is in the window."
     denied = "Idempotent jobs whose deadline passed are not queued."
     assert drop_repeated([told, denied]) == [told, denied]
+
+
+def test_what_was_decided_in_the_words_of_what_was_refused_stays() -> None:
+    decided = "Retry 5 times after 2 seconds in `sync_ledger`."
+    assert drop_repeated([decided], "Retry 2 times after 5 seconds in `sync_ledger`.") == [decided]

@@ -120,10 +120,10 @@ def restate_proposal(text: str) -> str:
 def drop_repeated(texts: Sequence[str], refused: str = "") -> list[str]:
     """The texts without the sentences that repeat what is told before them; "" if nothing is left.
 
-    A sentence on which the next one leans stays. What was refused is told after them, and its
-    names are no news beside it.
+    A sentence on which the next one leans stays. What was refused is told after them: its names
+    are no news, and its words and figures are, as what was decided may be in the same words.
     """
-    words, told = read_content_words(refused), refused.lower()
+    words, told = frozenset[str](), ""
     kept_texts: list[str] = []
     for text in _drop_announcement(texts):
         text = drop_adverbs(_TALKED_OF.sub("", text))
@@ -136,7 +136,7 @@ def drop_repeated(texts: Sequence[str], refused: str = "") -> list[str]:
             if len(figures) > 1 and is_counted:
                 continue
             own = read_content_words(sentence)
-            is_new = not is_counted or _is_new(sentence, own, words, told)
+            is_new = not is_counted or _is_new(sentence, own, words, told + refused.lower())
             if is_new or discourse_markers.LEANING_START.match(following):
                 kept.append(sentence)
             words, told = words | own, f"{told} {sentence.lower()}"
