@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
+from reverie.domain.extraction.records.repetition import drop_repeated
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
 from reverie.domain.extraction.wording.proofreading import (
     drop_frame,
     drop_label,
-    drop_repeated,
     restate_proposal,
 )
 from reverie.domain.text.turns import TurnText

@@ -10,8 +10,8 @@ from dataclasses import replace
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.records.record_statements import MIN_SCORE, RecordStatement
 from reverie.domain.extraction.records.refused_proposals import RefusedProposal
+from reverie.domain.extraction.records.repetition import drop_repeated
 from reverie.domain.extraction.wording import discourse_markers
-from reverie.domain.extraction.wording.proofreading import drop_repeated
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
