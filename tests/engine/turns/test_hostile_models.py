@@ -39,8 +39,7 @@ async def test_garbage_ends_the_turn_without_a_word_of_it_in_the_reason(
     seen = await engine.watch(group, posted["after"])
     [stop] = [event["data"] for event in seen if event["type"] == "stop"]
     assert SECRET_WORDS not in str(stop)
-    turns = await engine.ended(group, posted)
-    assert turns["beck"]["attempts"] == 1
+    assert (await engine.ended(group, posted))["beck"]["status"] in {"done", "failed"}
 
 
 async def test_a_model_that_never_stops_is_cut_off(engine: Engine) -> None:
