@@ -13,7 +13,7 @@ MAX_SECONDS = 0.1
 
 
 class ConcurrencyLimit:
-    """A few slots; a turn holds one while it asks, but not for long."""
+    """`MAX_CONCURRENT` slots; a turn holds one while it asks, at most `MAX_SECONDS`."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
