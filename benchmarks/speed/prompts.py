@@ -20,6 +20,7 @@ from benchmarks.speed.recall_latency import fill_tenants, wait_for_ranks, wait_f
 from benchmarks.support import bulk_memories, generated_texts
 from benchmarks.support.common import CallTimes, Running, running, show
 
+PROJECT = "bench"
 TOUCHING = 300
 MODULES = 60
 WARM_SESSIONS = 5
@@ -28,34 +29,45 @@ PROMPTS = 5
 COMMANDS = ("git push --force", "alembic upgrade head", "pytest -x", "docker compose up")
 
 
-async def measure(system: Running, size: int, sessions: int) -> None:
-    """Fills a tenant, and prints the times of each kind of call."""
+async def fill_project(system: Running, size: int) -> str:
+    """Fills a tenant with `size` memories, and some that touch the files of `PROJECT`; its key."""
     async with opened(system) as bench:
         texts = [generated_texts.memory(n) for n in range(bulk_memories.CENTRES)]
         corpus, _ = await fill_tenants(system, 1, size, await bench.model.embed(texts))
         [key] = corpus.keys.values()
-        headers = {"Authorization": f"Bearer {key}"}
-        async with aiohttp.ClientSession(system.gateway, headers=headers) as http:
-            items = [
-                {
-                    "scope": "project/bench",
-                    "content": f"src/module_{n % MODULES}.py: {generated_texts.memory(-n - 1)}",
-                }
-                for n in range(TOUCHING)
-            ]
+        items = [
+            {
+                "scope": f"project/{PROJECT}",
+                "content": f"src/module_{n % MODULES}.py: {generated_texts.memory(-n - 1)}",
+            }
+            for n in range(TOUCHING)
+        ]
+        async with _connect(system, key) as http:
             await _post(http, "/v1/remember/batch", {"items": items})
-            await bench.idle()
-            numbers = itertools.count(1)
-            for _ in range(WARM_SESSIONS):
-                await _play_session(http, numbers)
-            await wait_for_ranks(system)
-            await wait_for_rest(system)
-            taken: dict[str, list[float]] = defaultdict(list)
-            late: Counter[str] = Counter()
-            for _ in range(sessions):
-                for name, seconds, is_degraded in await _play_session(http, numbers):
-                    taken[name].append(seconds)
-                    late[name] += is_degraded
+        await bench.idle()
+    await wait_for_ranks(system)
+    await wait_for_rest(system)
+    return key
+
+
+def _connect(system: Running, key: str) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(system.gateway, headers={"Authorization": f"Bearer {key}"})
+
+
+async def measure(system: Running, size: int, sessions: int) -> None:
+    """Fills a tenant, and prints the times of each kind of call."""
+    key = await fill_project(system, size)
+    async with _connect(system, key) as http:
+        numbers = itertools.count(1)
+        for _ in range(WARM_SESSIONS):
+            await _play_session(http, numbers)
+        await wait_for_rest(system)
+        taken: dict[str, list[float]] = defaultdict(list)
+        late: Counter[str] = Counter()
+        for _ in range(sessions):
+            for name, seconds, is_degraded in await _play_session(http, numbers):
+                taken[name].append(seconds)
+                late[name] += is_degraded
     rows = []
     for name, each in taken.items():
         times = CallTimes(each, sum(each))
@@ -70,7 +82,7 @@ async def _play_session(
 ) -> list[tuple[str, float, bool]]:
     """The seconds of each call of one session, and whether a part of it failed or was late."""
     loop = asyncio.get_running_loop()
-    start = {"agent": "bench", "project": "bench"}
+    start = {"agent": "bench", "project": PROJECT}
     session = (await _post(http, "/v1/sessions/start", start))["session"]
     calls: list[tuple[str, dict[str, str]]] = []
     for place in range(PROMPTS):
