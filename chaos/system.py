@@ -21,8 +21,9 @@ from tenacity import retry, stop_after_attempt, wait_fixed
 from chaos.faulty_embedder import Embeddings, embeddings
 from reverie.cli.operate.reindex import reembed_tenants
 from reverie.domain.access.principals import KeyRole
-from reverie.embedded import postgres, processes
+from reverie.embedded import processes
 from reverie.embedded.home import Home, open_home
+from reverie.embedded.servers import postgres
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.migrate import migrate
 from reverie.store.platform.api_keys import NewApiKey, create_key, list_tenants

@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from benchmarks.speed.prompts import MODULES, PROJECT, fill_project

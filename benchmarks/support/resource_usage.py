@@ -12,9 +12,9 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.support.common import Running
-from reverie.embedded import postgres
 from reverie.embedded.home import open_home, read_run_file
 from reverie.embedded.reporting import ALL, DERIVE
+from reverie.embedded.servers import postgres
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 _BYTES = """

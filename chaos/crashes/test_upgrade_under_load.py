@@ -16,8 +16,8 @@ import pytest
 from chaos.crashes.service_processes import Served, ServiceStarter, World, quick_streams, served
 from chaos.crashes.statement_walk import ALL
 from reverie.client import AsyncReverie
-from reverie.embedded import postgres
 from reverie.embedded.ports import find_free_port
+from reverie.embedded.servers import postgres
 from reverie.store.db import migrate as store_migrate
 from reverie.store.db.migrate import list_pending_migrations, migrate
 from reverie.store.platform.api_keys import NewApiKey, create_key

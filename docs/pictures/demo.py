@@ -23,7 +23,7 @@ from svg import MONO, document, element, text
 from reverie.cli.demo.scenes import play_sample_day
 from reverie.cli.operate.up_display import JsonUpDisplay
 from reverie.embedded.reporting import Addresses
-from reverie.embedded.supervisor import run_supervisor
+from reverie.embedded.supervision.supervisor import run_supervisor
 from reverie.runtime.settings.settings import Settings
 
 PICTURE = Path(__file__).with_name("demo.svg")

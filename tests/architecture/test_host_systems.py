@@ -23,7 +23,7 @@ ASKS_FOR_THE_SYSTEM = re.compile(r"sys\.platform|platform\.system\(|os\.uname\("
 WITH_A_FALLBACK = {
     "libs/reverie/runtime/process/system_resources.py",
     "libs/reverie/embedded/privileges.py",
-    "libs/reverie/embedded/postgres.py",
+    "libs/reverie/embedded/servers/postgres.py",
     "libs/reverie/testing/servers.py",
 }
 """Files that use what only Linux has; the tests below go the other way."""

@@ -22,8 +22,9 @@ from reverie.bus.stream_backup import backup_streams
 from reverie.bus.streams import DREAM_WORKERS, ENGINE_WORKERS, STALENESS_CHANGES, ensure_streams
 from reverie.contracts.events import ENGINE_STREAM
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.embedded import binaries, nats, processes
+from reverie.embedded import processes
 from reverie.embedded.ports import find_free_port, is_free
+from reverie.embedded.servers import binaries, nats
 from reverie.testing.servers import NatsServer
 from tests.bus.nats_operator import Operator, user_key
 from tests.support.stack import eventually

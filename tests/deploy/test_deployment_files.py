@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from reverie.embedded.binaries import find_nats_server
+from reverie.embedded.servers.binaries import find_nats_server
 from reverie.runtime.settings.settings import PREFIX, Settings
 from tests.deploy.checker_programs import from_wheel
 from tests.support.prometheus import program

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from reverie.bus.permissions import PUBLISH_PERMISSIONS
-from reverie.embedded.binaries import find_nats_server
+from reverie.embedded.servers.binaries import find_nats_server
 from tests.deploy.test_helm_chart import of_kind, pod_specs, render
 
 

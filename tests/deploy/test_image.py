@@ -21,8 +21,8 @@ import nats
 import pytest
 
 from reverie.bus.streams import DREAM_WORKERS, STREAMS
-from reverie.embedded.binaries import copy_postgres
 from reverie.embedded.ports import find_free_port
+from reverie.embedded.servers.binaries import copy_postgres
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun
 from tests.support.external_servers import (

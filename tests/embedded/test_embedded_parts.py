@@ -20,18 +20,20 @@ from pydantic import SecretStr
 
 from reverie.bus.streams import STREAMS
 from reverie.domain.core.errors import Conflict, Misconfigured
-from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
-from reverie.embedded.backends import NatsBackend, PostgresBackend, strip_url_credentials
-from reverie.embedded.hand_over import HandOver
+from reverie.embedded import home, ports, privileges
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
-from reverie.embedded.nats import CONFIG_TEMPLATE
 from reverie.embedded.probe import ServiceHealth, fetch_health
 from reverie.embedded.processes import LOG_LIMIT, InheritedChild, open_log, read_last_lines
-from reverie.embedded.service_processes import ServerUrls, build_environment
-from reverie.embedded.supervision import supervise
-from reverie.embedded.supervisor import _with_vault_key
-from reverie.embedded.tls import prepare_tls
+from reverie.embedded.servers import binaries, postgres
+from reverie.embedded.servers.backends import NatsBackend, PostgresBackend, strip_url_credentials
+from reverie.embedded.servers.nats import CONFIG_TEMPLATE
+from reverie.embedded.supervision.hand_over import HandOver
+from reverie.embedded.supervision.service_processes import ServerUrls, build_environment
+from reverie.embedded.supervision.supervisor import _with_vault_key
+from reverie.embedded.supervision.watching import supervise
+from reverie.embedded.tls import certificates
+from reverie.embedded.tls.setup import prepare_tls
 from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedServer, watch_processes
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model

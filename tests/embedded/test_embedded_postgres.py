@@ -14,9 +14,10 @@ import psycopg
 import pytest
 
 from reverie.domain.core.errors import Misconfigured
-from reverie.embedded import binaries, postgres, privileges
+from reverie.embedded import privileges
 from reverie.embedded.home import Home, open_home
-from reverie.embedded.postgres import PostgresInstance, PostgresSpec
+from reverie.embedded.servers import binaries, postgres
+from reverie.embedded.servers.postgres import PostgresInstance, PostgresSpec
 from reverie.store.db.server_admin import is_reachable
 from reverie.testing.servers import TestRun
 

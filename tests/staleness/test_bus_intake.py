@@ -16,7 +16,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.domain.access.principals import KeyRole
-from reverie.embedded.binaries import find_nats_server as nats_server_binary
+from reverie.embedded.servers.binaries import find_nats_server as nats_server_binary
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.staleness.test_http_intake import CHANGE, SHA, counted, stored_changes

@@ -18,8 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from reverie.bus.permissions import ACCOUNT, PUBLISH_PERMISSIONS
-from reverie.embedded import binaries, privileges, processes
+from reverie.embedded import privileges, processes
 from reverie.embedded.ports import find_free_port
+from reverie.embedded.servers import binaries
 from reverie.store.db import server_admin
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psycopg
 
-from reverie.embedded import postgres
 from reverie.embedded.home import Home, open_home
+from reverie.embedded.servers import postgres
 from reverie.store.db.migrate import migrate
 from reverie.testing.servers import UNSAFE_OPTIONS, DatabaseUrls, TestRun
 

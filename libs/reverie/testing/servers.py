@@ -22,8 +22,9 @@ from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
 
-from reverie.embedded import nats, postgres, processes
+from reverie.embedded import processes
 from reverie.embedded.home import Home, open_home
+from reverie.embedded.servers import nats, postgres
 from reverie.store.db import server_admin
 from reverie.store.db.migrate import migrate
 

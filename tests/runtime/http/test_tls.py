@@ -23,9 +23,9 @@ from reverie.client import AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.embedded.certificates import collect_host_names, ensure_certificate
 from reverie.embedded.ports import find_free_port
 from reverie.embedded.probe import is_service_ready
+from reverie.embedded.tls.certificates import collect_host_names, ensure_certificate
 from reverie.runtime.http.tls import load_certificate
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings

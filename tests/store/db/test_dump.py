@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from reverie.domain.core.errors import Unavailable
-from reverie.embedded.binaries import find_postgres_bin
+from reverie.embedded.servers.binaries import find_postgres_bin
 from reverie.store.db.dump import dump, restore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import eventually

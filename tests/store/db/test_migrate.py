@@ -15,8 +15,8 @@ import pytest
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.domain.core.memory import WriteResult
-from reverie.embedded import postgres
 from reverie.embedded.home import open_home
+from reverie.embedded.servers import postgres
 from reverie.store.db import migrate as store_migrate
 from reverie.store.db.database import open_database
 from reverie.store.db.migrate import list_pending_migrations, migrate

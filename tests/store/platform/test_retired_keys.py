@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reverie.embedded import home
-from reverie.embedded.backends import PostgresBackend
-from reverie.embedded.binaries import find_postgres_bin
 from reverie.embedded.home import open_home
+from reverie.embedded.servers.backends import PostgresBackend
+from reverie.embedded.servers.binaries import find_postgres_bin
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.dump import dump, restore
 from reverie.store.platform.api_keys import (

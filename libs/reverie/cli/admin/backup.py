@@ -40,7 +40,7 @@ def backup(options: CommonOptions, folder: str) -> None:
         resolve_bus_url,
         resolve_database_url,
     )
-    from reverie.embedded.binaries import find_postgres_client
+    from reverie.embedded.servers.binaries import find_postgres_client
     from reverie.runtime.http.health import package_version
     from reverie.store.db.dump import dump
     from reverie.store.db.server_admin import load_server_facts
@@ -89,7 +89,7 @@ def restore(options: CommonOptions, folder: str, yes: bool) -> None:
 
     from reverie.bus.stream_backup import restore_streams
     from reverie.cli.app.operator_access import build_bus_credentials
-    from reverie.embedded.binaries import find_postgres_client
+    from reverie.embedded.servers.binaries import find_postgres_client
     from reverie.store.db.dump import restore as restore_dump
     from reverie.store.db.server_admin import load_server_facts
 
@@ -119,9 +119,9 @@ def _open_servers(settings: Settings) -> Iterator[tuple[str, str]]:
     """The URLs of Postgres and NATS; embedded servers run inside of the context."""
     import asyncio
 
-    from reverie.embedded.backends import NatsBackend, PostgresBackend, open_backends
     from reverie.embedded.home import open_home
     from reverie.embedded.lock import hold_home_lock, is_home_locked
+    from reverie.embedded.servers.backends import NatsBackend, PostgresBackend, open_backends
 
     home = open_home(settings.home)
     if is_home_locked(home):

@@ -163,8 +163,8 @@ def rotate(options: CommonOptions, key_id: str, overlap: str) -> None:
 
     Exit codes: 0 ok, 4 no such key, 6 it was revoked; for the others see `reverie --help`.
     """
-    from reverie.embedded.backends import API_KEY_SECRET
     from reverie.embedded.home import existing_home, read_secret, write_secret
+    from reverie.embedded.servers.backends import API_KEY_SECRET
     from reverie.store.platform.api_keys import find_key, find_key_id, rotate_key
 
     seconds, settings = parse_duration("--overlap", overlap), options.settings()

@@ -23,8 +23,8 @@ def resolve_database_url(settings: Settings) -> str:
     configured = settings.database_migration_url or settings.database_url
     if configured is not None:
         return configured.get_secret_value()
-    from reverie.embedded import postgres
     from reverie.embedded.home import existing_home
+    from reverie.embedded.servers import postgres
 
     home = existing_home(settings.home)
     server = postgres.find(home) if home else None
@@ -37,8 +37,8 @@ def resolve_bus_url(settings: Settings) -> str:
     """The configured URL of NATS, or that of the running embedded one. Raises `Unavailable`."""
     if settings.nats_url is not None:
         return settings.nats_url.get_secret_value()
-    from reverie.embedded import nats
     from reverie.embedded.home import existing_home
+    from reverie.embedded.servers import nats
 
     home = existing_home(settings.home)
     server = nats.find(home) if home else None

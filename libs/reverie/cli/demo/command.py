@@ -14,7 +14,7 @@ from reverie.domain.core.errors import Misconfigured
 if TYPE_CHECKING:
     from reverie.cli.operate.up_display import UpDisplay
     from reverie.embedded.reporting import Addresses
-    from reverie.embedded.supervisor import AfterReady
+    from reverie.embedded.supervision.supervisor import AfterReady
     from reverie.runtime.settings.settings import Settings
 
 
@@ -57,7 +57,7 @@ def demo(what: str, home: Path | None, once: bool, sets: tuple[str, ...]) -> Non
     import asyncio
 
     from reverie.cli.operate.up_display import UpDisplay
-    from reverie.embedded.supervisor import run_supervisor
+    from reverie.embedded.supervision.supervisor import run_supervisor
 
     if home is None:
         usual = resolve_settings(None, sets).home

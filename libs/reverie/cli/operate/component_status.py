@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from reverie.domain.core.errors import Unavailable
-from reverie.embedded import nats, postgres
-from reverie.embedded.backends import API_KEY_SECRET, strip_url_credentials
 from reverie.embedded.home import Home, existing_home, read_run_file
 from reverie.embedded.lock import is_home_locked
 from reverie.embedded.probe import fetch_health, fetch_instance
 from reverie.embedded.probe import fetch_nats_info as fetch_server_info
 from reverie.embedded.reporting import GATEWAY, SERVICES
+from reverie.embedded.servers import nats, postgres
+from reverie.embedded.servers.backends import API_KEY_SECRET, strip_url_credentials
 from reverie.runtime.settings.settings import Settings, base_url, instance_id
 from reverie.store.db.server_admin import load_server_facts
 

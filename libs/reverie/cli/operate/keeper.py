@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from reverie.cli.app.gateway_search import GatewaySearch, watch_clones
-from reverie.embedded.hand_over import HandOver, receive, unblock_stop_signals
 from reverie.embedded.home import Home
-from reverie.embedded.supervision import stop_all, supervise, watch_stop_signals
+from reverie.embedded.supervision.hand_over import HandOver, receive, unblock_stop_signals
+from reverie.embedded.supervision.watching import stop_all, supervise, watch_stop_signals
 
 
 class _PlainNotes:

@@ -84,7 +84,7 @@ async def _supervise(settings: Settings, display: ProgressReporter, as_json: boo
     from dataclasses import asdict
 
     from reverie.cli.app.local_gateway import describe_search
-    from reverie.embedded.supervisor import Successor, run_supervisor
+    from reverie.embedded.supervision.supervisor import Successor, run_supervisor
 
     search = asdict(describe_search(settings)) if settings.watch_enabled else None
     caller = {"as_json": as_json, "search": search}
@@ -136,7 +136,7 @@ def down(options: CommonOptions, timeout: float) -> None:
 
     Exit codes: 0 it stopped, 1 it did not stop in time, 2 usage, 3 it was not running.
     """
-    from reverie.embedded.shutdown import stop_supervisor
+    from reverie.embedded.supervision.shutdown import stop_supervisor
 
     root = options.settings().home
     process = stop_supervisor(root, timeout)
@@ -209,7 +209,7 @@ def _local_settings(name: str, settings: Settings) -> Callable[[str], Settings]:
     """The settings of each service; `all` and `derive` use the certificate of this machine."""
     if name in {"all", "derive"}:
         from reverie.embedded.home import open_home
-        from reverie.embedded.tls import prepare_tls
+        from reverie.embedded.tls.setup import prepare_tls
 
         tls = prepare_tls(settings, open_home(settings.home))
         if tls is not None:

@@ -83,7 +83,7 @@ def check_disk(settings: Settings, _: Home | None) -> Iterable[Finding]:
 def check_postgres_binaries(settings: Settings, _: Home | None) -> Iterable[Finding]:
     """The embedded Postgres, unless a database URL is set."""
     if settings.database_url is None:
-        from reverie.embedded.binaries import find_postgres_bin
+        from reverie.embedded.servers.binaries import find_postgres_bin
 
         binary = find_postgres_bin(settings.postgres_bin) / "postgres"
         yield _check_binary(binary, "REVERIE_POSTGRES_BIN")
@@ -92,7 +92,7 @@ def check_postgres_binaries(settings: Settings, _: Home | None) -> Iterable[Find
 def check_nats_binary(settings: Settings, _: Home | None) -> Iterable[Finding]:
     """The embedded NATS, unless a NATS URL is set."""
     if settings.nats_url is None:
-        from reverie.embedded.binaries import find_nats_server
+        from reverie.embedded.servers.binaries import find_nats_server
 
         yield _check_binary(find_nats_server(settings.nats_bin), "REVERIE_NATS_BIN")
 
@@ -128,10 +128,10 @@ def check_ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
     """The ports that `reverie up` would use; checked only while it does not run."""
     if home is not None and is_home_locked(home):
         return
-    from reverie.embedded import nats, postgres
     from reverie.embedded.ports import is_free
     from reverie.embedded.probe import fetch_instance
     from reverie.embedded.reporting import SERVICES
+    from reverie.embedded.servers import nats, postgres
     from reverie.runtime.settings.settings import base_url
 
     port_hosts = {f"{name}_port": settings.host for name in SERVICES}

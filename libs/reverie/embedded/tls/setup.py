@@ -16,7 +16,7 @@ from reverie.embedded.watchdog import wait_or_stop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reverie.embedded.certificates import CertificateFiles
+    from reverie.embedded.tls.certificates import CertificateFiles
     from reverie.runtime.settings.settings import Settings
 
 RENEWAL_CHECK_SECONDS = 6 * 3600.0
@@ -55,7 +55,7 @@ async def renew_periodically(
         if stop.is_set():
             return
         # Here and not above: it takes a library that is seldom needed.
-        from reverie.embedded.certificates import ensure_certificate
+        from reverie.embedded.tls.certificates import ensure_certificate
 
         try:
             await asyncio.to_thread(ensure_certificate, folder, names)
@@ -75,7 +75,7 @@ def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:
     if settings.tls_cert is not None and settings.tls_key is None:
         raise Misconfigured("tls_cert", "needs tls_key beside it")
     # Here and not above: without TLS nothing needs the library for certificates.
-    from reverie.embedded.certificates import collect_host_names, ensure_certificate
+    from reverie.embedded.tls.certificates import collect_host_names, ensure_certificate
 
     folder = home.root / Path(LOCAL_CA_PATH).parent
     names = tuple(collect_host_names(settings.host, settings.allowed_hosts))

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from reverie.embedded import nats, postgres, processes
+from reverie.embedded import processes
 from reverie.embedded.home import Home
+from reverie.embedded.servers import nats, postgres
 
 
 class ServerInstance(Protocol):

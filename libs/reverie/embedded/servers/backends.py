@@ -20,8 +20,8 @@ from reverie.store.db.migrate import MigrationProgress, ignore_progress, migrate
 from reverie.store.platform.api_keys import RetiredKey, ensure_key
 
 if TYPE_CHECKING:
-    from reverie.embedded.nats import NatsInstance
-    from reverie.embedded.supervised_servers import EmbeddedServer
+    from reverie.embedded.servers.nats import NatsInstance
+    from reverie.embedded.servers.supervised_servers import EmbeddedServer
 
 API_KEY_SECRET = "api_key"  # noqa: S105
 
@@ -64,8 +64,8 @@ class PostgresBackend:
 
     def _open_embedded(self, on_migration: MigrationProgress) -> None:
         # Here and not above: with a URL given, no embedded server is even imported.
-        from reverie.embedded import postgres
-        from reverie.embedded.supervised_servers import build_postgres
+        from reverie.embedded.servers import postgres
+        from reverie.embedded.servers.supervised_servers import build_postgres
 
         settings = self._settings
         process = build_postgres(self._home, settings.postgres_port, settings.postgres_bin)
@@ -144,7 +144,7 @@ class NatsBackend:
         return self._process.server.url_for(self._home, service) if self._process else self.url
 
     def _open_embedded(self) -> str:
-        from reverie.embedded.supervised_servers import build_nats
+        from reverie.embedded.servers.supervised_servers import build_nats
 
         settings = self._settings
         process = self._process = build_nats(self._home, settings.nats_port, settings.nats_bin)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from reverie.embedded.home import Home, delete_run_file
 from reverie.embedded.reporting import NoteReporter
-from reverie.embedded.supervised_services import ServiceProcess
-from reverie.embedded.tls import renew_periodically
+from reverie.embedded.supervision.supervised_services import ServiceProcess
+from reverie.embedded.tls.setup import renew_periodically
 from reverie.embedded.watchdog import SupervisedServer, watch_processes
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

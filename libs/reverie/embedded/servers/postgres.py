@@ -16,8 +16,9 @@ from pathlib import Path
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.embedded import binaries, ports, privileges, processes
+from reverie.embedded import ports, privileges, processes
 from reverie.embedded.home import Home, get_or_create_secret, read_run_file, write_run_file
+from reverie.embedded.servers import binaries
 from reverie.runtime.process.system_resources import memory_bytes
 from reverie.store.db.names import APP_ROLE, READ_ROLE
 

@@ -18,9 +18,9 @@ from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
 from reverie.embedded.home import Home
-from reverie.embedded.supervised_servers import EmbeddedServer, build_nats, build_postgres
-from reverie.embedded.supervised_services import ServiceProcess
-from reverie.embedded.supervision import STOP_SIGNALS, Certificate
+from reverie.embedded.servers.supervised_servers import EmbeddedServer, build_nats, build_postgres
+from reverie.embedded.supervision.supervised_services import ServiceProcess
+from reverie.embedded.supervision.watching import STOP_SIGNALS, Certificate
 
 
 @dataclass(frozen=True)

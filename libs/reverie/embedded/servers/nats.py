@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from reverie.bus.names import ADMIN_USER
 from reverie.domain.core.errors import Unavailable
-from reverie.embedded import binaries, ports, processes
+from reverie.embedded import ports, processes
 from reverie.embedded.home import (
     Home,
     get_or_create_secret,
@@ -24,6 +24,7 @@ from reverie.embedded.home import (
     write_run_file,
 )
 from reverie.embedded.probe import fetch_nats_info
+from reverie.embedded.servers import binaries
 
 COLLECTOR = {"GOGC": "50"}
 """The heap grows by half, not twofold, before it is collected: some MB less, and 3 µs a message."""

@@ -12,15 +12,6 @@ from typing import Any
 from pydantic import SecretStr
 
 from reverie.domain.core.errors import Unavailable
-from reverie.embedded.backends import (
-    API_KEY_SECRET,
-    FirstKey,
-    NatsBackend,
-    PostgresBackend,
-    open_backends,
-    strip_url_credentials,
-)
-from reverie.embedded.hand_over import HandOver
 from reverie.embedded.home import (
     Home,
     delete_run_file,
@@ -31,7 +22,16 @@ from reverie.embedded.home import (
 from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
 from reverie.embedded.reporting import GATEWAY, Addresses, ProgressReporter, describe_process
-from reverie.embedded.service_processes import (
+from reverie.embedded.servers.backends import (
+    API_KEY_SECRET,
+    FirstKey,
+    NatsBackend,
+    PostgresBackend,
+    open_backends,
+    strip_url_credentials,
+)
+from reverie.embedded.supervision.hand_over import HandOver
+from reverie.embedded.supervision.service_processes import (
     GRPC,
     ServerUrls,
     build_environment,
@@ -41,9 +41,18 @@ from reverie.embedded.service_processes import (
     listener_names,
     process_names,
 )
-from reverie.embedded.supervised_services import ServiceProcess, read_log_end, stop_leftovers
-from reverie.embedded.supervision import Certificate, stop_all, supervise, watch_stop_signals
-from reverie.embedded.tls import TlsSetup, prepare_tls
+from reverie.embedded.supervision.supervised_services import (
+    ServiceProcess,
+    read_log_end,
+    stop_leftovers,
+)
+from reverie.embedded.supervision.watching import (
+    Certificate,
+    stop_all,
+    supervise,
+    watch_stop_signals,
+)
+from reverie.embedded.tls.setup import TlsSetup, prepare_tls
 from reverie.embedded.watchdog import SupervisedServer, wait_or_stop
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model, resolve_model

@@ -1,0 +1,1 @@
+"""Postgres and NATS as child processes, with their binaries."""

@@ -1,0 +1,1 @@
+"""Starts, watches and stops Postgres, NATS and the services of one machine."""

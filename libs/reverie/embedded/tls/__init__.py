@@ -1,0 +1,1 @@
+"""The TLS certificate of this machine."""
