@@ -198,3 +198,21 @@ def test_a_session_whose_first_request_only_orders_something_is_a_title() -> Non
     session = build_session_memory(segment_turns(turns))
     assert session is not None
     assert "\n" not in session.content
+
+
+@pytest.mark.parametrize(
+    ("aside", "is_kept"),
+    [
+        ("and I now changed it to stop after three", True),
+        ("which I measured with ten uploads", True),
+        ("and for the limit of the proxy I need your word", False),
+        ("and I am tired of its defaults", False),
+    ],
+)
+def test_a_report_of_what_the_agent_did_is_no_chat(aside: str, is_kept: bool) -> None:
+    found = records(
+        ("user", "Uploads hang when the proxy answers 413. Can you fix `upload_limits`?"),
+        TOOL,
+        ("assistant", f"The upload hung because `retry_upload` never gave up, {aside}."),
+    )
+    assert bool(found) is is_kept

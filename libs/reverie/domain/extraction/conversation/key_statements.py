@@ -138,12 +138,13 @@ _CHOICE_OPENING = re.compile(
     r"|instead)\b)(?!.*\b(?:agent|tool)\b)",
     re.I,
 )
+CHANGE_VERBS = (
+    "added|changed|created|deleted|fixed|implemented|replaced|removed|renamed|refactored|moved"
+    "|updated|kept|migrated|extracted|simplified|switched|wired|reverted|converted"
+)
 # What was done is told without who did it.
 _WORK_OPENING = re.compile(
-    r"^(?:i|we)(?:'ve| have)? (?:now |also |just )?(?=(?:added|changed|created|deleted|fixed"
-    r"|implemented|replaced|removed|renamed|refactored|moved|updated|kept|migrated|extracted"
-    r"|simplified|switched|wired|reverted|converted)\b)",
-    re.I,
+    rf"^(?:i|we)(?:'ve| have)? (?:now |also |just )?(?=(?:{CHANGE_VERBS})\b)", re.I
 )
 _INTERJECTION = re.compile(r"^(?:(?:ah+|oh|hm+|well|ha|wow|yeah|yep|yes|right)\b[,!.]? +)+", re.I)
 _OPENING = re.compile(

@@ -11,6 +11,7 @@ from math import inf
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.key_statements import (
+    CHANGE_VERBS,
     KeyStatement,
     extract_key_statements,
 )
@@ -97,11 +98,16 @@ _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
 _TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
-# "What should I add?" and "I added ..." are no chat.
+_INQUIRY_VERBS = (
+    "checked|compared|confirmed|inspected|measured|noted|profiled|reproduced|reviewed|searched"
+    "|tested|traced|tried|verified"
+)
+# "What should I add?" asks, and "I added ..." or "I measured ..." reports: neither is chat.
 _SELF = re.compile(
     r"(?<!\bdo )(?<!\bcan )(?<!\bshould )\b(?:I(?:['’](?:m|d|ve|ll))?|my|me"
     r"|My (?:\w+ )?(?:comment|review|mistake))\b"
-    r"(?!/| (?:\w+ )?\w+ed\b)"
+    r"(?!/| (?:(?:\w+ly|also|first|had|have|just|now|then) )?"
+    rf"(?:{CHANGE_VERBS}|{_INQUIRY_VERBS})\b)"
 )
 
 
