@@ -142,7 +142,12 @@ def one_process() -> Iterator[None]:
         pytest.MonkeyPatch.context() as patch,
         open(1, "w", buffering=1, encoding="utf-8", closefd=False) as logged,
     ):
+        # Rich shows the variables of every frame of an exception: up to 15 seconds for one of them.
+        plain = structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        )
         structlog.configure(
+            processors=[*structlog.get_config()["processors"][:-1], plain],
             logger_factory=structlog.PrintLoggerFactory(logged),
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         )
