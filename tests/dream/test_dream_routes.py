@@ -193,7 +193,6 @@ async def _counted(stack: Stack) -> None:
         "reverie_dreams_oldest_seconds",
         'reverie_dream_seconds_count{outcome="done"}',
         "reverie_dream_segments_total{kind=",
-        "reverie_dream_llm_tokens_total 0.0",
     ):
         assert name in page
     assert "reverie_dream_turns_total 4.0" in page

@@ -1,4 +1,4 @@
-"""Prometheus metrics of dreams: durations, memories, turns, and language model usage."""
+"""Prometheus metrics of dreams: durations, memories, turns, and what wrote the records."""
 
 from __future__ import annotations
 
@@ -27,13 +27,6 @@ class DreamMetrics:
             "reverie_dream_segments", "Segments written, by kind.", ["kind"], registry=registry
         )
         self._turns = Counter("reverie_dream_turns", "Turns digested.", registry=registry)
-        self._tokens = Counter(
-            "reverie_dream_llm_tokens", "Tokens of language models.", registry=registry
-        )
-        self._calls = Counter(
-            "reverie_dream_llm_calls", "Calls of language models.", registry=registry
-        )
-
         self._records = Counter(
             "reverie_dream_records",
             "Matters digested, by what wrote the record: rules or model; else why the rules did.",
@@ -67,8 +60,3 @@ class DreamMetrics:
         for result, count in results.items():
             if count:
                 self._statements.labels(result).inc(count)
-
-    def count_llm_usage(self, calls: int, tokens: int) -> None:
-        """Counts language model calls and tokens."""
-        self._calls.inc(calls)
-        self._tokens.inc(tokens)

@@ -240,7 +240,6 @@ async def _commit_memories(
         if result.get("outcome") in ("created", "superseded", "contradicting")
     ]
     deps.metrics.count_digested(len(turns), kinds)
-    deps.metrics.count_llm_usage(flushed_record.llm_calls, flushed_record.llm_tokens)
     rejections = [result["problem"] for result in results if "problem" in result]
     if rejections:
         log.warning("memories_rejected", problems=rejections)
