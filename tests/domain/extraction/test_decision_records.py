@@ -335,3 +335,25 @@ def test_a_request_that_ends_in_the_code_of_an_advice_keeps_its_problem() -> Non
     report = "Extracted the repeated pattern into a helper of `flags.go`."
     (record,) = records(("user", said), TOOL, ("assistant", report))
     assert record.content.startswith("DRY: The same 2-line pattern is repeated 5 times")
+
+
+def test_an_order_to_find_out_more_is_no_problem_where_what_it_is_about_was_named() -> None:
+    """The first report ends a matter, so what is asked on begins its own."""
+    (record,) = records(
+        ("user", "Two customers write that they were charged twice. Can you look at pay.py?"),
+        ("tool", "pay.py\n38  def charge(order: Order) -> Receipt:"),
+        ("assistant", "charge() in pay.py tries again after a timeout, with a new key each time."),
+        (
+            "user",
+            "Find out why that charges twice, then: a timeout means that it failed, I thought.",
+        ),
+        (
+            "assistant",
+            "Found it. Root cause: customers were charged twice because a timeout does not mean "
+            "that the charge failed. The fix is one idempotency key for each order.",
+        ),
+        ("user", "Then do that."),
+        ("assistant", "Done. charge() in pay.py keeps its idempotency key through all retries."),
+    )
+    assert record.record is not None
+    assert record.record["problem"] == "Two customers write that they were charged twice."

@@ -88,6 +88,8 @@ _BARE_ORDER = re.compile(
     r"|figure)\b|what do you (?:think|say)",
     re.I,
 )
+# "Find out why that fails": of what was named before.
+_POINTING_BACK = re.compile(r"\b(?:why|how|when|where|whether|if) (?:that|this|it)\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,8 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
     """The first whole sentences of the first request that names a matter; "" if none does.
 
     Assents, remarks on a result, and states of a branch name none. A guess of the user does not
-    stand where something else was told. Of a slash command its title is taken.
+    stand where something else was told. Of a slash command its title is taken. An order to find out
+    more of what was named before gives way to what it is about.
     """
     command = introduction = ""
     for exchange in exchanges:
@@ -208,10 +211,18 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
             introduction = introduction or reported[0]
             reported = [s for s in reported if s[-1] not in ":：" and not _NAMELESS.search(s)]
         if sentences and reported:
+            if exchange.previous_subject and _asks_on(reported[0]):
+                reported[0] = f"{exchange.previous_subject}."
             return _take_sentences(reported, limit)
     if POINTING.search(introduction):
         introduction = ""
     return shorten(command or introduction, limit)
+
+
+def _asks_on(sentence: str) -> bool:
+    """Whether a sentence has the agent find out more of what was named before it."""
+    order = re.split("[,:;]", sentence, maxsplit=1)[0]
+    return _is_bare_order(order) and _POINTING_BACK.search(order) is not None
 
 
 def _take_sentences(sentences: Sequence[str], limit: int) -> str:
