@@ -71,6 +71,21 @@ async def test_an_unrelated_prompt_after_the_first_gets_nothing(stack: Stack) ->
     assert found["items"][0]["relevance"] >= 0.6
 
 
+async def test_a_session_without_a_context_block_gets_nothing_until_a_prompt_is_answered(
+    stack: Stack,
+) -> None:
+    made = await _remember(stack, "Webhook deliveries are retried five times, then dropped.")
+    rule = await _remember(stack, "Never log card numbers.", kind="convention")
+    await _indexed(stack)
+    session = (await _start(stack, context_shown=False))["session"]
+    nothing = await _preflow(stack, session, "How do I bake sourdough bread?")
+    assert (nothing["markdown"], nothing["items"], nothing["tokens"]) == ("", [], 0)
+    found = await _preflow(stack, session, "How often are webhook deliveries retried?")
+    layers = {item["id"]: item["layer"] for item in found["items"]}
+    assert layers == {made: "on_demand", rule: "recent"}
+    assert (await _preflow(stack, session, "How do I bake sourdough bread?"))["items"] == []
+
+
 async def test_at_most_three_memories_are_given_for_a_prompt(stack: Stack) -> None:
     session = (await _start(stack))["session"]
     await _preflow(stack, session, "Good morning")

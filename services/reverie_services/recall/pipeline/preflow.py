@@ -278,7 +278,8 @@ def _choose_candidates(
 ) -> _Choice:
     """Chooses the new memories of a turn.
 
-    Summaries and recent memories come once: after that, more of them would only be noise.
+    Summaries and recent memories come once, and of themselves answer no message: they come with
+    the first memory that does, or after a compaction. More of them would only be noise.
     """
     active_set = inputs.active_set.after_compaction() if turn.compacted else inputs.active_set
     make_snippet = partial(best_snippet, words=" ".join(query_keywords), size=SNIPPET_CHARS)
@@ -294,7 +295,7 @@ def _choose_candidates(
         for entry in entries
     ]
     candidates = {ActiveSetLayer.ON_DEMAND: new[:MAX_ON_DEMAND]}
-    opens_session = turn.resend_all or turn.compacted or active_set.is_unused
+    opens_session = turn.resend_all or turn.compacted or (active_set.is_unused and entries)
     if opens_session and turn.before is None:
         briefing = inputs.briefing
         done_ids = {task_id for task_id, state in briefing.task_states.items() if state == "done"}
@@ -355,7 +356,8 @@ async def _store_selection(
     for _ in range(MAX_UPDATE_ATTEMPTS):
         base = active_set.after_compaction() if turn.compacted else active_set
         new_entries = selection.missing_from(base)
-        if "set" in degraded or (turn.before and not new_entries):
+        is_unused = base.is_unused and not selection.entries
+        if "set" in degraded or is_unused or (turn.before and not new_entries):
             return _StoredSelection(new_entries, active_set.turn + begins_turn, degraded)
         updated = base.with_entries([*selection.entries, *seen], begins_turn=begins_turn)
         stored = await run_stage(
