@@ -41,6 +41,7 @@ LATE_PATTERNS = {
     "reverie.domain.context.open_files:_find_mention": [r"(?<![\w/])\*?\.py\b"],
     "reverie.domain.extraction.content_checks:_compile_lowercase": [],
     "reverie.domain.extraction.record_validation:is_named": [r"(?<!\w)make(?!\w)"],
+    "reverie.domain.extraction.wording.lexicon:_compile_cue": [],
     "reverie.domain.extraction.user_corrections:_compile_term": [r"(?<![\w-])npm(?![\w-])"],
     "reverie.domain.redaction.assignments:pattern": [
         keyword.expression for keyword in assignments._ASSIGNMENTS
