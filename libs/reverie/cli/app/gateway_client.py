@@ -134,17 +134,6 @@ class GatewayClient:
             return id
         return str(self.request("GET", "/v1/sessions", {"session": id})["items"][0]["id"])
 
-    def resolve_dream_id(self, id: str) -> str:
-        """The full id of a recent dream, given its end or its beginning. Raises `InvalidInput`."""
-        if _is_full_id(id):
-            return id
-        recent = [dream["id"] for dream in self.list_items("/v1/dreams", {}, MAX_PAGE_SIZE)]
-        matches = [candidate for candidate in recent if _matches_id(id, candidate)]
-        if len(matches) != 1:
-            reason = "matches several dreams" if matches else "matches no recent dream"
-            raise InvalidInput("dream", f"{id!r} {reason}: see `reverie dream history`")
-        return str(matches[0])
-
 
 def create_client(
     home: Path | None, sets: Sequence[str], project: str | None = None
@@ -198,12 +187,6 @@ def _parse_events(lines: Iterable[bytes]) -> Iterator[tuple[str | None, Any]]:
         elif not name and (id or data):
             yield id, data
             id, data = None, None
-
-
-def _matches_id(fragment: str, id: str) -> bool:
-    """Returns whether the digits are the end or the beginning of an id."""
-    full, digits = id.replace("-", ""), fragment.replace("-", "").lower()
-    return len(digits) >= 4 and (full.endswith(digits) or full.startswith(digits))
 
 
 def _is_full_id(id: str) -> bool:

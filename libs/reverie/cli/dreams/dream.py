@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
+from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import (
     CommonOptions,
     common_options,
@@ -112,7 +113,7 @@ def history(options: CommonOptions, id: str | None, scope: str | None, limit: in
         items = client.list_items("/v1/dreams", {"scope": scope}, limit)
         options.print_table(items, RUN_COLUMNS, empty="No dreams yet.")
         return
-    path = f"/v1/dreams/{client.resolve_dream_id(id)}"
+    path = f"/v1/dreams/{quote_segment(id)}"
     dream = page = client.request("GET", path, {"limit": PAGE_SIZE})
     while page["next"]:
         page = client.request("GET", path, {"limit": PAGE_SIZE, "cursor": page["next"]})
