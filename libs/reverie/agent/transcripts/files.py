@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from reverie.agent.transcripts import aider, claude_code, codex, specstory
-from reverie.agent.transcripts.databases import (
-    is_conversation_database,
-    read_goose,
-    read_opencode,
-)
-from reverie.agent.transcripts.messages import read_cursor, read_task
-from reverie.agent.transcripts.other_agents import read_gemini_cli, read_windsurf
+from reverie.agent.transcripts.gemini_and_windsurf import read_gemini_cli, read_windsurf
+from reverie.agent.transcripts.message_lists import read_cursor, read_task
 from reverie.agent.transcripts.sources import (
     SessionTurn as SessionTurn,
 )
@@ -32,6 +27,11 @@ from reverie.agent.transcripts.sources import (
 from reverie.agent.transcripts.sources import (
     non_blank_text,
     project_of_folder,
+)
+from reverie.agent.transcripts.sqlite_conversations import (
+    is_conversation_database,
+    read_goose,
+    read_opencode,
 )
 from reverie.agent.transcripts.turns import ParsedTurn
 
