@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.adapters import config_folder, transcript_paths
+from reverie.agent.coding_agents import config_folder, transcript_paths
 from reverie.agent.setup.agents import SetupTarget, plan_files
 from reverie.contracts import host_system
 from reverie.embedded import privileges

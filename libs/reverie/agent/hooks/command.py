@@ -11,8 +11,8 @@ import os
 import sys
 import time
 
-from reverie.agent.adapters import (
-    adapter_of,
+from reverie.agent.coding_agents import (
+    find_coding_agent,
     format_answer,
     transcript_paths,
     translate_payload,
@@ -84,7 +84,7 @@ class HookCall:
     def __init__(self, event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
         agent = options.get("agent") or DEFAULT_AGENT
         self.event = event
-        self.adapter = adapter_of(agent)
+        self.coding_agent = find_coding_agent(agent)
         self.payload = payload
         self.folder = os.path.join(resolve_home(os.environ), "hooks")
         self.timeout = float(options.get("seconds") or DEFAULT_TIMEOUT_SECONDS)
@@ -99,7 +99,7 @@ class HookCall:
     @property
     def answer_is_shown(self) -> bool:
         """Whether the model gets to read the answer to this event."""
-        return self.event in self.adapter.shows
+        return self.event in self.coding_agent.shows
 
     def text_field(self, name: str) -> str:
         """A text field of the payload; empty if it is missing.
@@ -134,7 +134,7 @@ class HookCall:
 
     def _find_transcript(self) -> str:
         """The transcript that the session's turns are read from; empty if events hold them."""
-        if not self.adapter.reads_transcript:
+        if not self.coding_agent.reads_transcript:
             return ""
         if path := self.text_field("transcript_path"):
             return path

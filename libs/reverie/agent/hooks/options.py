@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reverie.agent.adapters import adapter_of
+from reverie.agent.coding_agents import find_coding_agent
 
 # Not imported from `typing`, which is slow to import: a hook starts at every turn.
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ Exit codes: 0, also if Reverie does not run (turns are sent later); 1 wrong usag
 
 def resolve_event_name(event: str, agent: str) -> tuple[str, str] | None:
     """Our event of a name, and the agent's own; people may write `session-start`."""
-    theirs = adapter_of(agent).events
+    theirs = find_coding_agent(agent).events
     names = {_plain(name): (name, name) for name in EVENTS}
     names |= {_plain(name): (ours, name) for name, ours in theirs.items()}
     return names.get(_plain(event))

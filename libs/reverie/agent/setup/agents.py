@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reverie.agent.adapters import (
+from reverie.agent.coding_agents import (
     CLINE_EVENTS,
     CURSOR_EVENTS,
     WINDSURF_EVENTS,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from reverie.agent.adapters import rename_arguments
+from reverie.agent.coding_agents import rename_arguments
 from reverie.agent.transcripts.claude_code import format_tool_call, parse_timestamp
 from reverie.agent.transcripts.sources import (
     SessionTurn,

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from reverie.agent.adapters import rename_arguments
+from reverie.agent.coding_agents import rename_arguments
 from reverie.agent.transcripts.claude_code import (
     ClaudeCodeParser,
     extract_text,

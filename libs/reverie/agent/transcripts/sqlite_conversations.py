@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from reverie.agent.adapters import rename_arguments
+from reverie.agent.coding_agents import rename_arguments
 from reverie.agent.transcripts.claude_code import extract_text, format_tool_call
 from reverie.agent.transcripts.sources import (
     SessionTurn,

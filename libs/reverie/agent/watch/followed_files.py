@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from reverie.agent.adapters import adapter_of, transcript_paths
 from reverie.agent.clone_paths import replace_atomically
+from reverie.agent.coding_agents import find_coding_agent, transcript_paths
 from reverie.agent.transcripts.files import (
     TranscriptSession,
     TurnCounts,
@@ -53,7 +53,7 @@ def followed_agents(clones: Iterable[KnownClone]) -> list[FollowedAgent]:
     projects: dict[str, dict[str, float]] = {}
     for clone in clones:
         for agent, since in clone.agents.items():
-            if not adapter_of(agent).follows:
+            if not find_coding_agent(agent).follows:
                 continue
             if clone.root == ALL_CLONES:
                 everywhere[agent] = since

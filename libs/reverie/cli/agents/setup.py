@@ -169,7 +169,7 @@ def _update_key(
 
 def _next_steps(agent: str, undo: bool) -> list[str]:
     """What to do after the changes were written."""
-    from reverie.agent.adapters import adapter_of
+    from reverie.agent.coding_agents import find_coding_agent
     from reverie.agent.setup.codex_trust import HOW_TO_TRUST
 
     if undo:
@@ -183,7 +183,7 @@ def _next_steps(agent: str, undo: bool) -> list[str]:
             f"Codex runs no hook that you have not trusted: {HOW_TO_TRUST}. `codex exec` does "
             "not ask."
         )
-    if adapter_of(agent).follows:
+    if find_coding_agent(agent).follows:
         lines.append(
             f"{agent} has no hooks: its conversations are followed while `reverie up` or "
             "`reverie mcp` runs."

@@ -91,7 +91,7 @@ def import_transcripts(
 
 def _agent_folders(agents: tuple[str, ...]) -> list[Path]:
     """The folders of agents that exist. Raises `InvalidInput` for an agent that has none here."""
-    from reverie.agent.adapters import transcript_paths
+    from reverie.agent.coding_agents import transcript_paths
     from reverie.agent.setup.changes import require_known_agent
 
     folders = []

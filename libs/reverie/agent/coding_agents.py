@@ -55,8 +55,8 @@ _ALL_EVENTS = frozenset(
 )
 
 
-class AgentAdapter:
-    """What an agent calls the things that Reverie needs of it.
+class CodingAgent:
+    """How a coding agent names its events and fields, and where it keeps conversations.
 
     `events`: its name of an event, and ours; names that are the same are left out.
     `fields`: our field of a payload, and the paths in its payload that may hold it.
@@ -104,12 +104,12 @@ def _task_folders(publisher: str) -> list[str]:
     return [_VSCODE_TASKS % (editor, publisher) for editor in _EDITORS]
 
 
-ADAPTERS: Mapping[str, AgentAdapter] = {
-    "claude-code": AgentAdapter(transcripts=["{home}/.claude/projects"], reads_transcript=True),
+CODING_AGENTS: Mapping[str, CodingAgent] = {
+    "claude-code": CodingAgent(transcripts=["{home}/.claude/projects"], reads_transcript=True),
     # Codex refuses the whole answer where it does not know a field.
-    "codex": AgentAdapter(answer_with={}, transcripts=["{home}/.codex/sessions"]),
-    "gemini-cli": AgentAdapter(events=GEMINI_EVENTS, transcripts=["{home}/.gemini/tmp"]),
-    "cursor": AgentAdapter(
+    "codex": CodingAgent(answer_with={}, transcripts=["{home}/.codex/sessions"]),
+    "gemini-cli": CodingAgent(events=GEMINI_EVENTS, transcripts=["{home}/.gemini/tmp"]),
+    "cursor": CodingAgent(
         events=CURSOR_EVENTS,
         fields={
             "session_id": ("conversation_id", "session_id"),
@@ -122,7 +122,7 @@ ADAPTERS: Mapping[str, AgentAdapter] = {
         answer="additional_context",
         transcripts=["{home}/.cursor/projects"],
     ),
-    "windsurf": AgentAdapter(
+    "windsurf": CodingAgent(
         events=WINDSURF_EVENTS,
         fields={
             "session_id": ("trajectory_id",),
@@ -136,7 +136,7 @@ ADAPTERS: Mapping[str, AgentAdapter] = {
         shows=frozenset(),
         transcripts=["{home}/.windsurf/transcripts"],
     ),
-    "cline": AgentAdapter(
+    "cline": CodingAgent(
         events=CLINE_EVENTS,
         fields={
             "session_id": ("sessionContext.rootSessionId", "taskId"),
@@ -150,20 +150,20 @@ ADAPTERS: Mapping[str, AgentAdapter] = {
         transcripts=["{home}/.cline/data/sessions", *_task_folders("saoudrizwan.claude-dev")],
         reads_transcript=True,
     ),
-    "goose": AgentAdapter(
+    "goose": CodingAgent(
         events=GOOSE_EVENTS,
         fields={"cwd": ("working_dir",), "prompt": ("message",), "tool_use_id": ("tool_call_id",)},
         shows=frozenset(),
         transcripts=["{home}/.local/share/goose/sessions"],
     ),
-    "opencode": AgentAdapter(transcripts=["{home}/.local/share/opencode/opencode.db"]),
-    "kilo": AgentAdapter(
+    "opencode": CodingAgent(transcripts=["{home}/.local/share/opencode/opencode.db"]),
+    "kilo": CodingAgent(
         transcripts=["{home}/.local/share/kilo/kilo.db", *_task_folders("kilocode.kilo-code")]
     ),
-    "roo": AgentAdapter(transcripts=_task_folders("rooveterinaryinc.roo-cline"), follows=True),
-    "aider": AgentAdapter(transcripts=["{clone}/.aider.chat.history.md"], follows=True),
+    "roo": CodingAgent(transcripts=_task_folders("rooveterinaryinc.roo-cline"), follows=True),
+    "aider": CodingAgent(transcripts=["{clone}/.aider.chat.history.md"], follows=True),
 }
-_OTHER = AgentAdapter(events=GEMINI_EVENTS)
+_OTHER = CodingAgent(events=GEMINI_EVENTS)
 """Of an agent that nobody knows: the names of Claude Code and of Gemini CLI."""
 _ARGUMENT_NAMES = {
     "command_line": "command",
@@ -175,9 +175,9 @@ _ARGUMENT_NAMES = {
 }
 
 
-def adapter_of(agent: str) -> AgentAdapter:
+def find_coding_agent(agent: str) -> CodingAgent:
     """The record of an agent, also of its sub-agents (`cline/sub/x`)."""
-    return ADAPTERS.get(agent.partition("/")[0], _OTHER)
+    return CODING_AGENTS.get(agent.partition("/")[0], _OTHER)
 
 
 def config_folder(home: str) -> str:
@@ -190,21 +190,21 @@ def transcript_paths(agent: str, home: str, clones: Sequence[str] = ()) -> list[
     config = config_folder(home)
     return [
         template.format(home=home, config=config, clone=clone)
-        for template in adapter_of(agent).transcripts
+        for template in find_coding_agent(agent).transcripts
         for clone in (clones if "{clone}" in template else [""])
     ]
 
 
 def translate_payload(agent: str, event: str, payload: dict[str, Any]) -> dict[str, Any]:
     """An agent's payload with the names of Claude Code's."""
-    adapter = adapter_of(agent)
+    record = find_coding_agent(agent)
     translated = dict(payload)
-    for name, paths in adapter.fields.items():
+    for name, paths in record.fields.items():
         value = next((found for path in paths if (found := _value_at(payload, path))), None)
         if value is not None:
             translated[name] = value
-    if event in adapter.tools:
-        translated.setdefault("tool_name", adapter.tools[event])
+    if event in record.tools:
+        translated.setdefault("tool_name", record.tools[event])
     if isinstance(translated.get("tool_input"), dict):
         translated["tool_input"] = rename_arguments(translated["tool_input"])
     return translated
@@ -223,11 +223,11 @@ def rename_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def format_answer(agent: str, event: str, context: str) -> dict[str, Any]:
     """The answer of a hook in the agent's form."""
-    adapter = adapter_of(agent)
-    if adapter.answer:
-        return {**adapter.answer_with, adapter.answer: context}
+    record = find_coding_agent(agent)
+    if record.answer:
+        return {**record.answer_with, record.answer: context}
     specific = {"hookEventName": event, "additionalContext": context}
-    return {**adapter.answer_with, "hookSpecificOutput": specific}
+    return {**record.answer_with, "hookSpecificOutput": specific}
 
 
 def _value_at(payload: object, path: str) -> object:

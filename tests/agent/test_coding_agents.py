@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.adapters import ADAPTERS, format_answer, transcript_paths, translate_payload
+from reverie.agent.coding_agents import (
+    CODING_AGENTS,
+    format_answer,
+    transcript_paths,
+    translate_payload,
+)
 from reverie.agent.hooks.options import resolve_event_name
 from reverie.agent.hooks.turn_spool import build_turn
 from reverie.agent.setup.agents import AGENTS, SetupTarget, plan_files
@@ -22,13 +27,13 @@ from tests.support.stack import Stack, eventually
 
 
 def test_every_agent_of_setup_has_a_way_to_hand_over_its_conversations() -> None:
-    assert set(ADAPTERS) == set(AGENTS)
+    assert set(CODING_AGENTS) == set(AGENTS)
     place = SetupTarget(Path("/me"), Path("/shop"), "shop", is_user_wide=False)
-    for agent, adapter in ADAPTERS.items():
+    for agent, record in CODING_AGENTS.items():
         assert transcript_paths(agent, "/me", ["/shop"]), agent
         written = "".join(edit("") for edits in plan_files(agent, place).values() for edit in edits)
         calls_hooks = "reverie hook" in written or '"hook"' in written
-        assert calls_hooks is not adapter.follows, agent
+        assert calls_hooks is not record.follows, agent
 
 
 @pytest.mark.parametrize("agent", HOOKED)
