@@ -17,7 +17,7 @@ from reverie.store.platform.quotas import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.condensing import find_problem
-from reverie_services.dream.maintenance.run import run_maintenance
+from reverie_services.dream.maintenance.run_maintenance import run_maintenance
 from tests.dream.test_dream_worker import maintenance_parts
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 from tests.support.stub_llm import stub_llm

@@ -15,7 +15,7 @@ from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.enrichment import EnrichmentStore
 from reverie_services.dream.dependencies import MaintenanceDependencies
-from reverie_services.dream.maintenance.run import run_due_maintenance, run_maintenance
+from reverie_services.dream.maintenance.run_maintenance import run_due_maintenance, run_maintenance
 from tests.dream.test_dream_worker import HOUR, maintenance_parts
 from tests.support.store_setup import Store, admin_rows, files_of, new, write
 

@@ -19,7 +19,7 @@ from reverie.store.memories.edits import EditStore, MemoryChange
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.dependencies import MaintenanceDependencies
-from reverie_services.dream.maintenance.run import run_maintenance
+from reverie_services.dream.maintenance.run_maintenance import run_maintenance
 from tests.dream.test_dream_worker import maintenance_parts
 from tests.store.memories.memory_access import worded
 from tests.support.store_setup import Store, admin_rows, new, open_store, write

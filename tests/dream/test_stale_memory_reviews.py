@@ -14,7 +14,7 @@ from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie_services.dream.dependencies import MaintenanceDependencies
-from reverie_services.dream.maintenance.run import run_maintenance
+from reverie_services.dream.maintenance.run_maintenance import run_maintenance
 from tests.dream.test_dream_worker import maintenance_parts
 from tests.support.stack import Stack
 from tests.support.store_setup import Store, admin_rows, new, write

@@ -34,7 +34,7 @@ from reverie_services.dream.dependencies import (
 from reverie_services.dream.digest.llm_extractor import LlmExtractor
 from reverie_services.dream.digest.worker import DreamWorker, handle_ticket
 from reverie_services.dream.extractor import RuleExtractor
-from reverie_services.dream.maintenance.run import run_maintenance_loop
+from reverie_services.dream.maintenance.run_maintenance import run_maintenance_loop
 from reverie_services.dream.metrics import DreamMetrics
 from reverie_services.dream.routes import dreams as dream_routes
 from reverie_services.dream.routes import summaries as summary_routes

@@ -17,9 +17,9 @@ from reverie.inference.chat_models import ChatModels
 from reverie.mcp.tool_servers import ToolServer
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, TurnTable
-from reverie_services.engine.concurrency_limit import ConcurrencyLimit
 from reverie_services.engine.events import GroupWatchers
 from reverie_services.engine.leases import TurnLeases
+from reverie_services.engine.memory_call_limit import MemoryCallLimit
 from reverie_services.engine.metrics import EngineMetrics
 from reverie_services.engine.tools.toolset import list_tool_names
 
@@ -95,4 +95,4 @@ class TurnDependencies:
     load_redactor: RedactorLoader
     metrics: EngineMetrics
     leases: TurnLeases
-    memory_limit: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
+    memory_limit: MemoryCallLimit = field(default_factory=MemoryCallLimit)

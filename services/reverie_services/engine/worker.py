@@ -22,7 +22,7 @@ from reverie_services.engine.events import TurnEmitter, close_quietly
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_state import TurnState
 from reverie_services.engine.turns.results import TurnResult
-from reverie_services.engine.turns.run import TurnRun, new_state
+from reverie_services.engine.turns.run_turn import TurnRun, new_state
 
 MAX_ATTEMPTS = 5
 """Workers that may die over a turn before it is given up."""

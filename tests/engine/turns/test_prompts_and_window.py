@@ -24,7 +24,7 @@ from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
 from reverie.store.engine.conversations import HistoryMessage
 from reverie_services.engine.events import DeltaRedactor
 from reverie_services.engine.prompts import PERSONAS, build_static_prompt, load_templates
-from reverie_services.engine.turns.guards import find_repetition, sign_call
+from reverie_services.engine.turns.repeated_calls import find_repetition, sign_call
 from reverie_services.engine.turns.window import (
     FULL_RESULT_TURNS,
     WINDOW_TOKENS,

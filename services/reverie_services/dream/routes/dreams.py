@@ -36,7 +36,7 @@ from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.sessions.dream_runs import DreamRunRecord
 from reverie.store.sessions.dreams import REASON_REQUESTED
 from reverie_services.dream.dependencies import DreamRequestDependencies, MaintenanceDependencies
-from reverie_services.dream.maintenance.run import run_maintenance
+from reverie_services.dream.maintenance.run_maintenance import run_maintenance
 from reverie_services.dream.maintenance.steps import preview_maintenance
 
 

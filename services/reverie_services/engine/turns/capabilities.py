@@ -34,7 +34,7 @@ from pydantic_ai.usage import RequestUsage
 from reverie.domain.core.errors import ReverieError
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_state import Cost, TurnState
-from reverie_services.engine.turns.guards import find_repetition, sign_call
+from reverie_services.engine.turns.repeated_calls import find_repetition, sign_call
 from reverie_services.engine.turns.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4

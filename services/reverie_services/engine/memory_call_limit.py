@@ -12,7 +12,7 @@ MAX_SECONDS = 0.1
 """After which one that waits for a slow answer gives its slot to the next."""
 
 
-class ConcurrencyLimit:
+class MemoryCallLimit:
     """`MAX_CONCURRENT` slots; a turn holds one while it asks, at most `MAX_SECONDS`."""
 
     def __init__(self) -> None:

@@ -64,15 +64,15 @@ from reverie_services.engine.turns.capabilities import (
     TurnSteps,
     TurnTools,
 )
-from reverie_services.engine.turns.messages import (
+from reverie_services.engine.turns.model_errors import falls_back
+from reverie_services.engine.turns.results import TurnResult, end_by_failure
+from reverie_services.engine.turns.side_requests import describe_images, summarize
+from reverie_services.engine.turns.stored_messages import (
     answer_text,
     cut_to_bytes,
     is_answered,
     is_open,
 )
-from reverie_services.engine.turns.model_errors import falls_back
-from reverie_services.engine.turns.results import TurnResult, end_by_failure
-from reverie_services.engine.turns.side_requests import describe_images, summarize
 from reverie_services.engine.turns.window import WINDOW_TOKENS, WINDOW_TURNS, build_window
 from reverie_services.engine.workspace import Workspace
 
