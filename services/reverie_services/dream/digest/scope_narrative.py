@@ -200,7 +200,6 @@ async def _ask(
         return await model.ask(lease.tenant, prompt, text, NarrativeAnswer, tally, time_limit)
     finally:
         record.add_llm_usage(tally.calls, tally.total_tokens, prompt.label)
-        deps.metrics.count_llm_usage(tally.calls, tally.total_tokens)
 
 
 def _record_outcome(
