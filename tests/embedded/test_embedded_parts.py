@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import ssl
 import stat
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -24,14 +26,20 @@ from reverie.embedded import home, ports, privileges
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.probe import ServiceHealth, fetch_health
-from reverie.embedded.processes import LOG_LIMIT, InheritedChild, open_log, read_last_lines
+from reverie.embedded.processes import (
+    LOG_LIMIT,
+    InheritedChild,
+    open_log,
+    read_last_lines,
+    stop,
+)
 from reverie.embedded.servers import binaries, postgres
 from reverie.embedded.servers.backends import NatsBackend, PostgresBackend, strip_url_credentials
 from reverie.embedded.servers.nats import CONFIG_TEMPLATE
 from reverie.embedded.supervision.hand_over import HandOver
 from reverie.embedded.supervision.service_processes import ServerUrls, build_environment
 from reverie.embedded.supervision.supervisor import _with_vault_key
-from reverie.embedded.supervision.watching import supervise
+from reverie.embedded.supervision.watching import STOP_SIGNALS, supervise
 from reverie.embedded.tls import certificates
 from reverie.embedded.tls.setup import prepare_tls
 from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedServer, watch_processes
@@ -68,6 +76,58 @@ def test_an_inherited_child_is_reaped_with_its_exit_code() -> None:
             os.waitpid(child.pid, os.WNOHANG)
     assert inherited.poll() == 3
     assert InheritedChild(os.getppid()).poll() is None
+
+
+def test_a_child_that_was_waited_for_is_sent_no_signal() -> None:
+    """Its number may be another's by then; here that of a process that only seems to be it."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        stop(other.pid, [(signal.SIGKILL, 5.0)], ended)
+        other.communicate(b"\n", timeout=30)
+    assert other.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("as_json", "expected"), [(False, "Stopping Reverie\nReverie stopped\n"), (True, "")]
+)
+def test_the_keeper_says_that_it_stops(tmp_path: Path, as_json: bool, expected: str) -> None:
+    assert _stop_keeper(tmp_path, as_json) == (0, expected, "")
+
+
+def test_an_error_of_the_keeper_is_one_line(tmp_path: Path) -> None:
+    (open_home(tmp_path).run / "up.json").mkdir()
+    code, _, said = _stop_keeper(tmp_path, as_json=False)
+    assert code == 1
+    assert len(said.splitlines()) == 1
+    assert str(tmp_path / "run" / "up.json") in said
+
+
+def _stop_keeper(folder: Path, as_json: bool) -> tuple[int, str, str]:
+    """Stops a keeper of nothing before it handles signals; its code, and what it printed."""
+    descriptors = [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
+    caller = {"as_json": as_json, "search": None}
+    lock, lifeline, stdin = descriptors
+    handed = HandOver(str(open_home(folder).root), lock, lifeline, stdin, {}, {}, None, caller)
+    (folder / "state").write_text(json.dumps(asdict(handed)))
+    state = os.open(folder / "state", os.O_RDONLY)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "reverie.cli.operate.keeper", str(state)],
+            pass_fds=[state, *descriptors],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for descriptor in (state, *descriptors):
+            os.close(descriptor)
+    with keeper:
+        keeper.terminate()
+        said = keeper.communicate(timeout=60)
+        return (keeper.returncode, *said)
 
 
 def test_the_vault_has_its_own_master_key_unless_one_is_set(tmp_path: Path) -> None:

@@ -27,21 +27,17 @@ LOG_LIMIT = 8 * 1024 * 1024
 """Bytes after which a log file is turned over when its process starts."""
 
 
-class Waitable(Protocol):
-    """The handle of a process that can be waited for."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Its exit code. Raises `subprocess.TimeoutExpired`."""
-        ...
-
-
-class Child(Waitable, Protocol):
+class Child(Protocol):
     """The handle of a child: a `subprocess.Popen` or an `InheritedChild`."""
 
     pid: int
 
     def poll(self) -> int | None:
         """Its exit code; None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
         ...
 
 
@@ -156,8 +152,11 @@ def is_running(pid: int, *fragments: str) -> bool:
     )
 
 
-def stop(pid: int, steps: StopSteps, child: Waitable | None = None) -> None:
+def stop(pid: int, steps: StopSteps, child: Child | None = None) -> None:
     """Sends each signal in turn until the process has ended. `child` is its handle, if ours."""
+    if child is not None and child.poll() is not None:
+        # It was waited for: another process may have its number.
+        return
     for signal_number, seconds in steps:
         if _signal_and_wait(pid, signal_number, seconds):
             break

@@ -59,9 +59,6 @@ def main() -> None:
     as_json = "--json" in sys.argv
     try:
         sys.exit(app.main(prog_name="reverie", standalone_mode=False) or 0)
-    except ReverieError as error:
-        print_error(error, as_json)
-        sys.exit(exit_code(error))
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -77,10 +74,21 @@ def main() -> None:
         print_error_line("aborted", f"stopped; nothing more was done{hint}", as_json)
         sys.exit(FAILED)
     except Exception as error:
-        if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
-            raise
-        print_error(_as_reverie_error(error), as_json)
-        sys.exit(FAILED)
+        sys.exit(report_failure(error, as_json))
+
+
+def report_failure(error: Exception, as_json: bool) -> int:
+    """Prints an error on one line, and returns the exit code for it.
+
+    Raises one that nobody expected where the log level is debug.
+    """
+    if isinstance(error, ReverieError):
+        print_error(error, as_json)
+        return exit_code(error)
+    if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
+        raise error
+    print_error(_as_reverie_error(error), as_json)
+    return FAILED
 
 
 def _as_reverie_error(error: Exception) -> ReverieError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from reverie.cli.app.gateway_search import GatewaySearch, watch_clones
@@ -28,6 +29,13 @@ class _PlainNotes:
 
         (err() if self._as_json else out()).print(text, markup=False)
 
+    def progress(self, text: str) -> None:
+        """Prints what a program that reads JSON need not know; nobody may be there to read it."""
+        if not self._as_json:
+            with suppress(OSError):
+                sys.stdout.write(f"{text}\n")
+                sys.stdout.flush()
+
 
 async def keep(received: HandOver) -> None:
     """Watches everything until a signal, then stops it."""
@@ -41,12 +49,26 @@ async def keep(received: HandOver) -> None:
         try:
             await supervise(servers, services, received.own_certificate, stop, notes)
         finally:
+            notes.progress("Stopping Reverie")
             # The services end orderly here too: a cut lifeline means the same as SIGTERM.
-            os.close(received.lifeline)
+            os.close(received.lifeline_fd)
             if watching is not None:
                 watching.cancel()
             await stop_all(servers, services, home)
+    notes.progress("Reverie stopped")
+
+
+def main() -> None:
+    """Keeps what was handed over. An error is one line on standard error, and an exit code."""
+    received = receive(sys.argv[1])
+    try:
+        asyncio.run(keep(received))
+    except Exception as error:
+        # Here and not above: it imports the command line.
+        from reverie.cli.app.main import report_failure
+
+        sys.exit(report_failure(error, received.caller["as_json"]))
 
 
 if __name__ == "__main__":
-    asyncio.run(keep(receive(sys.argv[1])))
+    main()

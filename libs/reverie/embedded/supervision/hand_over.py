@@ -25,16 +25,18 @@ from reverie.embedded.supervision.watching import STOP_SIGNALS, Certificate
 
 @dataclass(frozen=True)
 class HandOver:
-    """What runs, as plain values. `lock`, `lifeline` and `stdin` are descriptors.
+    """What runs, as plain values.
 
-    `servers`: the port and the folder of binaries of each embedded one, in start order. `caller`:
-    what the command that started everything needs besides.
+    Open descriptors, which stay open: `lock_fd` holds the home folder. The services live until
+    `lifeline_fd` is closed, the end of the pipe whose other end, `stdin_fd`, is their standard
+    input. `servers`: the port and the folder of binaries of each embedded one, in start order.
+    `caller`: what the command that started everything needs besides.
     """
 
     home: str
-    lock: int
-    lifeline: int
-    stdin: int
+    lock_fd: int
+    lifeline_fd: int
+    stdin_fd: int
     environments: Mapping[str, Mapping[str, str]]
     servers: Mapping[str, tuple[int, str | None]]
     certificate: tuple[str, tuple[str, ...]] | None
@@ -56,7 +58,7 @@ class HandOver:
         await asyncio.sleep(0.01)
         if stop.is_set():
             os.kill(os.getpid(), signal.SIGTERM)
-        for descriptor in (state.fileno(), self.lock, self.lifeline, self.stdin):
+        for descriptor in (state.fileno(), self.lock_fd, self.lifeline_fd, self.stdin_fd):
             os.set_inheritable(descriptor, True)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -67,7 +69,7 @@ class HandOver:
         """The processes of services."""
         home = Home(Path(self.home))
         services = [
-            ServiceProcess(name, home, environment, self.stdin)
+            ServiceProcess(name, home, environment, self.stdin_fd)
             for name, environment in self.environments.items()
         ]
         for service in services:
@@ -95,7 +97,8 @@ def receive(descriptor: str) -> HandOver:
     """What the program before handed over."""
     with open(int(descriptor), "rb") as file:
         received = HandOver(**json.load(file))
-    for kept in (received.lock, received.lifeline, received.stdin):
+    # Children are given what they need of these by name.
+    for kept in (received.lock_fd, received.lifeline_fd, received.stdin_fd):
         os.set_inheritable(kept, False)
     return received
 
