@@ -76,17 +76,23 @@ def memory(score: float, by_words: float) -> RankedHit:
     return RankedHit(ScoredMemory(made.id, score, raw_scores=raw), made)
 
 
-def test_a_turn_with_the_words_comes_first_only_where_no_memory_has_them() -> None:
-    near, far = memory(0.5, 0.0), memory(0.3, 0.0)
-    assert merge_turns([near, far], [TURN])[0].item.id == TURN.id
-    same, some = memory(0.5, 5.0), memory(0.5, 2.5)
-    scores = {}
-    for name, best in {"all": same, "some": some}.items():
-        first, second = merge_turns([best], [TURN])
-        assert (first.item.id, second.item.id) == (best.item.id, TURN.id)
-        scores[name] = second.scored.score
-    assert scores["all"] == 0.3 < scores["some"] < 0.5
-    assert merge_turns([memory(1.0, 0.0)], [TURN])[0].scored.score <= 1.0
+def test_the_best_turn_comes_first_only_where_it_is_more_relevant() -> None:
+    told = replace(TURN, content="On winter nights, the zebra sleeps in the old stable.")
+    other = replace(TURN, content="The zebra eats. " + "The lion runs. " * 100)
+
+    question = "Where does the zebra sleep at night in winter?"
+
+    def first_of(turn: TurnHit, relevance: float, score: float = 0.5) -> UUID:
+        hits = [replace(memory(score, 0.0), relevance=relevance), memory(0.3, 0.0)]
+        first, second, third = merge_turns(hits, [turn], question)
+        assert first.scored.score > second.scored.score >= third.scored.score
+        return first.item.id
+
+    assert first_of(told, 0.1) == told.id
+    assert first_of(told, 0.1, score=1.0) == told.id
+    assert first_of(told, 0.7) != told.id
+    assert first_of(other, 0.0) != other.id
+    assert [hit.item.id for hit in merge_turns([], [told], "zebra")] == [told.id]
 
 
 def test_up_to_three_adjacent_turns_are_merged() -> None:

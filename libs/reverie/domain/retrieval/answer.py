@@ -9,11 +9,15 @@ from uuid import UUID
 
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
-from reverie.domain.retrieval.fusion import ARM_WEIGHTS
+from reverie.domain.retrieval.question_parsing import list_distinctive_words
 from reverie.domain.retrieval.record_excerpts import excerpt_record
+from reverie.domain.retrieval.relevance import compute_text_relevance
 from reverie.domain.retrieval.succession import Successors, iterate_successors
 
-TURN_WEIGHT = 0.6
+TURN_WEIGHT, NEARER_TURN_WEIGHT = 0.6, 1.05
+"""Score of the best turn as a share of the best memory's, and where the turn is more relevant."""
+TURN_RELEVANCE_WEIGHT, MIN_TURN_RELEVANCE = 0.5, 0.15
+"""Turns are compared by words alone, and the best of many turns has words of any question."""
 MAX_MERGED_TURNS = 3
 ADJACENT_TURN_SHARE = 0.4
 MAX_RECORD_SHARE, MIN_EXCERPT_TOKENS = 0.5, 80
@@ -75,7 +79,7 @@ def assemble_answer(
 
     Hits with a higher score than the last selected one were dropped for diversity.
     """
-    hits = merge_turns(memories, turns)
+    hits = merge_turns(memories, turns, question)
     selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens, successors, question)
     rejections = rejection_reasons(hits, selected, limit)
     ordered = sorted(selected, key=lambda hit: (-hit.scored.score, hit.scored.id))
@@ -112,34 +116,35 @@ def rejection_reasons(
     return rejections
 
 
-def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[RankedHit]:
+def merge_turns(
+    memories: list[RankedHit], turns: Sequence[TurnHit], question: str
+) -> list[RankedHit]:
     """Merges raw turns into the memories, whose order is kept.
 
     Turns are scored as a share of the best turn, because they come from another corpus. A turn is
-    dropped for a memory derived from it. The best turn ranks well below the best memory if that has
-    the words of the question too. It ranks just above it if no memory has any of them.
+    dropped for a memory derived from it. The best turn ranks well below the best memory, or just
+    above it if it is more relevant.
     """
-    if not turns:
-        return memories
     digested_turn_ids = {
         turn
         for hit in memories[:MAX_MEMORIES_BEFORE_TURNS]
         if isinstance(hit.item, Memory)
         for turn in hit.item.turns
     }
-    best_memory_score = max((hit.scored.score for hit in memories), default=TURN_WEIGHT)
+    new_turns = [turn for turn in turns if turn.id not in digested_turn_ids]
+    if not new_turns:
+        return memories
     turn_scores = score_with_adjacent_turns(
         {turn.id: (turn.session, turn.ordinal, turn.score) for turn in turns}
     )
     ranks = {turn.id: position for position, turn in enumerate(turns, start=1)}
-    new_turns = [turn for turn in turns if turn.id not in digested_turn_ids]
-    best_turn_score = max((turn_scores[turn.id] for turn in new_turns), default=1.0)
-    top_score = min(1.0, best_memory_score * _compute_turn_weight(memories, turns))
+    best_turn = max(new_turns, key=lambda turn: turn_scores[turn.id])
+    top_score = _compute_top_score(memories, best_turn, question)
     turn_hits = [
         RankedHit(
             ScoredMemory(
                 turn.id,
-                score := top_score * turn_scores[turn.id] / best_turn_score,
+                score := top_score * turn_scores[turn.id] / turn_scores[best_turn.id],
                 {"turns": ranks[turn.id]},
                 {"turns": turn.score},
                 fused_score=score,
@@ -150,6 +155,17 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
         for turn in new_turns
     ]
     return sorted([*memories, *turn_hits], key=lambda hit: (-hit.scored.score, hit.scored.id))
+
+
+def _compute_top_score(memories: Sequence[RankedHit], turn: TurnHit, question: str) -> float:
+    """The score of the best turn: scores of two corpora cannot be compared, but relevance can."""
+    best = max(memories, key=lambda hit: hit.scored.score, default=None)
+    if best is None:
+        return TURN_WEIGHT
+    words = list_distinctive_words(question)
+    relevance = TURN_RELEVANCE_WEIGHT * compute_text_relevance(words, turn.content)
+    is_nearer = best.relevance is not None and relevance > max(best.relevance, MIN_TURN_RELEVANCE)
+    return best.scored.score * (NEARER_TURN_WEIGHT if is_nearer else TURN_WEIGHT)
 
 
 def merge_adjacent_turns(
@@ -191,21 +207,6 @@ def _are_adjacent(first: RankedHit, second: RankedHit) -> bool:
 
 def _turns_of_hit(hit: RankedHit) -> Sequence[TurnHit]:
     return hit.turns or ((hit.item,) if isinstance(hit.item, TurnHit) else ())
-
-
-def _compute_turn_weight(memories: Sequence[RankedHit], turns: Sequence[TurnHit]) -> float:
-    """The score of the best turn as a share of the score of the best memory.
-
-    It rises by the share of the word score that the memories lack beside the turns.
-    """
-    best_memory_score = max(
-        (hit.scored.raw_scores.get("words", 0.0) for hit in memories), default=0.0
-    )
-    best_turn_score = max(turn.score for turn in turns)
-    missing_share = (
-        max(0.0, 1.0 - best_memory_score / best_turn_score) if best_turn_score > 0 else 0.0
-    )
-    return TURN_WEIGHT / (1.0 - ARM_WEIGHTS["words"] * missing_share)
 
 
 def score_with_adjacent_turns(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:

@@ -63,6 +63,11 @@ def compute_relevance(likeness: Likeness, model: str) -> float:
     return 1 / (1 + math.exp(-logit - by_length * math.log1p(length)))
 
 
+def compute_text_relevance(words: Sequence[str], text: str) -> float:
+    """The relevance of a text that has no vectors to a question of these distinctive words."""
+    return compute_relevance(Likeness(None, None, compute_word_share(words, text), len(text)), "")
+
+
 def compute_word_share(words: Sequence[str], text: str) -> float:
     """The share of distinctive words of a question that occur in a text; 0 without any."""
     if not words:
