@@ -73,7 +73,7 @@ def rate_user_sentence(sentence: str, is_quoted: bool = False) -> SentenceRating
     asks_to_remember = bool(discourse_markers.REMEMBER.search(bare))
     if (is_question(bare) and not asks_to_remember) or bare.endswith((":", "：")):
         return None
-    if sentence_patterns.NITPICK.search(bare) or discourse_markers.SUGGESTION.search(bare):
+    if discourse_markers.SUGGESTION.search(bare):
         return None
     is_directive = sentence_patterns.DIRECTIVE.match(bare)
     if len(re.sub(r"\([^()]*\)", "", bare).split()) < 3 and len(bare.encode()) < 24:
@@ -164,20 +164,14 @@ def _score_report(text: str, bare: str, full_text: str) -> float:
         (discourse_markers.COMPLETED_CHANGE, 0.5),
         (discourse_markers.FINDING, 0.5),
         (sentence_patterns.PENDING_WORK, 1.0),
-        (sentence_patterns.GIVEN_UP, 1.5),
         (sentence_patterns.HEDGE, -0.5),
-        (sentence_patterns.NITPICK, -2.0),
         (sentence_patterns.EXPLORATION, -3.0),
         (sentence_patterns.ADVICE, -2.0),
     )
     score = sum(gain for cue, gain in gains if cue.search(bare))
     score -= 3.0 * bool(sentence_patterns.VERIFICATION_REPORT.search(full_text))
     score -= 1.5 * bool(sentence_patterns.TEST_NAME.search(text))
-    against = (
-        sentence_patterns.REVIEW_COMMENT,
-        discourse_markers.SUGGESTION,
-        discourse_markers.OFFER,
-    )
+    against = (discourse_markers.SUGGESTION, discourse_markers.OFFER)
     score -= 2.0 * sum(bool(cue.search(full_text) or cue.search(bare)) for cue in against)
     return score + 0.5 * _count_exact_details(text)
 
