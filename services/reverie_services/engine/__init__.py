@@ -1,1 +1,1 @@
-"""The engine: runs agents whose turns are made of memory."""
+"""The engine: runs agents, whose turns recall and remember."""

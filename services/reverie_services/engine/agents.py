@@ -1,4 +1,4 @@
-"""The agents of a tenant: stored ones, and five that are there to begin with."""
+"""The agents of a tenant: five built-in ones and stored ones; which of them answer a message."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def resolve_agents(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, AgentBo
 
 
 def narrow_mode(own: Mode, asked: str) -> Mode:
-    """The mode of a turn: what is asked for may narrow the mode of an agent, and never widen it.
+    """The mode of a turn: a message may narrow the mode of an agent, and never widen it.
 
-    A dream changes memory alone, a plan nothing: asked for the other one, a plan it is.
+    A plan changes nothing and a dream only memory, so of these two the plan wins.
     """
     modes: tuple[Mode, ...] = ("plan", "dream")
     return next((mode for mode in modes if mode in {own, asked}), "unified")
@@ -34,9 +34,8 @@ def choose_answering(
 ) -> list[str]:
     """The agents of a group that answer a user's message, in the order of the group.
 
-    Who is mentioned answers; without a mention the default agent, or everyone. Raises
-    `InvalidInput` for a mention in the list of one that is not there; an `@name` of the text that
-    is nobody is a text.
+    Mentioned agents answer; without a mention, the default agent or everyone does. Raises
+    `InvalidInput` if `mentions` names an unknown agent; an unknown `@name` in the text is ignored.
     """
     for name in mentions:
         if name not in agents and name != ALL:

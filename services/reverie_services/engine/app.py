@@ -49,7 +49,7 @@ NOBODYS_KEY = "none"
 async def open_service(
     settings: Settings, create_model: ModelFactory | None = None
 ) -> AsyncIterator[Service]:
-    """A worker of turns and its routes; as many as wanted may run.
+    """The routes and a worker of turns; any number of processes may run.
 
     `create_model`: makes the models in place of those of the settings.
     """

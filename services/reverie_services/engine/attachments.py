@@ -1,4 +1,4 @@
-"""How a message and the files that were given with it become one text, and the message alone."""
+"""Renders a message with its attached files and images as one text, and takes them off again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNDESCRIBED = re.compile(r"\[image: (image/[a-z]+)\]")
 
 
 def render_message(body: PostMessageRequest) -> str:
-    """The text, followed by the files that were given with it, and a line for each image."""
+    """The text, followed by its attached files, and a line for each image."""
     files = [f"{FILE_MARK}{name}]\n{content}" for name, content in body.files.items()]
     images = [f"{IMAGE_MARK}{image.media_type}]" for image in body.images]
     return "".join([body.text, *files, *images])
@@ -31,17 +31,17 @@ def check_images(body: PostMessageRequest) -> None:
 
 
 def leave_attachments(text: str) -> str:
-    """The person's own words: what stands before the first file and image."""
+    """The text before the first file and image: the person's own words."""
     return text.partition(FILE_MARK)[0].partition(IMAGE_MARK)[0]
 
 
 def has_undescribed(text: str) -> bool:
-    """Whether nobody has said yet what an image of the message shows."""
+    """Whether an image of the message has no description yet."""
     return _UNDESCRIBED.search(text) is not None
 
 
 def insert_descriptions(text: str, descriptions: Sequence[str]) -> str:
-    """The text, with what its images show, in their order, beside their types."""
+    """The text with a description beside the type of each image, in order."""
     lines = iter(" ".join(line.split()).replace("]", ")") for line in descriptions)
 
     def describe(match: re.Match[str]) -> str:

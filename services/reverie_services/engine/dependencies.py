@@ -1,4 +1,4 @@
-"""What the modules of the engine need, by feature."""
+"""Dependencies of the engine, one small record for each feature."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from reverie_services.engine.metrics import EngineMetrics
 from reverie_services.engine.tools.toolset import list_tool_names
 
 OpenMemory = Callable[[str], AbstractAsyncContextManager[AsyncReverie]]
-"""Opens the gateway with somebody's key."""
+"""Opens a client of the gateway with a key."""
 ModelFactory = Callable[[str, str | None], Model]
-"""The model of a name, with a key of the tenant's vault or its own."""
+"""Creates the named model, with its own key or one of the tenant's vault."""
 
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """Settings of the engine. Limits of 0 are none; money is in millionths of a dollar."""
+    """Settings of the engine. A limit of 0 is no limit; money is in millionths of a dollar."""
 
     worker: str
     folder: Path | None

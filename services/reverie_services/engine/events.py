@@ -42,14 +42,14 @@ _MAX_HELD = 16_384
 """Characters of one word after which it is sent unfinished."""
 _MAX_LINE = 4_000
 _CONTEXT = 500
-"""Characters before a word by which it may be told as a credential."""
+"""Characters before a word that may show that it is a credential."""
 _WORD_END = re.compile(r"[\s\u2e80-\uffef]")
 _BLOCK_ENDS = {
     "-----BEGIN": re.compile(r"-----END[^-\n]*-----"),
     "PuTTY-User-Key-File-": re.compile(r"Private-MAC:\s*\S+\s"),
     "": re.compile(r"\}"),
 }
-"""How credentials of several lines end, by how they begin; the last is a key in JSON."""
+"""The end of a credential of several lines, by its beginning; the last is a key in JSON."""
 _BLOCK = re.compile(r"(-----BEGIN|PuTTY-User-Key-File-)|\"(?:kty|d|p|q|dp|dq|qi|k)\\?\"\s*:")
 
 log = structlog.get_logger("reverie.engine")
@@ -57,9 +57,9 @@ log = structlog.get_logger("reverie.engine")
 
 @dataclass
 class DeltaRedactor:
-    """Passes a text on word by word, without the credentials in it.
+    """Passes a streamed text on word by word, without the credentials in it.
 
-    A word is redacted together with what stands before it, because a credential is told by that.
+    A word is redacted together with the text before it, which may show that it is a credential.
     What may be a credential of several lines is held back until it is whole.
     """
 
@@ -110,7 +110,7 @@ class DeltaRedactor:
 class TurnEmitter:
     """The events of one turn under one epoch, in order.
 
-    Deltas that come while another event is on its way are sent as one. `step` counts requests of
+    Deltas that arrive while an event is being sent are sent as one. `step` counts requests of
     the model.
     """
 
@@ -151,7 +151,7 @@ class TurnEmitter:
         self._is_sent.clear()
 
     def emit_hand_over(self, agent: str, turn: UUID) -> None:
-        """Tells of another agent's turn: once, whoever repeats it."""
+        """Sends the event of another agent's turn, once, whichever worker repeats it."""
         self.emit("handed_on", {"to": agent, "turn": str(turn)}, f"{turn}.handed_on")
 
     async def run(self) -> None:
@@ -167,14 +167,14 @@ class TurnEmitter:
             self._is_sent.set()
 
     async def drain(self, seconds: float) -> bool:
-        """Waits until all events are sent; whether they are."""
+        """Waits until all events are sent; returns whether they were."""
         if self._waiting or self._is_filled.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._is_sent.wait(), seconds)
         return not self._is_filled.is_set()
 
     def _merge(self, kind: str, text: str) -> str:
-        """The text together with what was said after it and waits, too."""
+        """The text, joined with the waiting deltas of the same kind."""
         texts, size = [text], len(text)
         while self._waiting and self._waiting[0][0] == kind:
             size += len(self._waiting[0][1]["text"])
@@ -198,7 +198,7 @@ class TurnEmitter:
                 await self.bus.send(engine_subject(turn.tenant_name, turn.group), payload, headers)
                 return
             except Unavailable as error:
-                # The turn goes on meanwhile; its later texts are sent as one.
+                # The turn continues meanwhile; its later texts are sent as one.
                 log.info("event_delayed", type=kind, error=type(error).__name__)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _MAX_RETRY_SECONDS)
@@ -212,14 +212,14 @@ def _is_too_long(value: object) -> bool:
 
 
 class GroupWatchers:
-    """Streams events of groups to clients; no key may hold more than its share of the places."""
+    """Streams events of groups to clients, with a limit for each key and for all."""
 
     def __init__(self, bus: MessageBus, visibility: EventVisibility) -> None:
         self._bus, self._visibility = bus, visibility
         self._open: Counter[str] = Counter()
 
     def check_places(self, principal: Principal) -> None:
-        """Raises `Unavailable` if all watch that may."""
+        """Raises `Unavailable` if the limit of watchers is reached."""
         key = self._open[principal.key_id]
         if key >= MAX_WATCHERS // 4 or self._open.total() >= MAX_WATCHERS:
             raise Unavailable("a place to watch from", "too many clients watch already", 5.0)
@@ -262,7 +262,7 @@ def _encode(message: StoredMessage) -> bytes:
     return f"id: {message.seq}\nevent: {body['type']}\ndata: {data}\n\n".encode()
 
 
-async def close_quietly(task: asyncio.Task[None]) -> None:
+async def cancel_and_wait(task: asyncio.Task[None]) -> None:
     """Cancels a task and waits for its end."""
     task.cancel()
     with suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Finds the files of a folder that match a pattern, one after the other, within a time."""
+"""Iterates the files of a folder that match a pattern, within a time limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def walk_files(root: Path, pattern: Sequence[str], seconds: float) -> Iterator[P
 
 
 def _list(folder: Path) -> list[os.DirEntry[str]]:
-    """The entries by name; none of a folder that is gone, or may not be read."""
+    """The entries by name; none if the folder is gone or not readable."""
     with suppress(OSError), os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
     return []

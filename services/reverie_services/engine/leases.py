@@ -1,4 +1,4 @@
-"""Keeps the leases of the turns that a worker holds, by one statement for all of them."""
+"""Renews the leases of all turns that a worker holds, by one statement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reverie.store.engine.turns import ClaimedTurn, LostTurn, TurnTable
 
 @dataclass
 class TurnLeases:
-    """The leases of this worker. They are prolonged as long as any turn is held."""
+    """The leases of this worker, which are renewed while it holds a turn."""
 
     turns: TurnTable
     lease_seconds: float
@@ -22,7 +22,7 @@ class TurnLeases:
 
     @contextmanager
     def hold(self, turn: ClaimedTurn) -> Iterator[asyncio.Future[None]]:
-        """Holds a turn. The future is done if a person asks it to stop; or raises `LostTurn`."""
+        """Holds a turn. The future is done when a person stops the turn, or raises `LostTurn`."""
         ended = asyncio.get_running_loop().create_future()
         self._held[turn] = ended
         if self._keeper is None or self._keeper.done():

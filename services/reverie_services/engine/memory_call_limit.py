@@ -1,4 +1,4 @@
-"""Limits how many turns of a worker ask memory at once: more would hold up the texts of others."""
+"""Limits how many turns of a worker call memory at once, so that streamed texts are not delayed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import ExitStack, asynccontextmanager
 MAX_CONCURRENT = 1
 """With two, turns end 15 % sooner, and the texts of others come twice as late."""
 MAX_SECONDS = 0.1
-"""After which one that waits for a slow answer gives its slot to the next."""
+"""Seconds after which a turn with a slow call gives its slot to the next."""
 
 
 class MemoryCallLimit:
-    """`MAX_CONCURRENT` slots; a turn holds one while it asks, at most `MAX_SECONDS`."""
+    """`MAX_CONCURRENT` slots; a turn holds one during a call, for at most `MAX_SECONDS`."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)

@@ -14,7 +14,7 @@ _BUCKETS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 
 
 class EngineMetrics:
-    """Turns of this process, by how they ended, and what they used."""
+    """Turns of this process by outcome, and the instrumentation of their models."""
 
     def __init__(self, registry: CollectorRegistry, tracers: TracerProvider | None = None) -> None:
         self._seconds = Histogram(
@@ -33,7 +33,7 @@ class EngineMetrics:
                 include_model_request_parameters=False,
             )
         )
-        """Spans and metrics of models by the GenAI conventions, without what was said."""
+        """Spans and metrics of models by the GenAI conventions, without content."""
         self.running = Gauge(
             "reverie_engine_turns_running", "Turns that this process runs.", registry=registry
         )

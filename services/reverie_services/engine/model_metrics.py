@@ -15,7 +15,7 @@ _LABELS = (
     "gen_ai.request.model",
     "gen_ai.token.type",
 )
-"""Others would make a series of each answer, or say what these say."""
+"""Other attributes would make a series for each answer, or repeat these."""
 _UNITS = {"s": "_seconds"}
 
 

@@ -1,4 +1,4 @@
-"""Redacts what a model says before it is stored, and takes out what cannot be stored."""
+"""Redacts the output of a model before it is stored, and removes characters that cannot be."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reverie.domain.redaction.redactor import Redactor
 
 
 def make_storable(text: str) -> str:
-    """The text without what no database holds: NUL characters, and halves of characters."""
+    """The text without NUL characters and lone surrogates, which Postgres refuses."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -43,7 +43,7 @@ def _redact_part(part: Any, redactor: Redactor) -> Any:
     clean = clean_text(part.content, redactor)
     if clean == part.content:
         return part
-    # A provider refuses a thought that was changed under its signature.
+    # A provider refuses a thought that differs from its signature.
     if isinstance(part, ThinkingPart):
         return replace(part, content=clean, signature=None)
     return replace(part, content=clean)

@@ -52,11 +52,11 @@ _SSE_EXAMPLE = 'id: 42\nevent: text_delta\ndata: {"type": "text_delta", "data": 
 
 routes = RouteTable[ConversationDependencies]()
 message_routes = RouteTable[ConversationDependencies]()
-"""Those whose body may be as large as `engine_message_limit`."""
+"""Routes whose body may be as large as `engine_message_limit`."""
 
 
 class MessageQuery(QueryParams):
-    """What was said after the message `after`, or the last before `before`; at most `limit`.
+    """The messages after `after`, or the last ones before `before`; at most `limit`.
 
     A `before` of 0 is the end of the conversation.
     """
@@ -67,7 +67,7 @@ class MessageQuery(QueryParams):
 
 
 class EventPositionQuery(QueryParams):
-    """The position to go on from; without it only what happens from now on."""
+    """The position to resume from; without it, only new events."""
 
     after: Annotated[int, Field(ge=0)] | None = None
 
@@ -210,7 +210,7 @@ async def list_messages(
     span, size = (query.after, query.before), query.limit + 1
     rows = await deps.conversations.list_messages(tenant, group.id, *span, size)
     turns = await deps.conversations.list_turns(tenant, group.id, 100)
-    # One more than asked for tells that there are others.
+    # One more than asked for shows whether there are others.
     is_cut, is_backward = len(rows) == size, query.before is not None
     kept = rows[is_cut:] if is_backward else rows[: query.limit]
     return MessagePage(
@@ -236,7 +236,7 @@ async def get_image(deps: ConversationDependencies, call: Call[None, None]) -> R
         fields = {"id": id, "media_type": image.media_type, "size": len(image.data)}
         return Reply(body=GroupImage(**fields, data=data), headers={"Vary": "Accept"})
     reply = build_picture_reply(image.data, image.media_type, id.hex[-12:])
-    # An image never changes, but it may be erased: whoever keeps it asks again each time.
+    # An image never changes, but it may be erased: caches must revalidate it.
     headers = {"ETag": f'"{id}"', "Cache-Control": "private, no-cache", "Vary": "Accept"}
     return replace(reply, headers={**reply.headers, **headers})
 

@@ -18,23 +18,23 @@ from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.store.engine.turns import ClaimedTurn, LostTurn
 from reverie_services.engine.agents import narrow_mode, resolve_agents
 from reverie_services.engine.dependencies import TurnDependencies
-from reverie_services.engine.events import TurnEmitter, close_quietly
+from reverie_services.engine.events import TurnEmitter, cancel_and_wait
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_state import TurnState
 from reverie_services.engine.turns.results import TurnResult
 from reverie_services.engine.turns.run_turn import TurnRun, new_state
 
 MAX_ATTEMPTS = 5
-"""Workers that may die over a turn before it is given up."""
+"""The workers that may die during a turn before it is given up."""
 
-TELLING_SECONDS = 10.0
-"""So long an ended turn waits for its events to be sent; then its ticket comes again."""
+DRAIN_SECONDS = 10.0
+"""Seconds that an ended turn waits for its events to be sent; then its ticket comes again."""
 
 log = structlog.get_logger("reverie.engine")
 
 
 async def handle_ticket(deps: TurnDependencies, message: Message) -> None:
-    """Runs the turn of a ticket, unless it is over. Another worker's turn is looked at again."""
+    """Runs the turn of a ticket, unless it is over. Another worker's turn is checked later."""
     try:
         body = json.loads(message.data)
         tenant, turn_id = int(body["tenant"]), UUID(body["turn"])
@@ -47,7 +47,7 @@ async def handle_ticket(deps: TurnDependencies, message: Message) -> None:
     if isinstance(claimed, float):
         raise Retry(claimed + 0.2, "another worker has this turn")
     if claimed is None:
-        await _tell_end_again(deps, tenant, name, turn_id)
+        await _emit_end_again(deps, tenant, name, turn_id)
         return
     with suppress(LostTurn):
         await _run_claimed(deps, claimed)
@@ -71,18 +71,18 @@ async def _run_claimed(deps: TurnDependencies, turn: ClaimedTurn) -> None:
         deps.metrics.observe_turn(result.outcome, monotonic() - started)
         await _drain(emitter)
     except (asyncio.CancelledError, Unavailable):
-        # An outage of memory is no death of this worker: it counts as no attempt.
+        # An outage of memory is not the worker's death and counts as no attempt.
         await asyncio.shield(_give_back(deps, turn))
         raise
     finally:
         deps.metrics.running.dec()
-        await close_quietly(sender)
+        await cancel_and_wait(sender)
 
 
-async def _tell_end_again(
+async def _emit_end_again(
     deps: TurnDependencies, tenant: int, tenant_name: str, turn_id: UUID
 ) -> None:
-    """Tells how a turn ended, or what it waits for: the worker that stored it may have died."""
+    """Sends the end or the approvals of a turn again: the worker that stored them may have died."""
     turn = await deps.turns.load_ended(tenant, tenant_name, turn_id)
     if turn is None:
         return
@@ -97,16 +97,16 @@ async def _tell_end_again(
             _emit_end(emitter, turn.status, turn.outcome, turn.content, turn.error)
         await _drain(emitter)
     finally:
-        await close_quietly(sender)
+        await cancel_and_wait(sender)
 
 
 async def _drain(emitter: TurnEmitter) -> None:
-    if not await emitter.drain(TELLING_SECONDS):
+    if not await emitter.drain(DRAIN_SECONDS):
         raise Retry(1.0, "nobody was told how the turn ended")
 
 
 def _emit_approvals(emitter: TurnEmitter, waits: Mapping[str, Any]) -> None:
-    """Only after the turn waits: a client may decide at once."""
+    """Called once the turn waits, because a client may decide at once."""
     for call, entry in waits.items():
         if entry.get("approved") is None:
             data = {"call": call, "tool": entry["tool"], "arguments": entry["arguments"]}
@@ -172,7 +172,7 @@ async def _run_turn(
 
 
 async def _give_back(deps: TurnDependencies, turn: ClaimedTurn) -> None:
-    """Lets the next worker have the turn at once, if this one is stopped."""
+    """Releases the turn to the next worker at once if this one is stopped."""
     try:
         await deps.turns.release(turn)
     except ReverieError as error:

@@ -1,4 +1,4 @@
-"""Files of one folder."""
+"""Reads and writes the files of a tenant's folder for the tools of agents."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_MATCHES = 100
 MAX_ENTRIES = 500
 WALK_SECONDS = 10.0
-"""After which a walk through a huge folder gives what it has found."""
+"""Seconds after which a walk through a huge folder returns what it has found."""
 MORE = "(there may be more: ask with a narrower pattern)"
 
 
 class Workspace:
-    """Files of a folder. A path that leads out of it, also by a link, is refused."""
+    """The files of a folder. A path that leads out of it, also by a link, is refused."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder.resolve()
@@ -87,7 +87,7 @@ class Workspace:
 
 
 def _list_lines(lines: Iterator[str], limit: int) -> str:
-    """The first lines; the last one says so, if they are not all."""
+    """The first lines; the last one says if there are more."""
     found: list[str] = []
     try:
         found += islice(lines, limit)
@@ -98,7 +98,7 @@ def _list_lines(lines: Iterator[str], limit: int) -> str:
 
 
 def _read_text(place: Path) -> str:
-    """The text of a regular file: to read anything else, as a pipe, may never end."""
+    """The text of a regular file. To read anything else, such as a pipe, may never end."""
     # Not blocking: it may become a pipe before it is opened.
     handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, "rb") as file:
@@ -111,7 +111,7 @@ def _read_text(place: Path) -> str:
 
 
 def _write_text(place: Path, content: str) -> None:
-    """Writes beside the file and renames: the new file is not opened by a name one can foresee.
+    """Writes a temporary file with a random name beside it, and renames it.
 
     So it follows no link, and two writers share nothing. The file keeps its mode.
     """

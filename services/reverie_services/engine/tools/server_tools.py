@@ -1,6 +1,6 @@
 """Tools of the operator's MCP servers, as a toolset of a turn.
 
-Each turn has connections of its own: no server carries a state from one tenant to another.
+Each turn has connections of its own, so no server carries state from tenant to tenant.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ARGUMENTS = SchemaValidator(
 
 @dataclass
 class ServerToolset(AbstractToolset[TurnState]):
-    """The tools of one server, their names behind its own."""
+    """The tools of one server, with its name as a prefix."""
 
     server: str
     connection: ServerConnection
@@ -70,7 +70,7 @@ class ServerToolset(AbstractToolset[TurnState]):
 
 
 def name_tools(server: str, tools: Collection[ServerTool]) -> dict[str, ServerTool]:
-    """The tools by names that every provider takes; of two that are equal the first."""
+    """The tools by names that every provider accepts; the first of two equal ones."""
     named: dict[str, ServerTool] = {}
     for tool in tools:
         named.setdefault(_NO_NAME.sub("_", f"{server}_{tool.name}")[:_MAX_NAME], tool)
@@ -84,7 +84,7 @@ async def open_server_tools(
     reverie: AsyncReverie,
     emitter: TurnEmitter,
 ) -> AsyncIterator[list[ServerToolset]]:
-    """Connects to the servers of these names. One that fails is told, and the turn goes on."""
+    """Connects to the named servers. A failure is reported as a notice, and the turn goes on."""
     async with AsyncExitStack() as held:
         toolsets: list[ServerToolset] = []
         for name in names:

@@ -57,7 +57,7 @@ def list_tool_names(has_folder: bool, extra: Collection[str]) -> list[str]:
 
 
 def is_offered(mode: str, traits: dict[str, Any]) -> bool:
-    """Whether a mode has a tool: all, those that only read (plan), or those of memory (dream)."""
+    """Whether a mode offers a tool: all, those that only read (plan), or memory tools (dream)."""
     if mode == "plan":
         return not traits.get("changes")
     return mode != "dream" or bool(traits.get("memory"))
@@ -66,7 +66,7 @@ def is_offered(mode: str, traits: dict[str, Any]) -> bool:
 def choose_tools(
     names: Collection[str], mode: str, allowed: Collection[str] | None
 ) -> frozenset[str]:
-    """Those of the names that an agent may use in a mode."""
+    """The names of the tools that an agent may use in a mode."""
     return frozenset(
         name
         for name in names

@@ -1,4 +1,4 @@
-"""What the failures of a model mean: in words that quote nothing, and for the next model."""
+"""Classifies the failures of a model: a message without quotations, and whether to fall back."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pydantic_ai.exceptions import (
 
 _USELESS = "the model's answer cannot be used"
 _UNCHECKED = (TypeError, AttributeError, LookupError, ValueError)
-"""What JSON of another shape than that of the provider leads to: its client does not check it."""
+"""Errors of a provider's client for JSON of an unexpected shape, which it does not check."""
 
 
 def describe_model_error(error: Exception) -> str | None:
-    """The reason of a failure in words that quote nothing; None for one that is not expected."""
+    """The reason of a failure, without quotations; None if it is unexpected."""
     match error:
         case ModelContextWindowExceededError():
             return "the conversation is too long for the model"
@@ -37,13 +37,13 @@ def describe_model_error(error: Exception) -> str | None:
 
 
 def may_be_fault(error: Exception) -> bool:
-    """Whether a failure may be a fault of the engine, which only its stack can tell."""
+    """Whether a failure may be a fault of the engine, so that its stack is logged."""
     is_checked = isinstance(error, ValidationError | JSONDecodeError)
     return isinstance(error, _UNCHECKED) and not is_checked
 
 
 def falls_back(error: Exception) -> bool:
-    """Whether another model may answer instead: a context that is too long is cut first."""
+    """Whether another model may answer instead. A context that is too long is cut first."""
     return isinstance(error, ModelAPIError) and not isinstance(
         error, ModelContextWindowExceededError
     )

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_BLOCK = 4
-"""The longest block of calls whose repetition is looked for."""
+"""The longest block of calls that is compared."""
 REPEATS = 3
-"""So many times a block must come, one right after the other."""
+"""How often in a row a block must occur."""
 
 
 def sign_call(tool: str, arguments: Mapping[str, Any]) -> str:

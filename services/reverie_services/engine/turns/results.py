@@ -1,4 +1,4 @@
-"""How a turn ends, and what the failures that end one mean."""
+"""The result of a turn, and the result that each failure leads to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = structlog.get_logger("reverie.engine")
 
 @dataclass(frozen=True)
 class TurnResult:
-    """How a turn ended. `outcome`: why, in one word; `waits`: calls that a person must decide."""
+    """How a turn ended. `outcome`: the reason in a word; `waits`: calls that a person decides."""
 
     status: str
     outcome: str
@@ -27,9 +27,9 @@ class TurnResult:
 
 
 def end_by_failure(error: Exception, said: str) -> TurnResult:
-    """The end of a turn that did not reach its answer; what was said is kept.
+    """The result of a turn that failed before its answer; the text so far is kept.
 
-    Raises the error, if it is not one that a turn may meet.
+    Raises the error if it is unexpected.
     """
     match error:
         case StopRequested():

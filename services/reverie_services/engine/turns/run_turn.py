@@ -1,7 +1,7 @@
 """Runs one turn: recalls, calls the model and its tools step by step, and remembers what was said.
 
-Whatever was stored by a worker that died is where it goes on: messages of the model, effects of
-tools, decisions of people.
+It resumes from what a worker that died has stored: messages of the model, effects of tools,
+decisions of people.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ from reverie_services.engine.workspace import Workspace
 MAX_IMAGES = 20
 """The newest images of a conversation that are loaded; more would not fit into the window."""
 MAX_CONTINUATIONS = 3
-"""So often an answer that met max_tokens is continued."""
+"""How often an answer that met max_tokens is continued."""
 WINDOW_STEPS = (WINDOW_TOKENS, WINDOW_TOKENS // 2, WINDOW_TOKENS // 4)
 """The windows that are tried when a model refuses the context as too long; then a summary."""
 _CONTINUE = {"en": "Go on exactly where you stopped.", "zh": "从停下的地方接着说。"}
@@ -128,7 +128,7 @@ class TurnRun:
         )
 
     async def _recall(self, history: Sequence[HistoryMessage]) -> None:
-        """Asks for the memories of this turn as every agent does. Without an answer it goes on."""
+        """Calls preflow for the memories of this turn. The turn goes on without an answer."""
         question = self.turn.task or (history[-1].content if history else "")
         try:
             found = await self.reverie.preflow(self.turn.session, question, include_seen=True)
@@ -141,7 +141,7 @@ class TurnRun:
         self.state.emitter.emit("memory", data | {"degraded": found.degraded})
 
     async def _converse(self, history: Sequence[HistoryMessage]) -> TurnResult:
-        """Calls the model until it has answered, with a smaller window where it asks for one."""
+        """Calls the model until it has answered; too long a context gets a smaller window."""
         image_ids = [id for entry in history for id in entry.images][-MAX_IMAGES:]
         images = await self._load_images(image_ids if self._can_see() else [])
         for tokens in WINDOW_STEPS:
@@ -220,11 +220,11 @@ class TurnRun:
         return await self.deps.conversations.load_images(self.turn.tenant, ids) if ids else {}
 
     def _can_see(self) -> bool:
-        """Whether each model of the agent takes images, also one that answers for another."""
+        """Whether each model of the agent takes images, fallbacks included."""
         return all(endpoint.sees for endpoint in self._endpoints())
 
     def _server_names(self) -> list[str]:
-        """Those of the agent; a dream has the tools of memory alone."""
+        """The MCP servers of the agent; none in dream mode."""
         return [] if self.turn.mode == "dream" else self.spec.servers
 
     def _open_servers(self) -> AbstractAsyncContextManager[list[ServerToolset]]:
@@ -285,20 +285,20 @@ class TurnRun:
         if agent not in turn.agents:
             return f"failed: {agent} is not in this group: {', '.join(turn.agents)}"
         clean = clean_text(f"[{turn.agent}, to you] {task}", self.redactor)
-        # The next turn looks for repetition among the calls that led to it, this one included.
+        # The next turn also compares the calls that led to it, this one included.
         await self.state.save(self.state.stored)
         turns = NewTurns([agent], [uuid5(turn.id, ctx.tool_call_id or "")], turn.mode)
         limit, tickets = await self.deps.turns.hand_on(turn, turns, clean, self.deps.settings.chain)
         if limit:
             self.state.emitter.emit("notice", {"what": "chain_limit", "limit": limit, "to": agent})
             return f"failed: the chain of this message is too long ({limit}); answer yourself"
-        # Before the ticket: a watcher knows of the turn before this one ends.
+        # Before the ticket, so that a watcher knows of the turn before this one ends.
         self.state.emitter.emit_hand_over(agent, turns.ids[0])
         await self.deps.publisher.publish(turn.tenant, tickets)
         return f"{agent} has it"
 
     async def _remember_question(self, history: Sequence[HistoryMessage]) -> None:
-        """Appends what the user said to the session, before the answers to it."""
+        """Appends the user's message to the session, before the answers to it."""
         asked = [entry for entry in history if entry.id == self.turn.chain]
         await self._append([("user", entry.content, str(entry.id)) for entry in asked])
 
@@ -322,7 +322,7 @@ class TurnRun:
             log.info("remembering_incomplete", error=type(error).__name__)
 
     async def _describe_images(self, history: Sequence[HistoryMessage]) -> None:
-        """Puts what the images of the message show beside it, for memory and models that are blind.
+        """Adds descriptions of the images to the message, for memory and models without vision.
 
         Only the first turn does, after its answer; a failure leaves the message as it was.
         """
@@ -347,7 +347,7 @@ class TurnRun:
     async def _append(self, messages: Sequence[tuple[str, str, str]]) -> None:
         limit = self.deps.settings.message_bytes
         turns = [
-            # A session takes no longer ones; the whole text stays in the conversation.
+            # A session takes no longer turns; the whole text stays in the conversation.
             {"role": role, "content": cut_to_bytes(content, limit), "external_id": id}
             for role, content, id in messages
             if content.strip()

@@ -1,4 +1,4 @@
-"""What a model is asked beside the conversation: for a summary, and what images show."""
+"""Requests to a model beside the conversation: a summary, and descriptions of images."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def describe_images(
     language: Language,
     images: Sequence[StoredImage],
 ) -> list[str]:
-    """What images show, a line for each."""
+    """Descriptions of images, a line for each."""
     shown = [BinaryContent(image.data, media_type=image.media_type) for image in images]
     said = await _ask(model, budget, state, _DESCRIBE[language], shown)
     return [line.strip() for line in said.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""What the stored messages of a turn say about it."""
+"""Reads the stored messages of a turn: whether it is answered, open calls, its answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cut_to_bytes(text: str, limit: int) -> str:
 
 
 def answer_text(messages: Sequence[ModelMessage]) -> str:
-    """What the model said after the last tool result, continuations included."""
+    """The model's text after the last tool result, continuations included."""
     texts: list[str] = []
     for message in reversed(messages):
         if isinstance(message, ModelRequest):

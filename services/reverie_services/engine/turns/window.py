@@ -1,6 +1,6 @@
 """Builds the history that a model sees: the newest turns that fit, a call never without its result.
 
-Nothing is summarised: what falls out of the window is what recall can bring back.
+Nothing is summarised: recall can bring back what falls out of the window.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reverie.store.engine.conversations import HistoryMessage, StoredImage
 WINDOW_TURNS = 25
 WINDOW_TOKENS = 32_768
 FULL_RESULT_TURNS = 3
-"""After so many of the agent's own turns the bodies of tool results are cut."""
+"""The agent's own turns after which bodies of tool results are cut."""
 CUT_RESULT_CHARS = 200
 IMAGE_TOKENS = 1_600
 _COUNTER = EstimatingTokenCounter()
