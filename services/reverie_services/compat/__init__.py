@@ -1,1 +1,1 @@
-"""The REST interfaces of other memory systems, answered by this one, for their own clients."""
+"""The REST interfaces of other memory systems (mem0, Hindsight), for their clients."""

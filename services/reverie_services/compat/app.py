@@ -1,4 +1,4 @@
-"""Mounts `/compat`: what clients of mem0 and Hindsight call becomes calls of this gateway.
+"""Mounts `/compat`: translates calls of mem0's and Hindsight's clients to calls of this gateway.
 
 The calls are made with the key of the caller: rights, redaction and limits are those of any call.
 """
@@ -30,12 +30,12 @@ def mount_compat(body_limit: int, request_timeout: float) -> MountFactory:
     def create_handler(dispatcher: Dispatcher, authenticate: Authenticator) -> RequestHandler:
         async def handle(request: IncomingRequest) -> OutgoingResponse:
             own_headers = _own_headers(request.headers)
-            # The calls of this gateway that answer it have this limit each.
+            # Each call of this gateway that answers it has this limit, too.
             async with asyncio.timeout(request_timeout):
                 # Nothing is read before the key is checked.
                 await authenticate(own_headers)
                 body = await _read_body(request, body_limit)
-            # Loaded with the first call: most gateways have none.
+            # Loaded with the first call, because most gateways get none.
             from reverie_services.compat import hindsight, mem0
 
             system, _, path = request.url.path.removeprefix(f"{PREFIX}/").partition("/")
@@ -60,7 +60,7 @@ def mount_compat(body_limit: int, request_timeout: float) -> MountFactory:
 
 
 def _own_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The key and the user; mem0's clients name the scheme of the key otherwise."""
+    """The headers of the key and the user; mem0's clients use another scheme for the key."""
     own = {name: headers[name] for name in ("User-Agent", USER_HEADER) if name in headers}
     if "Authorization" in headers:
         scheme, _, key = headers["Authorization"].partition(" ")

@@ -1,4 +1,4 @@
-"""What clients of mem0 and Hindsight send: the fields that are used; others are passed over."""
+"""Bodies and queries of mem0's and Hindsight's clients: the fields that are used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PageNumber = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class CompatModel(BaseModel):
-    """Base of bodies and queries of other clients, which also send what does not matter here."""
+    """Base of bodies and queries of other clients; unknown fields are ignored."""
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, coerce_numbers_to_str=True, defer_build=True
@@ -27,7 +27,7 @@ class Mem0Entities(CompatModel):
 
 
 class Mem0Condition(Mem0Entities):
-    """A condition of a filter; one that is not known would find too much, and is refused."""
+    """A condition of a filter. An unknown one is refused: without it, too much is found."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""A call of the other interface, and the calls of this gateway that answer it."""
+"""A call of a compatibility interface, and the gateway's calls that answer it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class CompatRefusal(Exception):
-    """This gateway refused a call; the client is told what it said."""
+    """This gateway refused a call; the client gets its answer."""
 
     def __init__(self, status: int, problem: Any) -> None:
         super().__init__(status)
@@ -54,7 +54,7 @@ class CompatCall:
         return answer
 
     async def remember(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Stores memories; the first that is refused is told."""
+        """Stores memories. Raises `CompatRefusal` for the first that is refused."""
         answer = await self.ask("POST", "/v1/remember/batch", body={"items": items})
         for item in answer["items"]:
             if "code" in item:
@@ -83,5 +83,5 @@ class CompatCall:
         return count
 
     def no_route(self) -> NotFound:
-        """What is answered where there is no such call."""
+        """The answer to an unknown path."""
         return NotFound("route", f"{self.method} {self.path} below /compat")

@@ -109,7 +109,7 @@ async def _list(call: CompatCall, bank: str) -> Any:
 
 
 def _bank(bank: str, body: HindsightBank) -> dict[str, Any]:
-    """A bank needs no making; traits of a character are not kept."""
+    """A bank need not be created; its personality traits are not stored."""
     traits = dict.fromkeys(("skepticism", "literalism", "empathy"), 3)
     name = body.name or bank
     return {"bank_id": bank, "name": name, "disposition": traits, "mission": ""}

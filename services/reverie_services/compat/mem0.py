@@ -143,7 +143,7 @@ def _place(entities: Mapping[str, str]) -> dict[str, str]:
 
 
 def _memory(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """A memory as mem0 writes it; its entities as they were given, not as slugs."""
+    """A memory in mem0's form, with its entities as they were given, not as slugs."""
     entity, _, value = memory["scope"].partition("/")
     entities = {name: value for name, scope in MEM0_SCOPES.items() if scope == entity}
     categories = []

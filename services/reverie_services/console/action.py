@@ -1,4 +1,4 @@
-"""What an action is: it says before what it will do, then makes one REST call."""
+"""The definition of an action: the text of its form, and the one REST call that it makes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from reverie_services.console.visit import Visit
 
 Send = Callable[[Visit, str], Awaitable[Any]]
-"""Changes the thing with that id."""
+"""Makes the REST call of an action for an id."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ActionField:
 
 @dataclass(frozen=True)
 class Action:
-    """Something that can be done. `effect` is said before, `done` after it.
+    """An action of a form. `effect` is shown before it, `done` after it.
 
     `subject`: whether ids are of memories, which the form then shows. `undone_by`: the action that
     takes this one back. `result_template`: a page that shows the answer once.

@@ -1,4 +1,4 @@
-"""Shows the form of an action, and does what the form says."""
+"""Shows the form of an action, and performs the posted form."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SHOWN_AT_ONCE = 20
 
 
 async def show_action(visit: Visit, action: Action) -> PageValues:
-    """What the form of an action says before it is done."""
+    """The values of an action's form."""
     ids = visit.query.getall("id", [""])[:MOST_AT_ONCE]
     items = []
     for item in ids[:_SHOWN_AT_ONCE] if action.subject == "memory" else ():
-        # A forgotten memory is shown to nobody, and can be restored or erased by its id.
+        # A forgotten memory cannot be read, but it can be restored or erased by its id.
         load = visit.try_get if action.name in {"restore", "erase"} else visit.get
         if (memory := await load(memory_path(item))) is not None:
             items.append(memory)
@@ -47,7 +47,7 @@ def _prefill(visit: Visit, field: ActionField, memory: Mapping[str, Any]) -> Act
 
 
 async def perform(visit: Visit, action: Action) -> OutgoingResponse | PageValues:
-    """Does an action for each id of the form, then goes on to the page it names.
+    """Performs an action for each id of the form, then redirects to the page it names.
 
     An action whose answer is shown once returns the values of that page; one that begins something
     leads to its page.
@@ -75,7 +75,7 @@ async def perform(visit: Visit, action: Action) -> OutgoingResponse | PageValues
 
 
 def _build_target(visit: Visit, action: Action, ids: Sequence[str], count: int) -> str:
-    """The page to go on to, which says what was done and offers to undo it."""
+    """The next page, which says what was done and offers to undo it."""
     target = local_path(visit.form.get("next"), HOME)
     if action.name in {"forget", "erase"} and any(URL(target).name == item for item in ids):
         target = page_path("memories")

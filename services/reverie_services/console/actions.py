@@ -1,4 +1,4 @@
-"""All that can be changed in the console, by name."""
+"""All actions of the console by name, and those on memories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reverie_services.console.visit import Visit, memory_path, split_list
 
 
 def _memory_call(method: str, tail: str = "") -> Send:
-    """A call without a body; where the form names a version, only if it is still that one."""
+    """A call without a body; if the form names a version, only if that is the current one."""
 
     async def send(visit: Visit, item: str) -> Any:
         path = memory_path(item) + tail

@@ -1,4 +1,4 @@
-"""What administrators change: keys, webhooks, settings, dead letters."""
+"""Actions of administrators: keys, webhooks, settings, dead letters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _create_key(visit: Visit, _: str) -> Any:
         text = visit.form.get(name, "").strip()
         body[name] = split_list(text) or None
         if text and body[name] is None:
-            # None would grant all that the role allows.
+            # Without scopes, a key may do all that its role allows.
             raise invalid_argument(name, "names no scope")
     body["expires_at"] = read_time(visit.form.get("expires_at", "").strip() or None)
     return await visit.send("POST", "/v1/admin/keys", body)

@@ -1,4 +1,4 @@
-"""Mounts the console below `/console`. It is loaded with its first request: many never open it."""
+"""Mounts the console below `/console`, and loads it with its first request."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def mount_console(
     settings: Settings,
     find_tenant: TenantLookup,
 ) -> MountFactory:
-    """The console's mount. Raises `Misconfigured` for a sign-in by a provider that lacks a part."""
-    # Where the gateway speaks https, cookies demand it.
+    """The console's mount. Raises `Misconfigured` if the provider's sign-in lacks a setting."""
+    # With TLS at the gateway, cookies are sent over https only.
     over_tls = settings.tls_cert is not None
     oidc = _open_oidc(settings, find_tenant)
 

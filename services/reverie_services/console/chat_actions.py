@@ -1,4 +1,4 @@
-"""What can be done in a chat with agents: begin one, say something, decide a call, stop."""
+"""Actions of a chat with agents: begin one, send a message, decide a call, stop turns."""
 
 from __future__ import annotations
 

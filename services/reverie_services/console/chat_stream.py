@@ -1,4 +1,4 @@
-"""Passes the events of a chat on to the page, as the gateway streams them to every client."""
+"""Passes the events of a chat from the gateway's stream on to the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def stream_chat(
 ) -> OutgoingResponse:
     """The events of a chat after a position; the browser names the last one that it saw."""
     group = visit.ask("group") or ""
-    # Who may not read the chat is told so here, and not within a stream.
+    # A missing right is answered here, and not within a stream.
     await visit.get(f"/v1/groups/{quote(group, safe='')}/messages", limit=1)
     streams.check(stream.key)
     after = int(last_event) if is_position(last_event) else visit.number("from", 0, 2**53)
@@ -34,7 +34,7 @@ async def stream_chat(
     path = f"/v1/groups/{quote(group, safe='')}/events" + (f"?after={after}" if after else "")
 
     async def iterate_events() -> AsyncGenerator[bytes, None]:
-        """Nothing is passed on after the sign-in ended."""
+        """Passes nothing on after the sign-in ended."""
         checked = monotonic()
         with streams.register(stream):
             rest = visit.rest

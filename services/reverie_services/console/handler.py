@@ -58,7 +58,7 @@ log = structlog.get_logger()
 STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LANGUAGE_SECONDS = 365 * 86_400
 MAX_UPLOADS = 4
-"""Forms with files that are read at once: each may be as large as a message to agents."""
+"""Forms with files that are read concurrently: each may be as large as a message to agents."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Console:
         return await self._get(request, path, visit, token)
 
     async def _read_form(self, request: IncomingRequest, visit: Visit) -> Visit:
-        """The visit with what was posted. Only a message to agents brings files."""
+        """The visit with the posted form. Only a message to agents has files."""
         content_type = request.headers.get("Content-Type", "")
         if not (content_type.startswith(MULTIPART) and request.url.path == f"{HOME}/do/say"):
             return replace(visit, form=await read_form(request))
@@ -140,7 +140,7 @@ class Console:
     async def _visit(
         self, request: IncomingRequest, token: ConsoleToken, api_key: str
     ) -> Visit | None:
-        """The visit of who signed in; None if their key works no longer."""
+        """The visit of the signed-in person; None if their key is no longer valid."""
         headers = {"Authorization": f"Bearer {api_key}", "User-Agent": "reverie console"}
         try:
             principal: Principal = await self.authenticate(headers)

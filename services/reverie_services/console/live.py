@@ -22,7 +22,7 @@ from reverie_services.console.visit import Visit
 SignInCheck = Callable[[], Awaitable[bool]]
 """Whether a sign-in still lasts."""
 POLL_SECONDS = 10.0
-"""Seconds between two looks. A page is loaded again at most this often."""
+"""Seconds between two checks. A page is loaded again at most this often."""
 
 
 async def _read_recalls(visit: Visit) -> Any:
@@ -42,12 +42,12 @@ async def _read_all(visit: Visit) -> Any:
 
 
 MAX_STREAMS, MAX_STREAMS_OF_KEY = 500, 20
-"""Streams of a gateway, and of one key, at most: each of them asks every ten seconds."""
+"""The most streams of a gateway and of one key: each makes calls every ten seconds."""
 
 
 @dataclass(eq=False)
 class LiveStream:
-    """An open stream of a key's sign-in; `ended` is set when that ends."""
+    """An open stream of a sign-in; `ended` is set when the sign-in ends."""
 
     key: str
     token: ConsoleToken
@@ -67,14 +67,14 @@ class LiveStreams:
         self._open: set[LiveStream] = set()
 
     def check(self, key: str) -> None:
-        """Raises `RestCallError` if the key, or all keys together, hold too many."""
+        """Raises `RestCallError` if the key, or all keys together, have too many streams."""
         of_key = sum(stream.key == key for stream in self._open)
         if of_key >= MAX_STREAMS_OF_KEY or len(self._open) >= MAX_STREAMS:
             raise RestCallError(build_problem("too_many", "too many pages are open"))
 
     @contextmanager
     def register(self, stream: LiveStream) -> Iterator[None]:
-        """Counts a stream for as long as this lasts."""
+        """Counts a stream while the context is open."""
         self._open.add(stream)
         try:
             yield
@@ -93,13 +93,13 @@ LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
     "recalls": _read_recalls,
     "dreams": _read_dreams,
 }
-"""By page: what it would show, in as few calls as tell a change."""
+"""By page: the fewest calls that show whether its content changed."""
 
 
 async def stream_changes(
     visit: Visit, name: str, streams: LiveStreams, stream: LiveStream, is_signed_in: SignInCheck
 ) -> OutgoingResponse:
-    """A stream with an event whenever the page of that name has something new to show."""
+    """A stream with an event whenever the content of the named page changed."""
     if name not in LOOKS:
         raise RestCallError(build_problem("not_found", "no such stream"))
     streams.check(stream.key)

@@ -54,9 +54,9 @@ class OidcClient:
 
 @dataclass(frozen=True)
 class SignInAttempt:
-    """What the browser holds while its person is at the provider.
+    """What the browser keeps in a cookie while the person is at the provider.
 
-    Three random texts, and the page to go on to.
+    Three random texts, and the page to show afterwards.
     """
 
     state: str
@@ -88,14 +88,14 @@ class SignInAttempt:
 
     @property
     def challenge(self) -> str:
-        """What the provider compares the verifier with."""
+        """The PKCE challenge, which the provider compares with the verifier."""
         digest = sha256(self.verifier.encode()).digest()
         return urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """The bearer tokens of who signed in, the one to prefer first, and the page to go on to."""
+    """The bearer tokens of the person, the preferred one first, and the page to show."""
 
     tokens: Sequence[str]
     target: str
@@ -126,7 +126,7 @@ class OidcSignIn:
         return redirect(str(page), cookie)
 
     async def finish(self, request: IncomingRequest, secure: bool) -> ProviderAnswer:
-        """What the provider gave for the code that the browser brings.
+        """The tokens that the provider gives for the code in the browser's request.
 
         Raises `Unauthenticated` for an answer to another attempt, and `Unavailable`.
         """
@@ -190,7 +190,7 @@ def _parse_object(body: bytes) -> dict[str, Any]:
 
 
 def _callback_url(request: IncomingRequest, secure: bool) -> str:
-    """Where the provider sends people back to: the host that they named, which is checked."""
+    """The URL to which the provider sends people back, on the request's host, which is checked."""
     scheme = "https" if secure else "http"
     return f"{scheme}://{request.headers.get('Host', '')}{CALLBACK}"
 

@@ -70,7 +70,7 @@ def load_catalogue(language: str) -> Mapping[str, str]:
 
 
 def create_translator(language: str) -> Callable[..., str]:
-    """A function from an English text to that language. Values are put in by `%(name)s`."""
+    """A function from an English text to that language. Values are inserted at `%(name)s`."""
     catalogue = load_catalogue(language)
 
     def translate(text: str, **values: object) -> str:
@@ -81,7 +81,7 @@ def create_translator(language: str) -> Callable[..., str]:
 
 
 def choose_language(cookie: str | None, accepted: str) -> str:
-    """The language that was chosen, else the first one that the browser accepts."""
+    """The chosen language, else the first one that the browser accepts."""
     if cookie in LANGUAGES:
         return cookie
     for entry in accepted.lower().split(","):
@@ -139,7 +139,7 @@ REASONS = {
 
 
 def count_delivered(recall: Mapping[str, Any]) -> int:
-    """How many memories reached the agent; a preflow gives fewer than its recall returns."""
+    """The memories that reached the agent; a preflow gives fewer than its recall returns."""
     given = recall.get("given")
     return int(recall["returned"] if given is None else given)
 

@@ -1,4 +1,4 @@
-"""Reads what browsers send, and builds what they get: forms, cookies, redirects, headers."""
+"""Reads forms and cookies of browsers, and builds pages, redirects, cookies and headers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOME = "/console"
 FORM_LIMIT = 256 * 1024
 """The size limit of a form (bytes): the content of a memory in percent-encoding fits."""
 FORM_SECONDS = 30.0
-"""Seconds within which a form must have come."""
+"""Seconds within which a form must arrive."""
 _MAX_FIELDS = 2_000
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -80,7 +80,7 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def local_path(text: str | None, default: str = HOME) -> str:
-    """A path of the console to go on to; the default in place of an address elsewhere."""
+    """A path of the console to redirect to; the default if the address is elsewhere."""
     if not text or not text.startswith(HOME) or "\\" in text or ".." in text.partition("?")[0]:
         return default
     try:

@@ -1,4 +1,4 @@
-"""Signs people in by a key or by a link that works once, and finds who is signed in."""
+"""Signs people in by a key or by a link that works once, and finds the session of a request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LANGUAGE_COOKIE = "reverie_language"
 SESSION_SECONDS = 12 * 3600
 LINK_SECONDS = 15 * 60
 MAX_FAILURES = 20
-"""Failed sign-ins of one address within a minute; after them, none is tried."""
+"""The failed sign-ins of an address within a minute after which further ones are refused."""
 MAX_ADDRESSES = 10_000
 _PERIOD = 60.0
 
@@ -106,7 +106,7 @@ class SignIn:
     async def show(self, url: URL, language: str) -> OutgoingResponse:
         """The sign-in page; for a link, the page with its button.
 
-        A link is used up by its button alone: programs that preview links do not press it.
+        Only its button uses a link up: programs that preview links do not press it.
         """
         return self._render(200, language, local_path(url.query.get("next")), url.query.get("code"))
 
@@ -135,7 +135,7 @@ class SignIn:
         return redirect(target, cookie)
 
     async def go_to_provider(self, request: IncomingRequest) -> OutgoingResponse:
-        """Sends the person to the identity provider."""
+        """Redirects the person to the identity provider."""
         if self.oidc is None:
             raise NotFound("page", "sign-in/oidc")
         return self.oidc.start(request, self.secure)
@@ -143,7 +143,7 @@ class SignIn:
     async def return_from_provider(
         self, request: IncomingRequest, language: str
     ) -> OutgoingResponse:
-        """Signs in who comes back from the identity provider."""
+        """Signs in a person who returns from the identity provider."""
         if self.oidc is None:
             raise NotFound("page", "sign-in/callback")
         self.limiter.check(request.remote)

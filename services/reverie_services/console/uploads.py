@@ -1,4 +1,4 @@
-"""Reads a form that brings files (multipart/form-data)."""
+"""Reads a form with files (multipart/form-data)."""
 
 from __future__ import annotations
 

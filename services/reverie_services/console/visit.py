@@ -1,4 +1,4 @@
-"""One request of a signed-in person: their rights, their calls, and what the page is asked for."""
+"""A request of a signed-in person: its parameters, and the REST calls with their rights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PageValues = dict[str, Any]
 
 @dataclass(frozen=True)
 class Visit:
-    """`values` are the variables of the path; `form` and `files` are what was posted."""
+    """A signed-in person's request. `values`: variables of the path; `form`, `files`: posted."""
 
     url: URL
     principal: Principal
@@ -53,7 +53,7 @@ class Visit:
         return await call_rest(self.rest, "GET", path, query)
 
     async def try_get(self, path: str, /, **query: Any) -> dict[str, Any] | None:
-        """The body of a GET call; None where this part may not be seen or does not answer."""
+        """The body of a GET call; None if it is forbidden or fails."""
         try:
             return await self.get(path, **query)
         except RestCallError:
@@ -67,7 +67,7 @@ class Visit:
         query: Mapping[str, Any] | None = None,
         version: str | None = None,
     ) -> Any:
-        """The body of a call that changes something; `version`: only if it is still that one."""
+        """The body of a call that changes something; `version`: the expected current version."""
         headers = {"If-Match": f'"{version}"'} if version else {}
         return await call_rest_any(self.rest, method, path, query, body, headers)
 
@@ -96,7 +96,7 @@ def split_list(text: str) -> list[str]:
 
 
 def read_time(text: str | None) -> str | None:
-    """A browser's time without a zone is meant as UTC, as all times of the console."""
+    """Parses a time; without a zone it is UTC, as all times of the console."""
     if text and "T" in text and not text.endswith("Z") and "+" not in text:
         return f"{text}Z"
     return text

@@ -1,4 +1,4 @@
-"""A question, answered as an agent gets it, with the way of each candidate."""
+"""The page that asks a question: the answer of a recall, and how each candidate was ranked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reverie_services.console.visit import PageValues, Visit, memory_path, read_
 
 LISTS = ("scopes", "kinds", "tags", "files")
 NUMBERS = {"limit": 50, "depth": 3, "budget_tokens": 100_000}
-"""Whole numbers with the largest value that is sent."""
+"""The whole numbers of the form, with the largest value of each."""
 TIMES = ("since", "until", "as_of", "valid_at")
 INCLUDED = ("turns", "archived")
 _Trace = Mapping[str, Any]
@@ -25,7 +25,7 @@ _Trace = Mapping[str, Any]
 
 @PAGES.add("ask", "ask.html", "Ask")
 async def ask_question(visit: Visit) -> PageValues:
-    """The form; with a question in the address also its answer, beside that of a trace before."""
+    """The form; with a question in the URL also its answer, compared with an earlier trace."""
     values: PageValues = {
         "kinds": [kind.value for kind in Kind],
         "answer": None,

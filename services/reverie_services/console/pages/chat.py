@@ -1,4 +1,4 @@
-"""Chats with agents of the engine: all of them, and one as it goes on."""
+"""The pages of chats with agents of the engine: the list, and one chat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def list_chats(visit: Visit) -> PageValues:
     try:
         page = await visit.get("/v1/groups", limit=50, cursor=visit.ask("cursor"))
     except RestCallError as error:
-        # Without the engine the gateway does not know the path.
+        # If the engine is disabled, the gateway answers 404.
         if error.problem.status not in (404, 503):
             raise
         return {"chats": [], "agents": None, "next_cursor": None}
@@ -34,7 +34,7 @@ async def list_chats(visit: Visit) -> PageValues:
 
 @PAGES.add("chat/{id}", "chat.html", of="chat")
 async def show_chat(visit: Visit) -> PageValues:
-    """What was said, the turns that are open, and the form to say something."""
+    """The messages, the open turns, and the form for a message."""
     group_id = visit.values["id"]
     path = f"/v1/groups/{quote(group_id, safe='')}/messages"
     page = await visit.get(path, limit=MESSAGES, before=visit.number("before", 0, 2**53))
@@ -52,7 +52,7 @@ async def show_chat(visit: Visit) -> PageValues:
 
 
 def _show_message(item: dict[str, Any], turns: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A message with its turn, its attachments, and the turns that it caused in vain.
+    """A message with its turn, its attachments, and the turns that failed to answer it.
 
     An agent's answer has no attachments.
     """
@@ -82,7 +82,7 @@ async def show_image(visit: Visit) -> OutgoingResponse:
 
 
 def _list_settled(turns: list[dict[str, Any]]) -> list[str]:
-    """The calls that wait no more: they are decided, or their turn is over."""
+    """The calls that no longer wait: they are decided, or their turn is over."""
     return [
         call
         for turn in turns

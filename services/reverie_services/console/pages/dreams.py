@@ -1,4 +1,4 @@
-"""Dreams: what waits for one, those that ran, and what one of them made of which turns."""
+"""The pages of dreams: what waits, past runs, and the input and decisions of one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph around a memory, a file or an entity."""
+"""The page of the graph around a memory, a file or an entity."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def show_graph(visit: Visit) -> PageValues:
 
 
 async def _list_about(visit: Visit, root: GraphRoot, start: str) -> Sequence[_Body]:
-    """What is believed about a file or an entity, in words: nodes of a graph have names alone."""
+    """The texts of the memories about a file or an entity; nodes of the graph only have names."""
     if root.parameter is None:
         return []
     found = await visit.try_get("/v1/impact", limit=50, **{root.parameter: start})
@@ -67,7 +67,7 @@ async def _list_about(visit: Visit, root: GraphRoot, start: str) -> Sequence[_Bo
 
 @dataclass(frozen=True)
 class GraphRoot:
-    """The node that is meant; `parameter` names it in questions about files and entities."""
+    """The root of the graph; `parameter` is its parameter in `GET /v1/impact`."""
 
     id: str
     parameter: str | None = None

@@ -1,4 +1,4 @@
-"""The list of memories, and one memory with all that is known of it."""
+"""The list of memories, and the page of one memory with history, origin and neighbours."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def list_memories(visit: Visit) -> PageValues:
 
 @PAGES.add("memories/{id}", "memory.html", of="memories")
 async def show_memory(visit: Visit) -> PageValues:
-    """One memory. Parts that do not answer are left out, never the memory itself."""
+    """One memory. Parts whose calls fail are left out, never the memory itself."""
     path = memory_path(visit.values["id"])
     memory = await visit.get(path, as_of=visit.ask("as_of"))
     path = memory_path(memory["id"])

@@ -1,4 +1,4 @@
-"""The first page: what is remembered, what is under way, and what wants attention."""
+"""The first page: counts of memories, waiting work, and problems that need attention."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def load_overview(visit: Visit) -> PageValues:
 
 @PAGES.add("counts", "counts.html", of="")
 async def count_memories(visit: Visit) -> PageValues:
-    """What is remembered, by kind and scope. To count takes longest, so it is a page of its own."""
+    """Counts of memories by kind and scope. Counting is slow, so it has a page of its own."""
     scopes = (await visit.get("/v1/admin/scopes", limit=200))["items"]
     largest = sorted(scopes, key=lambda each: -sum(each["kinds"].values()))[:12]
     return {
@@ -84,7 +84,7 @@ def _iterate_recent(recalls: Sequence[_Item]) -> Iterator[dict[str, Any]]:
 def _iterate_attention(
     lists: Mapping[str, Sequence[_Item]], recent: Sequence[_Item], checks: Mapping[str, _Item]
 ) -> Iterator[tuple[str, str, str]]:
-    """What somebody should look at: a text, what it is about, and where it is shown."""
+    """Problems that need attention: a text, its subject, and the page that shows it."""
     for name, check in checks.items():
         if not check.get("ok", True):
             yield CHECK, f"{name}: {check.get('hint') or ''}", page_path()

@@ -1,4 +1,4 @@
-"""Conversations with a lane of memory beside them: given, remembered, learned."""
+"""The pages of sessions: each turn with the memories that were given, remembered and learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings in force, and the forms that change them."""
+"""The page of the settings in force, with links to the forms that change them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def show_settings(visit: Visit) -> PageValues:
 
 
 def _list_overrides(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What was set, and is not the operator's, by the names of the form's fields."""
+    """The settings that differ from the operator's, by the names of the form's fields."""
     return {
         f"{group}.{name}": values.get("limits", values)[name]
         for group, values in settings.items()
@@ -48,7 +48,7 @@ def _list_overrides(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _form_link(visit: Visit, action: str, item: str, values: Mapping[str, Any]) -> str:
-    """The address of a form that is filled in with what was set."""
+    """The URL of a form that is filled in with these settings."""
     filled = {name: str(value) for name, value in values.items()}
     here = visit.link(done=None, count=None)
     return add_query(f"{HOME}/do/{action}", id=item, next=here, **filled)

@@ -1,4 +1,4 @@
-"""What a commit made doubtful, with the evidence, and what reviews propose."""
+"""The pages of stale memories with their evidence, and of proposed reviews."""
 
 from __future__ import annotations
 
