@@ -1,4 +1,4 @@
-"""Paths in a clone. Whoever wrote the project chose its links, so none is followed."""
+"""Resolves paths in a clone without following links, which the project's author chose."""
 
 from __future__ import annotations
 

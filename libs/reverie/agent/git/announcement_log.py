@@ -73,7 +73,7 @@ class AnnouncedHead:
 
 
 class AnnouncementLog:
-    """The memory of one clone; use it inside `locked`, which keeps others out."""
+    """The announcements of one clone; use it inside `locked`."""
 
     def __init__(self, repo: GitRepository) -> None:
         self._git_folder = repo.git_folder
@@ -130,7 +130,7 @@ class AnnouncementLog:
         )
 
     def spool_change(self, document: JsonDocument) -> None:
-        """Spools a change; of too many the oldest goes."""
+        """Spools a change; beyond the limit, the oldest is dropped."""
         name = f"{time.time_ns():020}-{str(document.get('after'))[:12]}.json"
         _write_json(self._spool / name, document)
         for path in self.spooled_files()[:-MAX_SPOOLED]:

@@ -1,4 +1,4 @@
-"""Takes the history of a branch in: batches of commits with their files, oldest first.
+"""Sends the history of a branch: batches of commits with their files, oldest first.
 
 `.git/reverie/backfill.json` holds the last batch that was accepted. It is sent again first: if the
 gateway knows it, the history goes on after it, else from its beginning.
@@ -38,7 +38,7 @@ _PATH_ADAPTER: Final = TypeAdapter(RepoPath)
 
 @dataclass(frozen=True)
 class HistoryRange:
-    """The part of a branch's history to take in: `head` and what it contains.
+    """The part of a branch's history to send: `head` and its ancestors.
 
     `since`: only commits from then on. `limit`: only the newest so many.
     """
@@ -51,7 +51,7 @@ class HistoryRange:
 
     @property
     def key(self) -> str:
-        """Names the range in the state; what was taken in of another one does not count."""
+        """Names the range in the state; each range has a state of its own."""
         since = self.since.isoformat() if self.since else ""
         return f"{self.project} {self.branch} {since} {self.limit or ''}"
 
@@ -66,7 +66,7 @@ class HistoryCommit:
 
 @dataclass(frozen=True)
 class SentBatch:
-    """The last batch that was accepted: its commits are those of `after` and not of `before`."""
+    """The last accepted batch: the commits that `after` contains and `before` does not."""
 
     before: str | None
     after: str
@@ -85,7 +85,7 @@ class BackfillState:
         return SentBatch(**entry) if entry else None
 
     def save(self, key: str, batch: SentBatch) -> None:
-        """Saves the last accepted batch, whole or not at all."""
+        """Saves the last accepted batch atomically."""
         state = self._read() | {key: asdict(batch)}
         replace_atomically(self._file, json.dumps(state).encode())
 

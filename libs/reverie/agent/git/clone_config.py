@@ -1,4 +1,4 @@
-"""Values of git's configuration that keep a clone from choosing the programs that git runs.
+"""Overrides git settings by which a clone could choose the programs that git runs.
 
 `.git/config` comes with a folder that was unpacked or copied, and hooks run git in it unasked.
 """

@@ -24,7 +24,7 @@ COPY_MARK: Final = ".conflict"
 
 @dataclass
 class MirrorEntry:
-    """What both sides were when they were in step last: fingerprints of the file and of the memory.
+    """The last state in which both sides were in step: fingerprints of the file and the memory.
 
     `pending`: what is being written to the file. `copy`: the conflict copy beside it, of a memory
     with the fingerprint `copied`.
@@ -47,7 +47,7 @@ class MirrorFolder:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Keeps others out, and reads the state. Raises `InvalidInput`."""
+        """Locks the folder, and reads the state. Raises `InvalidInput`."""
         self.root.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.root / _LOCK_FILE, timeout=0):
@@ -79,9 +79,9 @@ class MirrorFolder:
             raise InvalidInput("FOLDER", f"{reason}memory become conflicts") from None
 
     def _place(self, path: str) -> Path:
-        """Where a file is to be. Raises `InvalidInput` for a path that leads out of the folder.
+        """The full path of a file. Raises `InvalidInput` for a path that leads out of the folder.
 
-        The state and the links of a folder may be somebody else's, who shares it.
+        Whoever shares the folder may have written its state and its links.
         """
         root = self.root.resolve()
         place = root / path
@@ -135,9 +135,9 @@ class MirrorFolder:
             number += 1
 
     def _replace(self, full: Path, expected: str, text: str | None) -> bool:
-        """Takes the file away, looks at what was taken, and only then puts another there.
+        """Renames the file away, compares it with what was read, and then links the new one there.
 
-        Between a look and a plain replacement an editor could save, and that text would be lost.
+        With a plain replacement, what an editor saves in between would be lost.
         """
         taken = full.with_name(f".{full.name}{_TAKEN}")
         try:
@@ -165,7 +165,7 @@ class MirrorFolder:
         taken.unlink()
 
     def _recover(self) -> None:
-        """Puts back what a process that was killed had taken away."""
+        """Puts back the files that a killed process had renamed away."""
         for path in list(self._walk()):
             if path.name.startswith(_NEW):
                 path.unlink()

@@ -17,7 +17,7 @@ NAME_CHARS: Final = 48
 
 @dataclass(frozen=True)
 class MirrorRecord:
-    """What a file says of its memory. `extra`: lines of the front matter that mean nothing here."""
+    """The contents of a file. `extra`: lines of the front matter that the mirror ignores."""
 
     content: str
     kind: str | None = None
@@ -30,7 +30,7 @@ class MirrorRecord:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that both sides have; files and memories with the same are in step."""
+        """A hash of the fields that both sides have: equal for a file and a memory in step."""
         parts = [self.content, self.kind, self.scope, self.key, sorted(self.tags), self.pinned]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
@@ -62,7 +62,7 @@ def record_of_memory(memory: Mapping[str, Any]) -> MirrorRecord:
 
 
 def build_path(memory: Mapping[str, Any]) -> str:
-    """The place of a new file: a folder for each scope, and a name that stays."""
+    """The path of a new file: a folder for each scope, and a name that stays."""
     words = memory["key"] or memory["content"][: 4 * NAME_CHARS]
     name = re.sub(r"[^\w]+", "-", words.lower())[:NAME_CHARS].strip("-") or "memory"
     return f"{memory['scope']}/{name}-{memory['short_id']}.md"
@@ -118,7 +118,7 @@ def _render_value(value: Any) -> str:
 
 
 def _needs_quotes(value: str) -> bool:
-    """Whether a plain text would be read as another value than itself."""
+    """Whether YAML would read the text as a boolean, null or a number."""
     return value.lower() in {"true", "false", "null", "yes", "no"} or (
         value[0].isdigit() and (value.replace(".", "").isdigit())
     )

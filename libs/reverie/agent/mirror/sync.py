@@ -1,4 +1,4 @@
-"""Brings files and memories in step, by what both were when they last were."""
+"""Synchronises files and memories, by comparing both with their last common state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reverie.agent.mirror.record import (
 from reverie.domain.core.errors import InvalidInput, ReverieError
 
 FEW_REMOVALS: Final = 10
-"""So many files may be removed at once, or half of all, without a word that it is meant."""
+"""The files, or half of all, that may be removed at once without `--removals`."""
 
 
 class MirrorMemories(Protocol):
@@ -66,7 +66,7 @@ class _File:
 
 @dataclass
 class MirrorSync:
-    """One pass. `prefer` resolves conflicts: the text of the other side is kept beside the file.
+    """One pass. `prefer` resolves conflicts; the text of the other side is kept beside the file.
 
     `removals`: memories of any number of removed files are archived. A `dry_run` changes nothing.
     """
@@ -81,7 +81,7 @@ class MirrorSync:
     _found: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def run(self) -> list[MirrorStep]:
-        """Brings both sides in step. Raises `InvalidInput` if that would take away very much."""
+        """Synchronises both sides. Raises `InvalidInput` if it would archive too many memories."""
         with self.folder.open():
             new_files = self._read_files()
             self._found = {str(item["id"]): item for item in self.memories.list_active()}
@@ -112,7 +112,7 @@ class MirrorSync:
             except ValueError as error:
                 self._note("rejected", path, f"cannot be read: {error}")
                 if path in owners:
-                    # It is there: what cannot be read now was not removed.
+                    # The file exists: one that cannot be read now was not removed.
                     self._files[owners[path]] = _File(path, "", MirrorRecord(""))
                 continue
             if text is None or record is None:
@@ -181,7 +181,7 @@ class MirrorSync:
                 self.folder.keep_copy(file.path, file.text)
             self._pull(id, file, record)
         elif entry.copied == theirs and entry.copy and self.folder.read(entry.copy) is None:
-            # The copy was removed: the file is what a person made of both.
+            # The copy was removed, so a person has settled the conflict in the file.
             self._push(id, file, memory)
         else:
             self._report_conflict(id, file, record, entry)
@@ -202,14 +202,14 @@ class MirrorSync:
         self.folder.entries[id] = MirrorEntry(path, file, memory)
 
     def _pull(self, id: str, file: _File, record: MirrorRecord) -> None:
-        """Writes what memory says to the file, unless it was edited since it was read."""
+        """Writes the memory to its file, unless the file was edited since it was read."""
         text = render_record(replace(record, extra=file.record.extra))
         if self.dry_run or self.folder.write(file.path, file.text, text):
             self._note("written", file.path)
             self._settle(id, file.path, record.fingerprint, record.fingerprint)
 
     def _push(self, id: str, file: _File, memory: dict[str, Any]) -> None:
-        """Edits the memory as the file says, if nobody else edited it since it was read."""
+        """Applies the edits of the file to the memory, unless that changed since it was read."""
         record = record_of_memory(memory)
         changes = file.record.changes_since(record)
         if (file.record.scope, file.record.key) != (record.scope, record.key):
@@ -226,7 +226,7 @@ class MirrorSync:
         self._note("edited", file.path)
         stored = None if self.dry_run else self.memories.get(id)
         if stored and stored["version"] not in versions:
-            # Somebody else edited it since, which the next pass sees.
+            # It changed since: the next pass compares again.
             return
         theirs = record_of_memory(stored).fingerprint if stored else file.record.fingerprint
         self._settle(id, file.path, file.record.fingerprint, theirs)
@@ -251,7 +251,7 @@ class MirrorSync:
         """Removes the file of a memory that is gone, unless it was edited."""
         if self.memories.get(id) is not None:
             return
-        # A file may hold what memory never had, such as a secret.
+        # The file may contain a text that memory never had, such as a secret.
         if entry and entry.memory == entry.file == file.record.fingerprint:
             if self.dry_run or self.folder.remove(file.path, file.text):
                 self._note("removed", file.path, "its memory is gone")
@@ -291,7 +291,7 @@ class MirrorSync:
                 self._name_file(file, stored, is_same=stored["version"] == version)
 
     def _name_file(self, file: _File, memory: dict[str, Any], *, is_same: bool = True) -> None:
-        """Writes the id of its memory into a file; they are in step if the memory is the same."""
+        """Writes the id of its memory into a file; they are in step if the fields are equal."""
         kept = record_of_memory(memory)
         complete = replace(file.record, id=kept.id, scope=kept.scope, kind=kept.kind, key=kept.key)
         if self.folder.write(file.path, file.text, render_record(complete)):
@@ -299,7 +299,7 @@ class MirrorSync:
             self._settle(str(memory["id"]), file.path, complete.fingerprint, theirs)
 
     def _adopt(self, file: _File) -> bool:
-        """Whether a file without an id says what a memory says already."""
+        """Whether a file without an id equals an existing memory."""
         asked = (_scope_of(file), file.record.content)
         for id, memory in self._found.items():
             if (memory["scope"], unify_lines(memory["content"])) != asked:
@@ -314,7 +314,7 @@ class MirrorSync:
         return False
 
     def _attempt(self, path: str, change: Any) -> bool:
-        """Makes a change; a refusal is noted, and the next pass looks again."""
+        """Makes a change. A refusal is recorded, and the next pass tries again."""
         if self.dry_run:
             return True
         try:

@@ -125,7 +125,7 @@ class RuleSync:
     async def _forget_missing(
         self, scan: RuleFileScan, existing: dict[str, dict[str, Any]]
     ) -> None:
-        """Only of files that were read, or are there no longer."""
+        """Forgets missing sections of files that were read or no longer exist."""
         keys = {section.key for section in scan.sections}
         for key, memory in existing.items():
             file = str(memory["metadata"].get(SOURCE_FIELD, ""))
@@ -209,7 +209,7 @@ class RuleSync:
         return await self._reload_item(item.id)
 
     async def _reload_item(self, id: str) -> RuleItem:
-        """The item as the gateway keeps it: without secrets."""
+        """The item as the gateway stores it: without secrets."""
         memory = await self.request("GET", f"/v1/memories/{id}", {}, None)
         return RuleItem(normalize_text(memory["content"]), str(memory["id"]))
 
@@ -224,7 +224,7 @@ class RuleSync:
         }
 
     async def _list_memories(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
-        """All active ones of the project."""
+        """All active memories of the project."""
         project_scope = f"project/{self.project}"
         query = {**filters, "status": ["active"], "limit": 200}
         if "tag" not in filters:

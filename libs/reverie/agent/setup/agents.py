@@ -220,7 +220,7 @@ def _set_local_server(target: SetupTarget) -> TextEdit:
 
 
 def _first_existing(default: Path, *others: Path) -> Path:
-    """The file that is there; else the default."""
+    """The first file that exists; else the default."""
     return next((path for path in (default, *others) if path.exists()), default)
 
 

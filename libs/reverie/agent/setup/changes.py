@@ -87,7 +87,7 @@ def apply_setup(
 ) -> None:
     """Writes the changes; what was there the first time is kept in the folder `backup_folder`.
 
-    Of a file that several agents read each keeps the same. Raises `Conflict` if somebody edited a
+    Backups of a file that several agents read are equal. Raises `Conflict` if somebody edited a
     file since the plan; then nothing is written.
     """
     _require_unedited(target, changes)
@@ -169,7 +169,7 @@ def _require_unedited(target: SetupTarget, changes: Iterable[SetupChange]) -> No
 
 
 def _resolve(target: SetupTarget, path: Path) -> Path:
-    """The file to read or write. A link of the person's own home is followed, one of a clone never.
+    """The file to read or write. A link in the person's own home is followed, one in a clone never.
 
     Raises `InvalidInput` for a link of a clone.
     """

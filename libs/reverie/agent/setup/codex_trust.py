@@ -1,4 +1,4 @@
-"""Which hooks Codex leaves out, because nobody has trusted them yet.
+"""Finds the hooks that Codex skips, because nobody has trusted them yet.
 
 Codex runs a hook only after a person has trusted it, at its terminal. It keeps that in its own
 `config.toml`, under `hooks.state`, by the hook's file, event and place. An untrusted hook is

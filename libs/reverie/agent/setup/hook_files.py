@@ -72,7 +72,7 @@ def hook_scripts(
 def goose_plugin(
     target: HookTarget, folder: Path, events: Iterable[str]
 ) -> dict[Path, list[TextEdit]]:
-    """A plugin that holds nothing but hooks, as Goose and the Open Plugins format have it."""
+    """A plugin with hooks only, in the Open Plugins format that Goose reads."""
     manifest = {"name": "reverie", "version": "0.1.0", "description": "Long-term memory"}
     return {
         folder / "plugin.json": [set_json_value([name], text) for name, text in manifest.items()],

@@ -155,7 +155,7 @@ def _translate_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean_user_text(text: str) -> str:
-    """What a user said, without what the program put around it; empty for a tool's result."""
+    """The user's own text, without the tags of the program; empty for a tool's result."""
     if _RESULT.match(text):
         return ""
     return _WRAPPERS.sub("", remove_elements(text, _ADDED_BY_PROGRAM)).strip()

@@ -1,4 +1,4 @@
-"""What every reader of transcripts shares: the session, the numbered lines of a file."""
+"""Common parts of the transcript readers: the session, the numbered lines of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what agents without hooks add to their transcripts, and remembers how far it got."""
+"""Follows the transcripts of agents without hooks, and stores the position in each."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class LocalWatcher:
             yield
 
     def check_once(self) -> None:
-        """Looks at everything once. Failures are tried again at the next look."""
+        """Checks everything once. Failures are tried again at the next check."""
         clones = list_clones(self._home)
         for clone in clones:
             if clone.root != ALL_CLONES:
