@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import psycopg
 import pytest
+from pgvector import HalfVector
 
 from reverie.domain.retrieval.facts import KINDS
 from reverie.store.db.connections import READER_SETUP, build_enter_sql
@@ -36,6 +38,13 @@ insert into edge (tenant, id, src, kind, dst)
 select a.tenant, gen_random_uuid(), a.id, 'relates_to', b.id
 from memory a cross join (values (7), (31), (97)) s (step)
 join memory b on b.tenant = a.tenant and b.doc = a.doc - s.step where a.tenant = TENANT;
+"""
+_FILL_VECTORS = """
+insert into chunk (tenant, memory, ordinal, start, stop, hash)
+select m.tenant, m.id, 0, 0, 1, m.hash from memory m where m.tenant = TENANT order by m.id;
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
+select c.tenant, c.no, array_fill(c.no::real, '{384}')::vector(384)::halfvec(384)
+from chunk c where c.tenant = TENANT;
 """
 BY_NUMBER: dict[str, tuple[object, ...]] = {
     "edges_around": (["*"], 8),
@@ -88,6 +97,24 @@ def test_without_statistics_no_lookup_reads_the_whole_tenant(
             if re.match(r"(edge|memory)_\d+$", node.get("Relation Name", "")):
                 read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
                 assert read * node["Actual Loops"] < 3000, (name, json.dumps(node))
+
+
+def test_without_statistics_what_may_be_repeated_is_read_by_its_id(
+    filled: tuple[psycopg.Connection[Any], int, list[UUID]],
+) -> None:
+    connection, tenant, ids = filled
+    connection.execute(f"reset role; {_FILL_VECTORS.replace('TENANT', str(tenant))}".encode())
+    connection.execute("set role reverie_app; set enable_seqscan = on")
+    subjects, vector = ids[-8:], HalfVector(np.ones(384))
+    args = (subjects, [vector.to_text()] * len(subjects), ["global"] * len(subjects), 8, 0)
+    plan = kept_plan(connection, "duplicate_candidates", tenant, *args, ran=True, own=True)
+    reads = [
+        node for node in nodes(plan) if re.match(r"memory_\d+$", node.get("Relation Name", ""))
+    ]
+    assert sum(node["Actual Loops"] for node in reads) > 2 * len(subjects)
+    for node in reads:
+        read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+        assert read * node["Actual Loops"] < 3000, json.dumps(node)
 
 
 def test_a_plan_cached_since_the_store_was_empty_still_reads_by_id(database: DatabaseUrls) -> None:

@@ -39,11 +39,10 @@ cross join lateral (
     cross join lateral (
       select c.memory, c.ordinal from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
     cross join lateral (
-      select m.id from memory m
-      where m.tenant = $1 and m.id = c.memory and m.scope = s.scope and m.status = 'active'
-        and m.id <> all ($2[s.n:])
+      -- By the id alone, here and below: an index by the scope would read all of it each time.
+      select m.id, m.scope, m.status from memory m where m.tenant = $1 and m.id = c.memory
       limit 1) m
-    where c.ordinal = 0
+    where c.ordinal = 0 and m.scope = s.scope and m.status = 'active' and m.id <> all ($2[s.n:])
     order by v.far limit $5
   ), anchored as materialized (
     select o.id
@@ -57,8 +56,8 @@ cross join lateral (
           where e.tenant = $1 and e.src = s.id and e.kind = 'touches' and e.known_to is null
           group by o.src order by count(*) desc, o.src desc) o
     cross join lateral (
-      select from memory m
-      where m.tenant = $1 and m.id = o.id and m.status = 'active' and m.scope = s.scope limit 1) m
+      select m.scope, m.status from memory m where m.tenant = $1 and m.id = o.id limit 1) m
+    where m.scope = s.scope and m.status = 'active'
     limit $5
   ), term as materialized (
     select d.docs
@@ -74,7 +73,6 @@ cross join lateral (
           from term t cross join lateral unnest(t.docs) y (doc)
           group by y.doc order by weight desc, y.doc desc) y
     cross join lateral (
-      -- By the number alone: an index by the scope would read all of it for each candidate.
       select m.id, m.scope, m.status from memory m where m.tenant = $1 and m.doc = y.doc
       limit 1) m
     where m.scope = s.scope and m.status = 'active' and m.id <> all ($2[s.n:])
@@ -93,9 +91,9 @@ cross join lateral (
                  select f.kind from memory f where f.tenant = $1 and f.id = e.dst limit 1) f
                where e.tenant = $1 and e.src = m.id and e.kind = 'touches' and e.known_to is null
                  and f.kind = 'file') as files
-  from memory m
-  where m.tenant = $1 and m.kind not in ('file', 'entity') and m.enriched_version >= m.version
-    and m.id in (
-    select id from near union select id from anchored union select id from worded)
+  from (select id from near union select id from anchored union select id from worded) o
+  cross join lateral (
+    select m.* from memory m where m.tenant = $1 and m.id = o.id limit 1) m
+  where m.kind not in ('file', 'entity') and m.enriched_version >= m.version
 ) x
 order by s.n, x.cosine desc nulls last, x.id;
