@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reverie.domain.extraction.record_validation import Objection, find_unsupported
-from reverie.domain.extraction.records.matters import read_exchanges, split_matters
 from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS
+from reverie.domain.extraction.records.subtopics import annotate_exchanges, split_subtopics
 from reverie.domain.text.markdown import split_sentences
 from reverie.domain.text.turns import TurnText
 from reverie_services.dream.digest.record_answers import (
@@ -29,7 +29,7 @@ SEGMENT = build_segment(
     ("user", "连接池最多二十个连接，超时是 30 秒。"),
     ("tool", "Bash: `make check` [ok]\n128 passed in 4.2s"),
 )
-[MATTER] = split_matters(read_exchanges(SEGMENT))
+[MATTER] = split_subtopics(annotate_exchanges(SEGMENT))
 EXCHANGES = [item.exchange for item in MATTER]
 TURNS = [turn for e in EXCHANGES for turn in (e.opening, *e.replies) if turn]
 SENTENCES = [sentence for turn in TURNS for sentence in split_sentences(turn.content)]

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
-from reverie.domain.extraction.records.repetition import drop_repeated
+from reverie.domain.extraction.records.redundancy import drop_repeated_sentences
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
 from reverie.domain.extraction.wording.proofreading import (
     drop_frame,
@@ -77,8 +77,11 @@ def test_a_summing_up_is_told_without_the_word_that_announces_it() -> None:
 def test_a_sentence_without_a_new_word_or_figure_is_told_once() -> None:
     rule = "Exports keep the order of the rows and drop rows without a date."
     again = "Drop rows without a date. At most 500 rows go into an export."
-    assert drop_repeated([rule, again]) == [rule, "At most 500 rows go into an export."]
-    assert drop_repeated(["Cache and queue.", "The cache is Redis. The queue is NATS."])[0] == ""
+    assert drop_repeated_sentences([rule, again]) == [rule, "At most 500 rows go into an export."]
+    assert (
+        drop_repeated_sentences(["Cache and queue.", "The cache is Redis. The queue is NATS."])[0]
+        == ""
+    )
 
 
 FAILING = "The export of orders writes rows without a date, and the import fails on them."
@@ -127,7 +130,7 @@ def test_an_answer_that_asks_back_is_not_the_last_word() -> None:
 def test_a_sentence_whose_figures_are_all_told_is_a_repetition() -> None:
     told = "7 attempts take 12.7 s in all."
     again = "So the whole delay adds up to 12.7 s where a client makes 7 attempts."
-    assert drop_repeated([told, again]) == [told, ""]
+    assert drop_repeated_sentences([told, again]) == [told, ""]
 
 
 @pytest.mark.parametrize(
@@ -153,15 +156,17 @@ def test_a_sentence_whose_figures_are_all_told_is_a_repetition() -> None:
 def test_a_rule_that_is_told_in_other_words_is_told_once(
     told: str, again: str, refused: str
 ) -> None:
-    assert drop_repeated([told, again], refused) == [told, ""]
+    assert drop_repeated_sentences([told, again], refused) == [told, ""]
 
 
 def test_what_a_repetition_denies_stays() -> None:
     told = "Queued jobs keep their order, except idempotent jobs whose deadline is in the window."
     denied = "Idempotent jobs whose deadline passed are not queued."
-    assert drop_repeated([told, denied]) == [told, denied]
+    assert drop_repeated_sentences([told, denied]) == [told, denied]
 
 
 def test_what_was_decided_in_the_words_of_what_was_refused_stays() -> None:
     decided = "Retry 5 times after 2 seconds in `sync_ledger`."
-    assert drop_repeated([decided], "Retry 2 times after 5 seconds in `sync_ledger`.") == [decided]
+    assert drop_repeated_sentences(
+        [decided], "Retry 2 times after 5 seconds in `sync_ledger`."
+    ) == [decided]

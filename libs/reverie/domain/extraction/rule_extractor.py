@@ -1,7 +1,7 @@
 """Rule-based extraction of memories from a session, without a language model.
 
 A topic segment is read as exchanges: a user message and the replies to it. Extracted are one
-decision record for each matter, the user's lasting rules and preferences, and the commands that
+decision record for each subtopic, the user's lasting rules and preferences, and the commands that
 verified the work.
 """
 
@@ -31,17 +31,17 @@ from reverie.domain.extraction.conversation.work_log import (
 )
 from reverie.domain.extraction.records.answer_records import build_answer_records
 from reverie.domain.extraction.records.decision_records import DecisionRecord
-from reverie.domain.extraction.records.matter_records import build_matter_record, settles
-from reverie.domain.extraction.records.matters import (
-    find_problem,
-    is_order,
-    read_exchanges,
-    split_matters,
-)
+from reverie.domain.extraction.records.record_builder import build_record, settles
 from reverie.domain.extraction.records.record_statements import (
     RULES,
     RecordStatement,
     is_near_duplicate,
+)
+from reverie.domain.extraction.records.subtopics import (
+    annotate_exchanges,
+    find_problem,
+    is_order,
+    split_subtopics,
 )
 from reverie.domain.extraction.wording.salience import MIN_SALIENCE
 from reverie.domain.text.characters import word_set
@@ -97,21 +97,21 @@ class TopicReading:
 
 
 def read_topic(segment: TopicSegment) -> TopicReading:
-    """Reads a topic by rules: a record for each matter that settled something.
+    """Reads a topic by rules: a record for each subtopic that settled something.
 
     Of talk that settled nothing, the answers are kept.
     """
-    stated = read_exchanges(segment)
+    stated = annotate_exchanges(segment)
     is_work = any(turn.role == "tool" for item in stated for turn in item.exchange.replies)
     records: list[DecisionRecord] = []
-    for matter in split_matters(stated):
-        if is_work or settles(matter):
-            record = build_matter_record(matter, is_work)
+    for subtopic in split_subtopics(stated):
+        if is_work or settles(subtopic):
+            record = build_record(subtopic, is_work)
             records += [record] if record else []
         else:
-            records += build_answer_records(matter)
-    records = [record for record in records if record.stands_by_itself]
-    alone = (s for item in stated for s in item.statements if s.stands_alone)
+            records += build_answer_records(subtopic)
+    records = [record for record in records if record.is_self_contained]
+    alone = (s for item in stated for s in item.statements if s.is_own_memory)
     told = "\n".join(record.content for record in records)
     return TopicReading(
         records, [s for s in alone if s.kind is not Kind.SKILL or s.text not in told]
@@ -125,7 +125,7 @@ def extract_memories(
 ) -> list[ExtractedMemory]:
     """Extracts the lasting memories of a session's topics, in order of time, without near-copies.
 
-    A decision record for each matter, the user's lasting rules and preferences, and the commands
+    A decision record for each subtopic, the user's lasting rules and preferences, and the commands
     that verified the work. Returns at most `MAX_MEMORIES`; the less important are left out.
     `roots` are the workspace folders that absolute paths are relative to. `read` tells what a topic
     holds.
@@ -207,11 +207,11 @@ def build_session_memory(
     roots: Sequence[str] = (),
     memories: Sequence[ExtractedMemory] | None = None,
 ) -> ExtractedMemory | None:
-    """Builds a memory of a session: its first request, and what came of each matter.
+    """Builds a memory of a session: its first request, and what came of each subtopic.
 
-    None for talk about a single matter and for mere answers: the memories say all. Of work the
-    title is left, to which its memories are linked, where it is on a single matter, where a matter
-    has no line, or the title only orders something. Of more lines than fit, the last ones stay:
+    None for talk about a single subtopic and for mere answers: the memories say all. Of work the
+    title is left, to which its memories are linked, where it is on a single subtopic, where one has
+    no line, or the title only orders something. Of more lines than fit, the last ones stay:
     they say where the work stands. `memories`: those extracted from the segments.
     """
     exchanges = [e for segment in segments for e in split_exchanges(segment)]

@@ -11,9 +11,9 @@ from typing import TypeAlias
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.records.decision_records import DecisionRecord
-from reverie.domain.extraction.records.matter_records import build_matter_record
-from reverie.domain.extraction.records.matters import read_exchanges, split_matters
+from reverie.domain.extraction.records.record_builder import build_record
 from reverie.domain.extraction.records.record_statements import RecordStatement
+from reverie.domain.extraction.records.subtopics import annotate_exchanges, split_subtopics
 from reverie.domain.extraction.rule_extractor import TopicReading, extract_memories
 from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.domain.text.turns import TurnText
@@ -149,13 +149,13 @@ _Matter: TypeAlias = tuple[Sequence[Exchange], DecisionRecord | None]
 def _read_by_rules(part: TopicSegment) -> tuple[list[_Matter], list[RecordStatement]]:
     """The matters of a topic, each with the record that rules make of it, and what is a memory of
     its own by rules."""
-    stated = read_exchanges(part)
+    stated = annotate_exchanges(part)
     is_work = any(turn.role == "tool" for turn in part.turns)
     matters: list[_Matter] = [
-        ([item.exchange for item in matter], build_matter_record(matter, is_work))
-        for matter in split_matters(stated)
+        ([item.exchange for item in matter], build_record(matter, is_work))
+        for matter in split_subtopics(stated)
     ]
-    return matters, [s for item in stated for s in item.statements if s.stands_alone]
+    return matters, [s for item in stated for s in item.statements if s.is_own_memory]
 
 
 def _choose_record(checked: CheckedAnswer, rules_record: DecisionRecord | None) -> MatterResult:

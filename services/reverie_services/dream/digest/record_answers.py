@@ -29,17 +29,17 @@ from reverie.domain.extraction.records.decision_records import (
     MAX_PROBLEM_CHARS,
     DecisionRecord,
 )
-from reverie.domain.extraction.records.matters import find_problem
 from reverie.domain.extraction.records.record_statements import (
     RULE_SCORE,
     RecordStatement,
 )
-from reverie.domain.extraction.records.refused_proposals import (
+from reverie.domain.extraction.records.rejected_alternatives import (
     MAX_PROPOSAL_CHARS,
     MAX_REASON_CHARS,
-    RefusedProposal,
+    RejectedAlternative,
 )
-from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS, MAX_REFUSED
+from reverie.domain.extraction.records.statement_selection import MAX_RECORD_CHARS, MAX_REJECTED
+from reverie.domain.extraction.records.subtopics import find_problem
 from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.markdown import shorten
@@ -130,7 +130,7 @@ def check_answer(
         problem = ""
     if not problem or len(problem) > MAX_PROBLEM_CHARS:
         problem = find_problem(exchanges, MAX_PROBLEM_CHARS)
-    refused = list(check.iter_refused(answer.refused))[:MAX_REFUSED]
+    refused = list(check.iter_rejected(answer.refused))[:MAX_REJECTED]
     remaining = MAX_RECORD_CHARS - len(problem) - 40
     remaining -= sum(len(r.proposal) + len(r.reason) + 16 for r in refused)
     statements: list[RecordStatement] = []
@@ -206,15 +206,15 @@ class _AnswerCheck:
             is_rule = answer.kind in ("convention", "preference")
             if (is_rule and role != "user") or (answer.kind == "task" and role == "tool"):
                 self._drop(text, Objection.SPEAKER, answer.turns)
-            elif discourse_markers.LEANING_START.match(text):
+            elif discourse_markers.ANAPHORIC_START.match(text):
                 self._drop(text, Objection.WORDS, answer.turns)
             else:
                 scores = {"user": MAIN_SCORE, "tool": TOOL_SCORE}
                 score = scores.get(role, OTHER_SCORE)
                 statement = self._build(text, quotation, score, Kind(answer.kind), is_decided=True)
-                yield replace(statement, stands_alone=True)
+                yield replace(statement, is_own_memory=True)
 
-    def iter_refused(self, answers: Sequence[RefusedAnswer]) -> Iterator[RefusedProposal]:
+    def iter_rejected(self, answers: Sequence[RefusedAnswer]) -> Iterator[RejectedAlternative]:
         """The refused proposals that are supported, without reasons that are not."""
         for answer in answers:
             proposal, reason = clean_line(answer.proposal), clean_line(answer.reason)
@@ -229,7 +229,7 @@ class _AnswerCheck:
                 self._drop(proposal, objection or Objection.QUOTE, answer.turns)
                 continue
             self.cited |= {turn.id: turn for turn in cited}
-            yield RefusedProposal(
+            yield RejectedAlternative(
                 shorten(proposal, MAX_PROPOSAL_CHARS),
                 shorten(reason, MAX_REASON_CHARS),
                 quotation.turn,

@@ -234,7 +234,7 @@ def _split_long(sentences: list[str]) -> Iterator[tuple[str, ...]]:
     part: list[str] = []
     for sentence in sentences:
         is_full = sum(map(len, part)) + len(sentence) > MAX_PARAGRAPH
-        if part and is_full and not discourse_markers.LEANING_START.match(sentence):
+        if part and is_full and not discourse_markers.ANAPHORIC_START.match(sentence):
             yield tuple(part)
             part = []
         part.append(sentence)

@@ -111,29 +111,29 @@ _SELF = re.compile(
 )
 
 
-def is_supposed(part: str) -> bool:
+def is_speculative(part: str) -> bool:
     """Whether somebody supposes, and does not know."""
     prose = without_code(part)
-    cues = (discourse_markers.MUSING, sentence_patterns.HEDGE, sentence_patterns.GUESS)
+    cues = (discourse_markers.THINKING_ALOUD, sentence_patterns.HEDGE, sentence_patterns.GUESS)
     return any(cue.search(prose) for cue in cues)
 
 
 def is_tentative(part: str) -> bool:
     """Whether somebody supposes, or speaks of himself or in the tone of a chat."""
     prose = without_code(part)
-    return is_supposed(part) or bool(
+    return is_speculative(part) or bool(
         discourse_markers.COLLOQUIAL.search(prose) or _FIRST_PERSON.search(prose)
     )
 
 
-def is_remembered(part: str) -> bool:
-    """Whether somebody tells, in the tone of a chat, what he did when he came upon the matter."""
+def is_anecdotal(part: str) -> bool:
+    """Whether somebody tells, in the tone of a chat, what he did when he came upon the subject."""
     cues = (discourse_markers.COLLOQUIAL.search, discourse_markers.OBSERVATION.match)
     is_talk = any(cue(part) for cue in cues)
     return bool(is_talk) and not discourse_markers.FAILURE.search(part)
 
 
-def is_chatty(part: str) -> bool:
+def is_conversational(part: str) -> bool:
     """Whether somebody speaks of what he thinks or does, or in the tone of a chat."""
     prose = without_code(part)
     return bool(discourse_markers.COLLOQUIAL.search(prose) or _SELF.search(prose))
@@ -202,21 +202,23 @@ class _Reply:
         kind = rating.kind
         if kind is Kind.DECISION and self.is_answer and not (is_decided or is_done):
             kind = Kind.CONTEXT
-        stands_alone = (
+        is_own_memory = (
             kind in OWN_MEMORY_KINDS
             and (point.is_item or len(point.parts) == 1)
             and score >= MIN_SCORE
             and not (kind is Kind.SKILL and self.is_answer)
         )
-        if stands_alone and (
-            discourse_markers.LEANING_START.match(text)
+        if is_own_memory and (
+            discourse_markers.ANAPHORIC_START.match(text)
             or discourse_markers.OBSERVATION.search(text)
             or (kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
         ):
             return None
-        if kind is Kind.TASK and not stands_alone:
+        if kind is Kind.TASK and not is_own_memory:
             kind = Kind.CONTEXT
-        return RecordStatement(text, self.turn, score, kind, is_decided, stands_alone=stands_alone)
+        return RecordStatement(
+            text, self.turn, score, kind, is_decided, is_own_memory=is_own_memory
+        )
 
     def _is_passing(self, point: KeyStatement, kind: Kind) -> bool:
         """Whether it is a supposition of talk, or a list of what an agent looked up."""
@@ -241,7 +243,7 @@ class _Reply:
         """Whether the user accepted or chose it; who thinks aloud decides nothing."""
         is_accepted_choice = text.startswith("Use ") and self.exchange.verdict is not None
         is_confirmed = self.exchange.is_confirmed and discourse_markers.PROPOSAL.search(text)
-        return not discourse_markers.MUSING.search(text) and bool(
+        return not discourse_markers.THINKING_ALOUD.search(text) and bool(
             self.restates or is_accepted_choice or is_confirmed or _is_chosen(text, self.exchange)
         )
 
@@ -259,7 +261,7 @@ def _select_parts(point: KeyStatement, exchange: Exchange, is_apart: bool) -> tu
     least = -inf if exchange.asks else MIN_EDGE_SCORE
     worth = [n for n, k in enumerate(kept) if k and rate_agent_statement(parts[n]).score > least]
     kept = [k and worth[0] <= n <= worth[-1] for n, k in enumerate(kept)] if worth else kept
-    leans = [bool(discourse_markers.LEANING_START.match(strip_opening(part))) for part in parts]
+    leans = [bool(discourse_markers.ANAPHORIC_START.match(strip_opening(part))) for part in parts]
     for n in range(len(parts) - 1, 0, -1):
         before = parts[n - 1]
         is_told = not (is_question(before) or _is_open(before, exchange) or _places(before))
@@ -324,7 +326,10 @@ def is_lasting_point(point: KeyStatement) -> bool:
         or discourse_markers.ACKNOWLEDGEMENT.match(point.lead)
         or sentence_patterns.ADDRESSED.search(point.lead)
         or (point.is_item and sentence_patterns.PLANNED.search(point.lead))
-        or (point.is_item and discourse_markers.LEANING_START.match(point.lead.rpartition(", ")[2]))
+        or (
+            point.is_item
+            and discourse_markers.ANAPHORIC_START.match(point.lead.rpartition(", ")[2])
+        )
     )
 
 

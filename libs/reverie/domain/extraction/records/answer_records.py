@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.records.answer_statements import list_answer_statements
 from reverie.domain.extraction.records.decision_records import MAX_PROBLEM_CHARS, DecisionRecord
-from reverie.domain.extraction.records.matter_records import build_matter_record, is_user_decision
-from reverie.domain.extraction.records.matters import (
-    StatedExchange,
+from reverie.domain.extraction.records.record_builder import build_record, is_user_decision
+from reverie.domain.extraction.records.record_statements import ANAPHOR, RecordStatement
+from reverie.domain.extraction.records.statement_selection import drop_redundancy, select_statements
+from reverie.domain.extraction.records.subtopics import (
+    AnnotatedExchange,
     find_problem,
     list_informative_sentences,
 )
-from reverie.domain.extraction.records.record_statements import POINTING, RecordStatement
-from reverie.domain.extraction.records.statement_selection import proofread, select_statements
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.index_terms import content_words
@@ -45,7 +45,7 @@ _WONDERING = re.compile(
 _OF_YOU = re.compile(r"\byou(?:r|'re|'ve)?\b", re.I)
 _SUPPOSING = re.compile(r"(?:i (?:assume|guess|thought|think|take it|remember)|or\b)", re.I)
 _TOLD_BY_ONESELF = re.compile(r"\b(?:i|my|me|you|your)\b", re.I)
-_JUST_DOING = re.compile(
+_ACTIVITY = re.compile(
     r"(?:(?:i|we)(?: was|'m| were)?|was|just|been|got) (?:just |me )?\w+ing\b", re.I
 )
 # Who asks so is told what somebody thinks.
@@ -66,7 +66,7 @@ _MUSED_QUESTION = re.compile(
     r"|worth(?:while)?|any plans?|just (?:part|me))\b",
     re.I,
 )
-_POINTING_QUESTION = re.compile(
+_ANAPHORIC_QUESTION = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will|about|of|with|for|like|on"
     r"|to|from|in|into|at|under|by|given) that\b(?=\s*(?:[,?.!`—–-]|\w+\b"
     r"(?!\s+\w+\s+(?:is|are|was|were))))|\bthat'?s\b",
@@ -78,7 +78,7 @@ _REQUEST = re.compile(
 )
 
 
-def build_answer_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionRecord]:
+def build_answer_records(stated: Sequence[AnnotatedExchange]) -> Iterator[DecisionRecord]:
     """Builds a record of each of the weightiest answers, and of what the user tells of the project.
 
     In order. A question that does not name the subject of the talk is told with it.
@@ -90,42 +90,42 @@ def build_answer_records(stated: Sequence[StatedExchange]) -> Iterator[DecisionR
     for item in stated:
         if records and not item.exchange.request and item.exchange.opening:
             # Who says no more than yes has what was proposed done.
-            done = [s for s in list_answer_statements(item.exchange) if s.is_done]
+            done = [s for s in list_answer_statements(item.exchange) if s.is_change]
             records[-1] = records[-1].extend(done, item.exchange)
             continue
         record = _build_answer_record(item, subject)
         if record is None and any(map(is_user_decision, item.statements)):
-            record = build_matter_record([item], is_work=False)
+            record = build_record([item], is_work=False)
         records += [record] if record else _iter_facts(item)
-    answers = [record for record in records if _is_mere_answer(record)]
+    answers = [record for record in records if _is_plain_answer(record)]
     best = heapq.nlargest(MAX_ANSWER_RECORDS, answers, key=lambda record: record.score)
     return (record for record in records if record not in answers or record in best)
 
 
-def _is_mere_answer(record: DecisionRecord) -> bool:
+def _is_plain_answer(record: DecisionRecord) -> bool:
     """Whether it answers a question, and names no cause or fix."""
     return record.is_answer and not any(
         sentence_patterns.CAUSE_LABEL.match(s.text) for s in record.statements
     )
 
 
-def _iter_facts(item: StatedExchange) -> Iterator[DecisionRecord]:
+def _iter_facts(item: AnnotatedExchange) -> Iterator[DecisionRecord]:
     """Yields what a message tells of the project and asks nothing about."""
     opening = item.exchange.opening
     for statement in item.statements:
         if (
             statement.turn is opening
-            and not statement.stands_alone
+            and not statement.is_own_memory
             and not item.exchange.previous_subject
             and "?" not in statement.turn.content
             and sentence_patterns.PROJECT_STATE.search(statement.text)
-            and not POINTING.search(statement.text)
-            and not discourse_markers.MUSING.search(statement.text)
+            and not ANAPHOR.search(statement.text)
+            and not discourse_markers.THINKING_ALOUD.search(statement.text)
         ):
             yield DecisionRecord(statement.text, (statement,), (), (item.exchange,))
 
 
-def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord | None:
+def _build_answer_record(item: AnnotatedExchange, subject: str) -> DecisionRecord | None:
     exchange = item.exchange
     question = find_self_contained_question(exchange, subject)
     if question and subject not in question and is_question(question):
@@ -133,7 +133,12 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
             return None
         question = f"About {subject}: {question}"
     told = list_answer_statements(exchange)
-    if not question or exchange.is_refused or _asks_back(exchange) or not _says_much(told):
+    if (
+        not question
+        or exchange.is_refused
+        or _ends_in_question(exchange)
+        or not _is_informative(told)
+    ):
         return None
     is_long = sum(len(s.text) for s in told) > MAX_ANSWER_CHARS
     chosen: Sequence[RecordStatement] = (
@@ -141,19 +146,19 @@ def _build_answer_record(item: StatedExchange, subject: str) -> DecisionRecord |
     )
     if not chosen:
         return None
-    told = proofread(chosen)
+    told = drop_redundancy(chosen)
     return DecisionRecord(question, tuple(told), (), (exchange,), is_whole=not is_long)
 
 
-def _asks_back(exchange: Exchange) -> bool:
-    """Whether the reply ends in a question on the matter, so that it is no last word."""
+def _ends_in_question(exchange: Exchange) -> bool:
+    """Whether the reply ends in a question on the subject, so that it is no last word."""
     reply = exchange.last_reply.content if exchange.last_reply else ""
     end = [s for s in split_sentences(reply)[-2:] if s.rstrip(" *_`)").endswith("?")]
     offers = (discourse_markers.OFFER, discourse_markers.PROPOSAL)
     return any(_OF_YOU.search(s) and not any(cue.search(s) for cue in offers) for s in end)
 
 
-def _says_much(told: Sequence[RecordStatement]) -> bool:
+def _is_informative(told: Sequence[RecordStatement]) -> bool:
     """Whether an answer tells a cause or a change, or names things."""
     if not told or any("```" in s.text for s in told):
         return bool(told)
@@ -173,23 +178,23 @@ def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:
     if stop is None:
         problem = find_problem([exchange], MAX_PROBLEM_CHARS)
         is_told = discourse_markers.OBSERVATION.match(exchange.request)
-        is_request = problem and not is_told and not _is_chat(problem)
+        is_request = problem and not is_told and not _is_anecdote(problem)
         # Beside a report, "Why?" says nothing by itself.
         is_report = exchange.asks and not _is_personal(problem)
         is_order = is_report or any(map(_orders, sentences))
-        stands_alone = is_first or (is_order and _stands_alone(problem))
-        return problem if is_request and stands_alone else ""
+        is_own_memory = is_first or (is_order and _is_self_contained(problem))
+        return problem if is_request and is_own_memory else ""
     asked = [_WONDERING.sub("", s) for s in sentences[stop:] if is_question(s)]
     asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
-    if not asked or not _ASKING.search(asked[0]) or any(map(_is_chatty, asked)):
+    if not asked or not _ASKING.search(asked[0]) or any(map(_asks_opinion, asked)):
         return ""
     alone = " ".join(asked)
-    points = POINTING.search(alone) or _points_back(alone)
+    points = ANAPHOR.search(alone) or _points_back(alone)
     is_named = extract_exact_terms(alone) and len(_long_words(alone)) >= MIN_SUBJECT_WORDS
     if subject not in alone and not points and is_named:
         return f"About {subject}: {alone}" if len(alone) < MAX_PROBLEM_CHARS else ""
     start = stop
-    while start and not _stands_alone(" ".join([*sentences[start:stop], *asked])):
+    while start and not _is_self_contained(" ".join([*sentences[start:stop], *asked])):
         start -= 1
     if not is_first and _is_personal(" ".join(sentences[start:stop])):
         return ""
@@ -197,41 +202,41 @@ def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:
     told = [*sentences[start:stop], *asked]
     texts = [" ".join(told), " ".join(dict.fromkeys((told[0], *asked))), " ".join(asked)]
     text = next((t for t in texts if len(t) <= MAX_PROBLEM_CHARS), "")
-    is_musing = any(map(discourse_markers.MUSING.search, sentences[start:stop]))
-    names_itself = text and (_stands_alone(text) or (is_first and not _points_back(text)))
-    return text if names_itself and not is_musing else ""
+    is_musing = any(map(discourse_markers.THINKING_ALOUD.search, sentences[start:stop]))
+    is_named_here = text and (_is_self_contained(text) or (is_first and not _points_back(text)))
+    return text if is_named_here and not is_musing else ""
 
 
 def _is_personal(text: str) -> bool:
     return bool(_TOLD_BY_ONESELF.search(text) or discourse_markers.COLLOQUIAL.search(text))
 
 
-def _is_chatty(question: str) -> bool:
+def _asks_opinion(question: str) -> bool:
     """Whether a question asks for an opinion, or only muses."""
     cues = (_OPINION, discourse_markers.COLLOQUIAL, _MUSED_QUESTION)
     return any(cue.search(question) for cue in cues)
 
 
-def _is_chat(problem: str) -> bool:
+def _is_anecdote(problem: str) -> bool:
     """Whether somebody only tells what they saw, supposed or were doing."""
     first = split_sentences(problem)[0]
-    points = POINTING.search(first) and not sentence_patterns.USER_PROBLEM.search(first)
-    is_observation = discourse_markers.OBSERVATION.match(first) or _JUST_DOING.match(first)
-    return bool(points or is_observation or discourse_markers.MUSING.search(problem))
+    points = ANAPHOR.search(first) and not sentence_patterns.USER_PROBLEM.search(first)
+    is_observation = discourse_markers.OBSERVATION.match(first) or _ACTIVITY.match(first)
+    return bool(points or is_observation or discourse_markers.THINKING_ALOUD.search(problem))
 
 
 def _points_back(text: str) -> bool:
-    return _POINTING_QUESTION.search(split_sentences(text)[0]) is not None
+    return _ANAPHORIC_QUESTION.search(split_sentences(text)[0]) is not None
 
 
-def _stands_alone(text: str) -> bool:
+def _is_self_contained(text: str) -> bool:
     """Whether a text names something, and does not point to what was said before."""
     first = split_sentences(text)[0]
     names = extract_exact_terms(first)
     told = first if names else text
     least = MIN_SUBJECT_WORDS + text.endswith("?")
     is_named = names or extract_exact_terms(text) or len(_long_words(text)) >= least
-    return bool(is_named) and not (POINTING.search(told) or _POINTING_QUESTION.search(told))
+    return bool(is_named) and not (ANAPHOR.search(told) or _ANAPHORIC_QUESTION.search(told))
 
 
 def _long_words(text: str) -> list[str]:
@@ -243,4 +248,4 @@ def _orders(sentence: str) -> bool:
         _REQUEST.match(sentence)
         or sentence_patterns.ONE_OFF_ORDER.match(sentence)
         or sentence_patterns.DIRECTIVE.match(sentence)
-    ) and not discourse_markers.MUSING.search(sentence)
+    ) and not discourse_markers.THINKING_ALOUD.search(sentence)

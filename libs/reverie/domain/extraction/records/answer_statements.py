@@ -13,7 +13,7 @@ from reverie.domain.extraction.conversation.key_statements import (
 )
 from reverie.domain.extraction.records.agent_statements import (
     is_lasting_point,
-    is_supposed,
+    is_speculative,
     is_tentative,
     rate_best_part,
 )
@@ -31,7 +31,7 @@ _POLAR_QUESTION = re.compile(
     r"|will|has|have|any)(?:n'?t)? [^!?]*\?",
     re.I,
 )
-_LEANING = re.compile(rf"{discourse_markers.LEANING_START.pattern}|^\w+ also\b", re.I)
+_ANAPHORIC = re.compile(rf"{discourse_markers.ANAPHORIC_START.pattern}|^\w+ also\b", re.I)
 _YES = re.compile(
     r"(?:[^.!?\n]{0,40}[.!] )?\W*(?:yes|yep|yeah|yup|exactly|precisely|correct|absolutely"
     r"|definitely)\b",
@@ -62,8 +62,10 @@ def list_answer_statements(exchange: Exchange) -> list[RecordStatement]:
     ]
     points = [point for point in points if point.parts]
     if points and not points[0].is_item and not points[0].lead:
-        points[0] = replace(points[0], parts=_drop_opener(points[0].parts, len(points) == 1))
-    definite = _drop_tentative([point for point in points if point.parts])
+        points[0] = replace(
+            points[0], parts=_drop_opening_remark(points[0].parts, len(points) == 1)
+        )
+    definite = _drop_tentative_parts([point for point in points if point.parts])
     asked = next(filter(is_question, split_sentences(exchange.request)), "")
     asks_whether = _POLAR_QUESTION.search(asked) and " or " not in asked
     polarity = _find_polarity(turn.content) if asks_whether else ""
@@ -91,7 +93,7 @@ def _is_answering(part: str) -> bool:
     )
 
 
-def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
+def _drop_opening_remark(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
     """Without the outcry or remark on the question that a reply begins with."""
     first, *rest = parts
     prose = without_code(first)
@@ -103,7 +105,7 @@ def _drop_opener(parts: tuple[str, ...], is_all: bool) -> tuple[str, ...]:
     return tuple(rest) if is_remark and not names_something and (rest or not is_all) else parts
 
 
-def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
+def _drop_tentative_parts(points: list[KeyStatement]) -> list[KeyStatement]:
     """Without what is supposed at the end; [] if something before it, or most of it, is.
 
     A beginning that only chats is left out, unless the next sentence leans on it.
@@ -116,12 +118,12 @@ def _drop_tentative(points: list[KeyStatement]) -> list[KeyStatement]:
     first, last = definite[0], definite[-1]
     kept = parts[first : last + 1]
     size = sum(len(part) for _, part in kept)
-    leans = first and _LEANING.match(strip_opening(kept[0][1]))
+    leans = first and _ANAPHORIC.match(strip_opening(kept[0][1]))
     if (
         leans
         or any(doubts[first : last + 1])
         # What is supposed at the beginning is the answer itself.
-        or any(is_supposed(part) for _, part in parts[:first])
+        or any(is_speculative(part) for _, part in parts[:first])
         or size < MIN_DEFINITE_SHARE * sum(len(part) for _, part in parts)
         # A name in what is left out is of what was asked for.
         or any(extract_exact_terms(part) for _, part in parts[last + 1 :])

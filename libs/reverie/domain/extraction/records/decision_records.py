@@ -1,4 +1,4 @@
-"""Decision records: what one matter of a conversation settled, as one memory.
+"""Decision records: what one subtopic of a conversation settled, as one memory.
 
 A record gives the problem in the words in which it was reported, what was decided (a summing-up
 before all else), what was found out, and which proposals were refused and why. Measured on
@@ -16,26 +16,30 @@ from typing import Any
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.exchanges import Exchange
-from reverie.domain.extraction.records.agent_statements import is_chatty, is_remembered, is_supposed
-from reverie.domain.extraction.records.matters import (
-    is_order,
+from reverie.domain.extraction.records.agent_statements import (
+    is_anecdotal,
+    is_conversational,
+    is_speculative,
 )
 from reverie.domain.extraction.records.record_statements import (
-    POINTING,
+    ANAPHOR,
     RULES,
     RecordStatement,
 )
 from reverie.domain.extraction.records.record_text import (
     COMMIT_ID,
-    drop_told_sentences,
-    is_untold,
+    adds_information,
+    depends_on_context,
+    drop_covered_sentences,
     join_sentences,
-    leans_on_talk,
-    names_itself,
-    opens_named,
+    names_its_subject,
+    names_subject_first,
     render_lines,
 )
-from reverie.domain.extraction.records.refused_proposals import RefusedProposal
+from reverie.domain.extraction.records.rejected_alternatives import RejectedAlternative
+from reverie.domain.extraction.records.subtopics import (
+    is_order,
+)
 from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
@@ -47,7 +51,7 @@ _SUBJECT = re.compile(r"(?:About `?|(?=`[\w./-]+`: )`)([\w-]+)")
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """What one matter of a conversation settled; `exchanges` are those it was made of.
+    """What one subtopic of a conversation settled; `exchanges` are those it was made of.
 
     `is_claim`: the problem is what a reviewer claims, which may be refuted, and is not shown.
     `also_cited`: turns that it cites beside those of its parts, as they say the same. `files`,
@@ -57,7 +61,7 @@ class DecisionRecord:
 
     problem: str
     statements: tuple[RecordStatement, ...]
-    refused: tuple[RefusedProposal, ...]
+    refused: tuple[RejectedAlternative, ...]
     exchanges: tuple[Exchange, ...]
     also_cited: tuple[TurnText, ...] = ()
     files: tuple[str, ...] = ()
@@ -82,21 +86,21 @@ class DecisionRecord:
         """
         if self.is_single:
             text = self.statements[0].text
-            is_leaning = text in self.problem and POINTING.search(text)
+            is_leaning = text in self.problem and ANAPHOR.search(text)
             return self.problem if is_leaning else text
         shown = self.shown_problem
         parts = {
             "Decided": [s.text for s in self.statements if s.is_decided],
-            self._finding_label: [s.text for s in self.statements if s.is_found],
-            "Done": [s.text for s in self.statements if s.is_done],
+            self._finding_label: [s.text for s in self.statements if s.is_finding],
+            "Done": [s.text for s in self.statements if s.is_change],
         }
         if self.is_whole:
-            label = "Done" if self.statements[0].is_done else self._finding_label
+            label = "Done" if self.statements[0].is_change else self._finding_label
             parts = {label: [s.text for s in self.statements]}
         told = [
             (label, text)
             for label, texts in parts.items()
-            if (text := join_sentences(drop_told_sentences(t, shown) for t in texts))
+            if (text := join_sentences(drop_covered_sentences(t, shown) for t in texts))
         ]
         told += [
             ("Refused", " — ".join(filter(None, (r.proposal, r.reason)))) for r in self.refused
@@ -117,8 +121,8 @@ class DecisionRecord:
         is_asked = self.is_answer
         subject = _SUBJECT.match(self.problem)
         is_unnamed = subject and subject[1].lower() not in told.lower()
-        is_named = opens_named(_NEEDLESS_ANSWER.sub("", without_code(told)))
-        if is_asked and (not is_named or is_unnamed or is_untold(self.problem, told)):
+        is_named = names_subject_first(_NEEDLESS_ANSWER.sub("", without_code(told)))
+        if is_asked and (not is_named or is_unnamed or adds_information(self.problem, told)):
             return self.problem
         shown = ""
         if self.statements[0].is_recap and extract_exact_terms(told.partition(":")[0]):
@@ -128,15 +132,15 @@ class DecisionRecord:
             told = " ".join([told, *(turn.content for turn in said if turn)])
         sentences = [] if is_asked else split_sentences(self.problem)
         if sentences and (is_unnamed or not is_named):
-            told = " ".join(s for s in sentences if not (is_supposed(s) or is_question(s)))
+            told = " ".join(s for s in sentences if not (is_speculative(s) or is_question(s)))
             return told or self.problem
         for sentence in sentences:
             if is_order(sentence) and not shown:
                 continue
-            is_talk = is_question(sentence) or is_supposed(sentence) or is_remembered(sentence)
-            leans = is_talk or (not shown and POINTING.search(sentence))
-            is_fitting = len(shown) + len(sentence) < MAX_SHOWN_CHARS
-            if leans or is_order(sentence) or not is_fitting or not is_untold(sentence, told):
+            is_talk = is_question(sentence) or is_speculative(sentence) or is_anecdotal(sentence)
+            leans = is_talk or (not shown and ANAPHOR.search(sentence))
+            fits = len(shown) + len(sentence) < MAX_SHOWN_CHARS
+            if leans or is_order(sentence) or not fits or not adds_information(sentence, told):
                 break
             shown = f"{shown} {sentence}".lstrip()
         return shown
@@ -149,7 +153,7 @@ class DecisionRecord:
     def is_answer(self) -> bool:
         """Whether it only answers a question."""
         last = next(iter(split_sentences(self.problem)[-1:]), "")
-        return is_question(last) and all(s.is_found for s in self.statements)
+        return is_question(last) and all(s.is_finding for s in self.statements)
 
     @property
     def is_single(self) -> bool:
@@ -158,18 +162,20 @@ class DecisionRecord:
         return len(self.statements) == 1 and not self.refused and first.text[:60] in self.problem
 
     @property
-    def stands_by_itself(self) -> bool:
+    def is_self_contained(self) -> bool:
         """Whether it is no chat, and does not point to what is not told with it."""
         if self.is_single:
             return True
         if COMMIT_ID.search(self.problem):
             return False
-        if self.is_answer and (is_chatty(self.shown_problem) or leans_on_talk(self.content)):
+        if self.is_answer and (
+            is_conversational(self.shown_problem) or depends_on_context(self.content)
+        ):
             return False
         said = [s for s in self.statements if s.turn.role == "assistant"]
         first = next(iter(split_sentences(without_code(self.statements[0].text))), "")
-        return not any(is_chatty(s.text) for s in said) and bool(
-            self.shown_problem or not POINTING.search(first) or opens_named(first)
+        return not any(is_conversational(s.text) for s in said) and bool(
+            self.shown_problem or not ANAPHOR.search(first) or names_subject_first(first)
         )
 
     @property
@@ -197,10 +203,10 @@ class DecisionRecord:
         if (self.is_answer or self.is_whole) and self.kind is not Kind.BUG:
             return ""
         weighed = [
-            (s.is_decided or s.is_done, s.score, without_code(s.text)) for s in self.statements
+            (s.is_decided or s.is_change, s.score, without_code(s.text)) for s in self.statements
         ]
         outcome = next(iter(split_sentences(max(weighed)[2])), "")
-        return outcome if names_itself(outcome) and len(outcome) <= MAX_HEADLINE_CHARS else ""
+        return outcome if names_its_subject(outcome) and len(outcome) <= MAX_HEADLINE_CHARS else ""
 
     @property
     def score(self) -> float:

@@ -35,7 +35,7 @@ _OPENING_WORDS = re.compile(
     r"|^(?:so|and|but|also)\s+|^\(?\d[.)]\s+",
     re.I,
 )
-POINTING = re.compile(
+ANAPHOR = re.compile(
     r"\b(?:this|these|those(?! (?:of|who|which)\b)|them|they|its|it|here"
     r"|(?<!is )(?<!was )(?<!are )there(?! (?:is|are)|'s)"
     r"|the (?:exact|same) \w+ again|(?<!\w )that(?! \w+ (?:we|you|i)\b))\b",
@@ -52,7 +52,7 @@ OWN_MEMORY_KINDS = frozenset({Kind.TASK, Kind.SKILL, Kind.IDENTITY})
 class RecordStatement:
     """A statement of a record, the turn that makes it, and its weight.
 
-    `stands_alone`: it is a memory of its own. `produced_by`: as in `ExtractedMemory`.
+    `is_own_memory`: it is a memory of its own. `produced_by`: as in `ExtractedMemory`.
     """
 
     text: str
@@ -61,11 +61,11 @@ class RecordStatement:
     kind: Kind
     is_decided: bool
     is_recap: bool = False
-    stands_alone: bool = False
+    is_own_memory: bool = False
     produced_by: str = RULES
 
     @property
-    def is_done(self) -> bool:
+    def is_change(self) -> bool:
         """Whether it tells what was changed."""
         text = self.text.partition(": ")[2] if LEAD.match(self.text) else self.text
         changed = discourse_markers.COMPLETED_CHANGE.match(text)
@@ -75,9 +75,9 @@ class RecordStatement:
         )
 
     @property
-    def is_found(self) -> bool:
+    def is_finding(self) -> bool:
         """Whether it tells what was found out."""
-        return not self.is_decided and not self.is_done
+        return not self.is_decided and not self.is_change
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.extraction.record_validation import read_content_words
-from reverie.domain.extraction.records.record_statements import LEAD, POINTING
+from reverie.domain.extraction.records.record_statements import ANAPHOR, LEAD
 from reverie.domain.extraction.wording.salience import extract_exact_terms
 from reverie.domain.text.markdown import split_sentences, without_code
 
-MIN_UNTOLD_SHARE = 0.4
+MIN_NEW_SHARE = 0.4
 """Share of the words of a request that the result does not tell, so that it is shown."""
 # What a commit did is told by the commit.
 COMMIT_ID = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b|`[0-9a-f]{7,40}`")
@@ -38,12 +38,12 @@ _CODE_LEAD = re.compile(r"[^\n`]{3,140}:\n(?=```)")
 _AFTER_CODE = re.compile(r"(?<=\n)``` ")
 
 
-def opens_named(text: str) -> bool:
+def names_subject_first(text: str) -> bool:
     """Whether the beginning of a text names something before it points to anything."""
     first = next(iter(split_sentences(text)), "")
     start = _find_first_name(first)
     opening = first[:start]
-    return start < len(first) and not (POINTING.search(opening) or _DEMONSTRATIVE.search(opening))
+    return start < len(first) and not (ANAPHOR.search(opening) or _DEMONSTRATIVE.search(opening))
 
 
 def _find_first_name(sentence: str) -> int:
@@ -54,7 +54,7 @@ def _find_first_name(sentence: str) -> int:
     return min(found, default=len(sentence))
 
 
-def leans_on_talk(text: str) -> bool:
+def depends_on_context(text: str) -> bool:
     """Whether the text of an answer names something that was told before it only."""
     told = (m for m in _DEFINITE.finditer(text) if m[1].lower() not in text[: m.start()].lower())
     answer = without_code(text.rpartition("Answer: ")[2])
@@ -62,7 +62,7 @@ def leans_on_talk(text: str) -> bool:
     return any(told) or bool(_MID_TALK.search(text) or _DEMONSTRATIVE.search(first, 1))
 
 
-def is_untold(text: str, told: str) -> bool:
+def adds_information(text: str, told: str) -> bool:
     """Whether another text lacks many of the words of a text, or what it refuses."""
     words = read_content_words(text)
     refused = _REFUSED.search(text)
@@ -70,22 +70,22 @@ def is_untold(text: str, told: str) -> bool:
     return (
         is_named
         or bool(refused and refused[refused.lastindex or 0].lower() not in told.lower())
-        or len(words - read_content_words(told)) > MIN_UNTOLD_SHARE * len(words)
+        or len(words - read_content_words(told)) > MIN_NEW_SHARE * len(words)
     )
 
 
-def drop_told_sentences(text: str, told: str) -> str:
+def drop_covered_sentences(text: str, told: str) -> str:
     """A text without the sentences that another text holds; code stays."""
     prose = without_code(text)
     untold = [s for s in split_sentences(prose) if s not in told]
     return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
 
 
-def names_itself(sentence: str) -> bool:
+def names_its_subject(sentence: str) -> bool:
     """Whether a sentence says by itself what it is about: "it" may mean what it named before."""
     start = _find_first_name(sentence)
     unnamed = sentence[:start] + _PRONOUN.sub("", sentence[start:])
-    return start < len(sentence) and not POINTING.search(unnamed)
+    return start < len(sentence) and not ANAPHOR.search(unnamed)
 
 
 def render_lines(lines: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Selection of the statements of a matter that fit into a record and add something."""
+"""Selection of the statements of a subtopic that fit into a record and add something."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.records.record_statements import MIN_SCORE, RecordStatement
-from reverie.domain.extraction.records.refused_proposals import RefusedProposal
-from reverie.domain.extraction.records.repetition import drop_repeated
+from reverie.domain.extraction.records.redundancy import drop_repeated_sentences
+from reverie.domain.extraction.records.rejected_alternatives import RejectedAlternative
 from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
@@ -20,7 +20,7 @@ MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
 
 A summing-up, and a report on work, may have the most.
 """
-MAX_REFUSED = 3
+MAX_REJECTED = 3
 FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
 """The part of a talk that may be told of it beside what was decided: its share, and characters."""
 MAX_WEIGHED = 100
@@ -43,7 +43,7 @@ def _count_spoken(statements: Iterable[RecordStatement]) -> int:
 def select_statements(
     statements: Sequence[RecordStatement],
     problem: str,
-    refused: Sequence[RefusedProposal],
+    refused: Sequence[RejectedAlternative],
     max_findings: int,
 ) -> list[RecordStatement]:
     """Selects the last summing-up, then the weightiest statements that add something and fit.
@@ -51,7 +51,7 @@ def select_statements(
     `max_findings`: the characters of all findings of the agent, a first one excepted. A report on
     work may fill the record.
     """
-    reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REFUSED:])
+    reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REJECTED:])
     is_short = max_findings != MAX_RECORD_CHARS and not any(s.is_recap for s in statements)
     share = max(int(RECORD_SHARE * _count_spoken(statements)), MIN_RECORD_CHARS)
     limit = min(share, MAX_RECORD_CHARS) if is_short else MAX_RECORD_CHARS
@@ -65,7 +65,7 @@ def select_statements(
 
     def measure_novelty(s: RecordStatement) -> float:
         # The cause of a problem, and what was done about it, are told in the words of the problem.
-        is_about = s.is_done or (s.kind is Kind.BUG and s.turn.role == "assistant")
+        is_about = s.is_change or (s.kind is Kind.BUG and s.turn.role == "assistant")
         known = covered if is_about else covered | told
         return len(s.words - known) / max(1, len(s.words))
 
@@ -85,7 +85,7 @@ def select_statements(
         if weigh(best) < MIN_SCORE:
             break
         is_novel = best.is_recap or measure_novelty(best) >= MIN_NOVEL_SHARE
-        is_told = best.is_found and best.turn.role == "assistant"
+        is_told = best.is_finding and best.turn.role == "assistant"
         is_allowed = not is_told or not chosen or len(best.text) < max_findings
         if is_novel and is_allowed and len(best.text) < remaining:
             chosen.append(best)
@@ -97,8 +97,8 @@ def select_statements(
     return sorted(chosen, key=lambda s: (not s.is_recap, positions[id(s)]))
 
 
-def proofread(
-    statements: Sequence[RecordStatement], refused: Sequence[RefusedProposal] = ()
+def drop_redundancy(
+    statements: Sequence[RecordStatement], refused: Sequence[RejectedAlternative] = ()
 ) -> list[RecordStatement]:
     """The statements of a record without what is told twice; what was changed stays.
 
@@ -107,22 +107,23 @@ def proofread(
     """
     if any(s.is_recap for s in statements):
         statements = [
-            s if s.is_recap else replace(s, text=_drop_leaning(s.text)) for s in statements
+            s if s.is_recap else replace(s, text=_drop_anaphoric_opening(s.text))
+            for s in statements
         ]
     ordered = sorted(
         statements,
-        key=lambda s: (not s.is_recap, s.is_found, s.is_done, s.turn.role == "user"),
+        key=lambda s: (not s.is_recap, s.is_finding, s.is_change, s.turn.role == "user"),
     )
-    proposals = " ".join(r.proposal for r in refused[-MAX_REFUSED:])
-    kept = drop_repeated([s.text for s in ordered], proposals)
+    proposals = " ".join(r.proposal for r in refused[-MAX_REJECTED:])
+    kept = drop_repeated_sentences([s.text for s in ordered], proposals)
     texts = dict(zip(map(id, ordered), kept, strict=True))
-    changed = (s if s.is_done else replace(s, text=texts[id(s)]) for s in statements)
+    changed = (s if s.is_change else replace(s, text=texts[id(s)]) for s in statements)
     return [s for s in changed if s.text]
 
 
-def _drop_leaning(text: str) -> str:
+def _drop_anaphoric_opening(text: str) -> str:
     """Without the sentences at its beginning that lean on what is not told with it."""
     sentences = split_sentences(text)
-    while sentences and discourse_markers.LEANING_START.match(sentences[0]):
+    while sentences and discourse_markers.ANAPHORIC_START.match(sentences[0]):
         sentences.pop(0)
     return " ".join(sentences)

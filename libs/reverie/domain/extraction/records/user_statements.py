@@ -33,7 +33,7 @@ from reverie.domain.text.turns import TurnText, trace_status
 MAX_OPENING_CHARS = 60
 """Where a sentence says whether it is a musing."""
 
-_POINTING_ORDER = re.compile(
+_ANAPHORIC_ORDER = re.compile(
     r"(?:(?:please|don'?t|do not|never|always|just|leave|keep) )+(?:\w+ )?(?:it|that|them|this)\b",
     re.I,
 )
@@ -56,12 +56,12 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         discourse_markers.REFUSAL.search(turn.content[:200])
     )
     statements = (s.lstrip(".… ") for s in extract_statements(turn.content))
-    for number, statement in enumerate(_join_leaning(statements)):
+    for number, statement in enumerate(_join_anaphoric(statements)):
         aside = discourse_markers.ASIDE_OPENING.match(statement)
         text = strip_opening(statement[aside.end() :] if aside else statement)
         if aside:
             text = text[:1].upper() + text[1:]
-        if not _says_something(text, is_refusal):
+        if not _is_informative_statement(text, is_refusal):
             continue
         ratings = [rate_user_sentence(part, is_quoted) for part in (text, *split_sentences(text))]
         rating = next(filter(None, ratings), rate_correction(text) if is_refusal else None)
@@ -77,23 +77,23 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
         score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
         is_rule = kind is not Kind.LESSON and rating is not None and rating.score >= RULE_SCORE
         is_report = discourse_markers.COMPLETED_CHANGE.match(text)
-        stands_alone = (
+        is_own_memory = (
             ((is_rule and not exchange.is_reply) or kind in OWN_MEMORY_KINDS)
-            and not discourse_markers.LEANING_START.match(text)
+            and not discourse_markers.ANAPHORIC_START.match(text)
             and not is_report
             and not sentence_patterns.GUESS.match(text)
-            and not discourse_markers.MUSING.search(text[:MAX_OPENING_CHARS])
+            and not discourse_markers.THINKING_ALOUD.search(text[:MAX_OPENING_CHARS])
         )
-        if aside and number and not stands_alone:
+        if aside and number and not is_own_memory:
             continue
         is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
-        if stands_alone and is_passing and not sentence_patterns.EVERY_TIME.search(text):
+        if is_own_memory and is_passing and not sentence_patterns.EVERY_TIME.search(text):
             continue
-        if rating and (stands_alone or sentence_patterns.CAUSE_LABEL.match(text)):
+        if rating and (is_own_memory or sentence_patterns.CAUSE_LABEL.match(text)):
             score = rating.score
-        is_decided = stands_alone or _settles(text, kind, exchange, is_refusal)
+        is_decided = is_own_memory or _settles(text, kind, exchange, is_refusal)
         if is_decided or kind is Kind.BUG or not _is_vague(text):
-            yield RecordStatement(text, turn, score, kind, is_decided, stands_alone=stands_alone)
+            yield RecordStatement(text, turn, score, kind, is_decided, is_own_memory=is_own_memory)
 
 
 def _is_remark(text: str) -> bool:
@@ -103,14 +103,14 @@ def _is_remark(text: str) -> bool:
 
 
 def _is_vague(text: str) -> bool:
-    cues = (discourse_markers.MUSING, sentence_patterns.HEDGE, discourse_markers.COLLOQUIAL)
+    cues = (discourse_markers.THINKING_ALOUD, sentence_patterns.HEDGE, discourse_markers.COLLOQUIAL)
     return any(cue.search(text) for cue in cues)
 
 
 def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> bool:
     """Whether a sentence of the user settles something: by its own words, or as an answer.
 
-    What was the matter is found out, not decided. Who muses, or asks in the same breath, tells.
+    What was wrong is found out, not decided. Who muses, or asks in the same breath, tells.
     """
     if kind is Kind.BUG or _is_vague(text):
         return False
@@ -124,7 +124,7 @@ def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> boo
     return is_answer and bool(discourse_markers.NORMATIVE.search(text))
 
 
-def _says_something(text: str, is_refusal: bool) -> bool:
+def _is_informative_statement(text: str, is_refusal: bool) -> bool:
     """Whether a sentence of the user is no order for the work at hand, question, or courtesy."""
     is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
         sentence_patterns.ONE_OFF_ORDER.match(text)
@@ -148,7 +148,7 @@ def iter_user_answers(turn: TurnText) -> Iterator[RecordStatement]:
         yield RecordStatement(f"The user corrected the agent: {text}", turn, 4.0, Kind.LESSON, True)
 
 
-def _join_leaning(statements: Iterable[str]) -> list[str]:
+def _join_anaphoric(statements: Iterable[str]) -> list[str]:
     """Joins a statement that leans on the one before to it, and a short choice to its reason.
 
     So is a short refusal. What follows "FYI: ..." is to be remembered with it.
@@ -169,9 +169,9 @@ def _join_leaning(statements: Iterable[str]) -> list[str]:
             and len(joined[-1]) + len(statement) < MAX_STATEMENT
             and not is_question(statement)
         )
-        leans = discourse_markers.LEANING_START.match(
+        leans = discourse_markers.ANAPHORIC_START.match(
             strip_opening(statement)
-        ) or _POINTING_ORDER.match(statement)
+        ) or _ANAPHORIC_ORDER.match(statement)
         if joined and (is_after_choice or is_noted or leans):
             joined[-1] = f"{joined[-1]} {statement}"
         else:

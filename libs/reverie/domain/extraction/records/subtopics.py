@@ -1,4 +1,4 @@
-"""The matters of a topic: what its exchanges state, where a matter ends, and its problem."""
+"""The subtopics of a topic: what its exchanges state, where a subtopic ends, and its problem."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from reverie.domain.extraction.conversation.topic_segmentation import TopicSegme
 from reverie.domain.extraction.conversation.work_log import select_write_turns
 from reverie.domain.extraction.records.agent_statements import iter_agent_statements
 from reverie.domain.extraction.records.record_statements import (
+    ANAPHOR,
     MIN_STATEMENT_BYTES,
-    POINTING,
     RecordStatement,
     strip_line_places,
     strip_opening,
@@ -36,7 +36,7 @@ from reverie.domain.text.markdown import shorten, split_sentences
 MIN_OUTCOME_SCORE, OUTCOME_SCORE = -4.0, 2.5
 """The best point in the report on a request that was worked on weighs the latter at least, unless
 it is below the former: then it points to a place, and says nothing."""
-MIN_MATTER_CHARS = 2_500
+MIN_SUBTOPIC_CHARS = 2_500
 """Characters of talk after which another request of the same topic begins its own record."""
 
 
@@ -93,20 +93,20 @@ _POINTING_BACK = re.compile(r"\b(?:why|how|when|where|whether|if) (?:that|this|i
 
 
 @dataclass(frozen=True)
-class StatedExchange:
+class AnnotatedExchange:
     """An exchange with the statements that it makes."""
 
     exchange: Exchange
     statements: tuple[RecordStatement, ...]
 
 
-def read_exchanges(segment: TopicSegment) -> list[StatedExchange]:
+def annotate_exchanges(segment: TopicSegment) -> list[AnnotatedExchange]:
     """Reads the statements of each exchange of a topic."""
     is_work = any(turn.role == "tool" for turn in segment.turns)
     return [_read_exchange(exchange, is_work) for exchange in split_exchanges(segment)]
 
 
-def _read_exchange(exchange: Exchange, is_work: bool) -> StatedExchange:
+def _read_exchange(exchange: Exchange, is_work: bool) -> AnnotatedExchange:
     """Reads an exchange; the best point of the report on a request worked on has weight."""
     statements = list(_iter_statements(exchange, is_work))
     outcome = [n for n, s in enumerate(statements) if s.turn is exchange.last_reply]
@@ -115,7 +115,7 @@ def _read_exchange(exchange: Exchange, is_work: bool) -> StatedExchange:
         best = max(outcome, key=lambda n: statements[n].score)
         if MIN_OUTCOME_SCORE <= statements[best].score < OUTCOME_SCORE:
             statements[best] = replace(statements[best], score=OUTCOME_SCORE)
-    return StatedExchange(exchange, tuple(statements))
+    return AnnotatedExchange(exchange, tuple(statements))
 
 
 def _iter_statements(exchange: Exchange, is_work: bool) -> Iterator[RecordStatement]:
@@ -128,7 +128,7 @@ def _iter_statements(exchange: Exchange, is_work: bool) -> Iterator[RecordStatem
             yield from iter_user_answers(turn)
 
 
-def _drop_reviews(stated: Iterable[StatedExchange]) -> Iterator[StatedExchange]:
+def _drop_reviews(stated: Iterable[AnnotatedExchange]) -> Iterator[AnnotatedExchange]:
     """Leaves out the reviews of changes, and the context that a command for one brings."""
     is_review = is_context = False
     for item in stated:
@@ -139,18 +139,22 @@ def _drop_reviews(stated: Iterable[StatedExchange]) -> Iterator[StatedExchange]:
             yield item
 
 
-def split_matters(stated: Iterable[StatedExchange]) -> Iterator[list[StatedExchange]]:
-    """Splits a topic into matters, without the reviews of somebody's changes."""
-    matter: list[StatedExchange] = []
+def split_subtopics(stated: Iterable[AnnotatedExchange]) -> Iterator[list[AnnotatedExchange]]:
+    """Splits a topic into subtopics, without the reviews of somebody's changes."""
+    subtopic: list[AnnotatedExchange] = []
     size = 0
     for item in _drop_reviews(stated):
-        if matter and _is_new_request(item.exchange) and _is_closed(matter, size, item.exchange):
-            yield matter
-            matter, size = [], 0
-        matter.append(item)
+        if (
+            subtopic
+            and _is_new_request(item.exchange)
+            and _is_closed(subtopic, size, item.exchange)
+        ):
+            yield subtopic
+            subtopic, size = [], 0
+        subtopic.append(item)
         size += sum(len(t.content) for t in item.exchange.replies if t.role == "assistant")
-    if matter:
-        yield matter
+    if subtopic:
+        yield subtopic
 
 
 def is_general_question(exchange: Exchange) -> bool:
@@ -167,18 +171,20 @@ def _is_new_request(exchange: Exchange) -> bool:
     )
 
 
-def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange) -> bool:
-    """Whether a matter of `size` characters of messages is over before another request.
+def _is_closed(subtopic: Sequence[AnnotatedExchange], size: int, following: Exchange) -> bool:
+    """Whether a subtopic of `size` characters of messages is over before another request.
 
     Talk is over once it is long; work, once its report does not wait for an answer.
     """
-    if matter[-1].exchange.last_reply is None:
+    if subtopic[-1].exchange.last_reply is None:
         # What was interrupted is said again, unless something else is asked for.
-        broken_off = matter[-1].exchange.request
+        broken_off = subtopic[-1].exchange.request
         is_named = broken_off and not is_slash_command(broken_off)
         words = content_words(broken_off)
-        return len(matter) == 1 and bool(is_named) and not words & content_words(following.request)
-    replies = [turn for item in matter for turn in item.exchange.replies]
+        return (
+            len(subtopic) == 1 and bool(is_named) and not words & content_words(following.request)
+        )
+    replies = [turn for item in subtopic for turn in item.exchange.replies]
     is_work = any(turn.role == "tool" for turn in replies)
     if is_work and is_general_question(following) and following.assent:
         # A question beside the work: the next message goes on with the work.
@@ -187,11 +193,11 @@ def _is_closed(matter: Sequence[StatedExchange], size: int, following: Exchange)
     agrees = following.opening and discourse_markers.CONFIRMATION.match(following.opening.content)
     if agrees and not has_written:
         return False
-    return size >= MIN_MATTER_CHARS or (is_work and (has_written or not following.is_reply))
+    return size >= MIN_SUBTOPIC_CHARS or (is_work and (has_written or not following.is_reply))
 
 
 def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
-    """The first whole sentences of the first request that names a matter; "" if none does.
+    """The first whole sentences of the first request that names a subtopic; "" if none does.
 
     Assents, remarks on a result, and states of a branch name none. A guess of the user does not
     stand where something else was told. Of a slash command its title is taken. An order to find out
@@ -214,7 +220,7 @@ def find_problem(exchanges: Sequence[Exchange], limit: int) -> str:
             if exchange.previous_subject and _asks_on(reported[0]):
                 reported[0] = f"{exchange.previous_subject}."
             return _take_sentences(reported, limit)
-    if POINTING.search(introduction):
+    if ANAPHOR.search(introduction):
         introduction = ""
     return shorten(command or introduction, limit)
 

@@ -1,4 +1,4 @@
-"""Builds the decision record of one matter, and tells whether a matter settled anything."""
+"""Builds the decision record of one subtopic, and tells whether a subtopic settled anything."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.conversation.work_log import select_write_turns
 from reverie.domain.extraction.records.decision_records import MAX_PROBLEM_CHARS, DecisionRecord
-from reverie.domain.extraction.records.matters import (
-    StatedExchange,
-    find_problem,
-    is_general_question,
-    list_informative_sentences,
-)
 from reverie.domain.extraction.records.record_statements import (
     DECIDED_KINDS,
     LEAD,
@@ -22,22 +16,31 @@ from reverie.domain.extraction.records.record_statements import (
     is_near_duplicate,
 )
 from reverie.domain.extraction.records.record_text import (
-    drop_told_sentences,
+    drop_covered_sentences,
 )
-from reverie.domain.extraction.records.refused_proposals import RefusedProposal, iter_refused
+from reverie.domain.extraction.records.rejected_alternatives import (
+    RejectedAlternative,
+    iter_rejected,
+)
 from reverie.domain.extraction.records.statement_selection import (
     MAX_RECORD_CHARS,
-    MAX_REFUSED,
+    MAX_REJECTED,
+    drop_redundancy,
     limit_findings,
-    proofread,
     select_statements,
+)
+from reverie.domain.extraction.records.subtopics import (
+    AnnotatedExchange,
+    find_problem,
+    is_general_question,
+    list_informative_sentences,
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.turns import TurnText
 
-_TIDYING = re.compile(
+_COSMETIC = re.compile(
     r"\b(?:comments?|test cases?|unused|typos?|wording|grammar|blank lines?|visual\w*|whitespace"
     r"|indentation)\b|\brenam(?:ed|es)\b",
     re.I,
@@ -52,22 +55,22 @@ _REASON = re.compile(
 )
 
 
-def settles(matter: Sequence[StatedExchange]) -> bool:
-    """Whether a matter of mere talk settles something, and does not only ask and answer.
+def settles(subtopic: Sequence[AnnotatedExchange]) -> bool:
+    """Whether a subtopic of mere talk settles something, and does not only ask and answer.
 
     What a first message wants is its request; what the agent repeats settles nothing by itself.
     """
-    return any(_is_settled(s, item.exchange) for item in matter for s in item.statements) or any(
-        True for item in matter for _ in iter_refused(item.exchange)
+    return any(_is_settled(s, item.exchange) for item in subtopic for s in item.statements) or any(
+        True for item in subtopic for _ in iter_rejected(item.exchange)
     )
 
 
 def _is_settled(statement: RecordStatement, exchange: Exchange) -> bool:
-    if statement.stands_alone:
+    if statement.is_own_memory:
         return False
     if statement.turn.role != "user":
         opening = exchange.opening.content if exchange.opening else ""
-        is_musing = discourse_markers.MUSING.search(f"{opening} {statement.text}")
+        is_musing = discourse_markers.THINKING_ALOUD.search(f"{opening} {statement.text}")
         is_decided = statement.is_decided and exchange.is_reply
         return statement.is_recap or (is_decided and not is_musing)
     if sentence_patterns.CAUSE_LABEL.match(statement.text):
@@ -80,59 +83,59 @@ def is_user_decision(statement: RecordStatement) -> bool:
     return (
         statement.turn.role == "user"
         and statement.is_decided
-        and not statement.stands_alone
+        and not statement.is_own_memory
         and statement.kind in DECIDED_KINDS
     )
 
 
-def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> DecisionRecord | None:
-    """Builds the record of one matter; None if nothing was settled.
+def build_record(subtopic: Sequence[AnnotatedExchange], is_work: bool) -> DecisionRecord | None:
+    """Builds the record of one subtopic; None if nothing was settled.
 
     `is_work`: whether the agent used tools in the topic, and did not only talk about it.
     """
-    exchanges = [item.exchange for item in matter]
+    exchanges = [item.exchange for item in subtopic]
     statements = [
         statement
-        for item in matter
+        for item in subtopic
         if not (is_work and is_general_question(item.exchange))
         for statement in item.statements
-        if not statement.stands_alone
+        if not statement.is_own_memory
     ]
-    refused = [r for exchange in exchanges for r in iter_refused(exchange)]
+    refused = [r for exchange in exchanges for r in iter_rejected(exchange)]
     reasons = {r.reason for r in refused if r.is_option}
     statements = [s for s in statements if s.text not in reasons]
-    opening_exchanges = [item.exchange for item in matter if not _only_lasting(item)]
+    opening_exchanges = [item.exchange for item in subtopic if not _states_rules_only(item)]
     problem = find_problem(opening_exchanges, MAX_PROBLEM_CHARS) or find_problem(
         exchanges, MAX_PROBLEM_CHARS
     )
-    last_words = _keep_last_words(statements, exchanges, is_work)
+    last_words = _drop_superseded(statements, exchanges, is_work)
     max_findings = MAX_RECORD_CHARS if is_work else limit_findings(last_words)
     chosen = select_statements(last_words, problem, refused, max_findings) or select_statements(
         last_words, "", refused, max_findings
     )
-    alone = " ".join(s.text for item in matter for s in item.statements if s.stands_alone)
-    problem = drop_told_sentences(problem, alone) or problem
-    if not problem and all(statement.is_done for statement in chosen):
+    alone = " ".join(s.text for item in subtopic for s in item.statements if s.is_own_memory)
+    problem = drop_covered_sentences(problem, alone) or problem
+    if not problem and all(statement.is_change for statement in chosen):
         return None
-    leans = discourse_markers.LEANING_START.match
+    leans = discourse_markers.ANAPHORIC_START.match
     is_fragment = len(chosen) == 1 and leans(chosen[0].text)
     if not chosen or (is_fragment and (not problem or leans(problem))):
         return None
-    if is_work and not any(map(_tells_outcome, _drop_asked(chosen, exchanges))):
+    if is_work and not any(map(_reports_outcome, _drop_request(chosen, exchanges))):
         outcome = _find_outcome(statements)
         has_written = select_write_turns(turn for e in exchanges for turn in e.replies)
         if not (has_written and outcome):
             # What was asked for is no outcome, and neither is what was merely looked up.
-            chosen = _drop_asked(chosen, exchanges)
-            tells = is_question(problem) or any(map(_tells_why, chosen))
+            chosen = _drop_request(chosen, exchanges)
+            tells = is_question(problem) or any(map(_gives_reason, chosen))
             if has_written or not chosen or not tells:
                 return None
         chosen += [outcome] if outcome else []
-    told = proofread(chosen if is_work else _drop_passing(chosen), refused)
+    told = drop_redundancy(chosen if is_work else _drop_incidental(chosen), refused)
     claims = [e for e in exchanges if e.opening and _is_quoted(e.opening)] if is_work else []
-    changes = [s for s in told if _tells_outcome(s)]
-    is_tidying = claims and changes and all(map(_is_tidying, changes))
-    if not told or (is_tidying and not any(map(_names_fault, told))):
+    changes = [s for s in told if _reports_outcome(s)]
+    is_cosmetic = claims and changes and all(map(_is_cosmetic, changes))
+    if not told or (is_cosmetic and not any(map(_names_fault, told))):
         return None
     answered = [turn for e in claims for turn in e.replies]
     return DecisionRecord(
@@ -140,41 +143,41 @@ def build_matter_record(matter: Sequence[StatedExchange], is_work: bool) -> Deci
         tuple(told),
         _drop_covered_reasons(refused, chosen),
         tuple(exchanges),
-        tuple(_find_repetitions(chosen, statements, exchanges)),
-        is_claim=bool(claims) and any(s.is_found or s.turn not in answered for s in told),
+        tuple(_find_restatements(chosen, statements, exchanges)),
+        is_claim=bool(claims) and any(s.is_finding or s.turn not in answered for s in told),
     )
 
 
-def _drop_passing(chosen: Sequence[RecordStatement]) -> list[RecordStatement]:
+def _drop_incidental(chosen: Sequence[RecordStatement]) -> list[RecordStatement]:
     """Without what was merely found beside what was decided; a reason stays."""
-    if all(s.is_found for s in chosen):
+    if all(s.is_finding for s in chosen):
         return list(chosen)
-    return [s for s in chosen if not s.is_found or _tells_why(s)]
+    return [s for s in chosen if not s.is_finding or _gives_reason(s)]
 
 
-def _tells_why(statement: RecordStatement) -> bool:
+def _gives_reason(statement: RecordStatement) -> bool:
     """Whether it tells a reason, or that something is not as it looked."""
     return statement.kind in (Kind.BUG, Kind.LESSON) or bool(_REASON.search(statement.text))
 
 
-def _drop_asked(
+def _drop_request(
     chosen: Sequence[RecordStatement], exchanges: Sequence[Exchange]
 ) -> list[RecordStatement]:
     request = next((e.opening for e in exchanges if e.opening), None)
     return [s for s in chosen if s.turn is not request]
 
 
-def _tells_outcome(statement: RecordStatement) -> bool:
-    return statement.is_done or statement.is_decided or bool(_OUTCOME.search(statement.text))
+def _reports_outcome(statement: RecordStatement) -> bool:
+    return statement.is_change or statement.is_decided or bool(_OUTCOME.search(statement.text))
 
 
 def _find_outcome(statements: Iterable[RecordStatement]) -> RecordStatement | None:
     """What the last report that names a change says of it."""
-    outcomes = [s for s in statements if s.turn.role == "assistant" and _tells_outcome(s)]
+    outcomes = [s for s in statements if s.turn.role == "assistant" and _reports_outcome(s)]
     return max(outcomes, key=lambda s: (s.turn.ordinal, s.score), default=None)
 
 
-def _keep_last_words(
+def _drop_superseded(
     statements: Sequence[RecordStatement], exchanges: Sequence[Exchange], is_work: bool
 ) -> Sequence[RecordStatement]:
     """Without what a later statement tells again, or settles.
@@ -206,18 +209,18 @@ def _is_quoted(opening: TurnText) -> bool:
     return sentence_patterns.QUOTED_REVIEW.search(opening.content[:300]) is not None
 
 
-def _is_tidying(statement: RecordStatement) -> bool:
+def _is_cosmetic(statement: RecordStatement) -> bool:
     """Whether it tells of comments, names and wordings that were changed: the code shows them."""
     lead = LEAD.match(statement.text)
     items = statement.text.split("; ")
-    return bool(lead and _TIDYING.search(lead[0])) or all(map(_TIDYING.search, items))
+    return bool(lead and _COSMETIC.search(lead[0])) or all(map(_COSMETIC.search, items))
 
 
 def _names_fault(statement: RecordStatement) -> bool:
     return statement.kind is Kind.BUG or bool(sentence_patterns.ROOT_CAUSE.search(statement.text))
 
 
-def _find_repetitions(
+def _find_restatements(
     chosen: Sequence[RecordStatement],
     statements: Iterable[RecordStatement],
     exchanges: Iterable[Exchange],
@@ -231,25 +234,25 @@ def _find_repetitions(
             yield turn
 
 
-def _only_lasting(item: StatedExchange) -> bool:
-    """Whether a message only states rules and preferences, which open no matter."""
+def _states_rules_only(item: AnnotatedExchange) -> bool:
+    """Whether a message only states rules and preferences, which open no subtopic."""
     exchange = item.exchange
     statements = [s for s in item.statements if s.turn is exchange.opening]
-    if not statements or not all(s.stands_alone for s in statements):
+    if not statements or not all(s.is_own_memory for s in statements):
         return False
     stated = " ".join(s.text for s in statements)
     return all(sentence in stated for sentence in list_informative_sentences(exchange.request))
 
 
 def _drop_covered_reasons(
-    refused: Sequence[RefusedProposal], chosen: Sequence[RecordStatement]
-) -> tuple[RefusedProposal, ...]:
+    refused: Sequence[RejectedAlternative], chosen: Sequence[RecordStatement]
+) -> tuple[RejectedAlternative, ...]:
     covered = frozenset().union(*(s.words for s in chosen))
     return tuple(
-        RefusedProposal(
+        RejectedAlternative(
             r.proposal,
             "" if len(content_words(r.reason) - covered) < 3 else r.reason,
             r.turn,
         )
-        for r in refused[-MAX_REFUSED:]
+        for r in refused[-MAX_REJECTED:]
     )

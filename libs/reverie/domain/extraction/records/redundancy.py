@@ -21,7 +21,7 @@ denies something repeats nothing as long as it has a new stem.
 MIN_NOVEL_STEMS_OF_NAMED = 2
 MAX_ANNOUNCEMENT_WORDS = 8
 
-_TALKED_OF = re.compile(
+_ATTRIBUTION = re.compile(
     r",? as (?:you|i|we) (?:just )?(?:said|confirmed|noted|mentioned|suggested|pointed out)\b,?",
     re.I,
 )
@@ -30,7 +30,7 @@ _FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 _DENIED = re.compile(r"(?!^)\b(?:not|never|no|only|without)\b|n['’]t\b|[不没无]", re.I)
 
 
-def drop_repeated(texts: Sequence[str], refused: str = "") -> list[str]:
+def drop_repeated_sentences(texts: Sequence[str], refused: str = "") -> list[str]:
     """The texts without the sentences that repeat what is told before them; "" if nothing is left.
 
     A sentence on which the next one leans stays. What was refused is told after them: its names
@@ -39,7 +39,7 @@ def drop_repeated(texts: Sequence[str], refused: str = "") -> list[str]:
     words, told = frozenset[str](), ""
     kept_texts: list[str] = []
     for text in _drop_announcement(texts):
-        text = drop_adverbs(_TALKED_OF.sub("", text))
+        text = drop_adverbs(_ATTRIBUTION.sub("", text))
         prose = without_code(text)
         sentences = split_sentences(prose) if text.startswith(prose) else [text]
         kept: list[str] = []
@@ -50,7 +50,7 @@ def drop_repeated(texts: Sequence[str], refused: str = "") -> list[str]:
                 continue
             own = read_content_words(sentence)
             is_new = not is_counted or _is_new(sentence, own, words, told + refused.lower())
-            if is_new or discourse_markers.LEANING_START.match(following):
+            if is_new or discourse_markers.ANAPHORIC_START.match(following):
                 kept.append(sentence)
             words, told = words | own, f"{told} {sentence.lower()}"
         code = text[len(prose) :] if text.startswith(prose) else ""

@@ -24,7 +24,7 @@ _OPTION_NUMBER = re.compile(r"(?:^|(?<=[\s:]))(?:\(\d\)|\d[.)]|\([a-d]\)|[a-d]\)
 
 
 @dataclass(frozen=True)
-class RefusedProposal:
+class RejectedAlternative:
     """A proposal that was refused, with the reason that was given, if there was one."""
 
     proposal: str
@@ -34,7 +34,7 @@ class RefusedProposal:
     """One of several options that a message offered."""
 
 
-def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
+def iter_rejected(exchange: Exchange) -> Iterator[RejectedAlternative]:
     """Yields what the user's answer to the last reply refuses: its proposal, or its options.
 
     Also what the user asked about ("why not ...?"), the agent objected to, and nobody chose.
@@ -46,7 +46,9 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
     objection = next(iter(s for s in _list_sentences(reply) if _BUT.search(s)), "")
     if asked and objection and not (content_words(asked[1]) & exchange.later_choices):
         proposal = shorten(restate_proposal(asked[1].strip()), MAX_PROPOSAL_CHARS)
-        yield RefusedProposal(proposal, shorten(objection, MAX_REASON_CHARS), exchange.last_reply)
+        yield RejectedAlternative(
+            proposal, shorten(objection, MAX_REASON_CHARS), exchange.last_reply
+        )
     if len(verdict.content) > MAX_ANSWER_CHARS:
         return
     answers = [strip_opening(s) for s in extract_statements(verdict.content)]
@@ -76,10 +78,10 @@ def iter_refused(exchange: Exchange) -> Iterator[RefusedProposal]:
         yield _refuse(best, reason, verdict)
 
 
-def _refuse(proposal: str, reason: str, verdict: TurnText) -> RefusedProposal:
-    cues = (discourse_markers.COLLOQUIAL.search, discourse_markers.LEANING_START.match)
+def _refuse(proposal: str, reason: str, verdict: TurnText) -> RejectedAlternative:
+    cues = (discourse_markers.COLLOQUIAL.search, discourse_markers.ANAPHORIC_START.match)
     is_vague = any(cue(reason) for cue in cues)
-    return RefusedProposal(
+    return RejectedAlternative(
         shorten(restate_proposal(strip_opening(proposal)), MAX_PROPOSAL_CHARS),
         "" if is_vague else shorten(reason, MAX_REASON_CHARS),
         verdict,
