@@ -1,4 +1,4 @@
-"""Reads lists of messages: the tasks of Cline, Roo and Kilo, and the transcripts of Cursor.
+"""Reads transcripts that are lists of messages: tasks of Cline, Roo and Kilo, and Cursor's.
 
 A message has a role and blocks, as Anthropic's interface defines them. Where an older task calls
 tools by tags in the text, its results are texts that begin with `[tool for 'x'] Result:`.

@@ -1,4 +1,4 @@
-"""Reads conversations that agents keep in SQLite: OpenCode, Kilo and Goose.
+"""Reads the conversations that OpenCode, Kilo and Goose store in SQLite.
 
 The file is opened for reading only. A table or a column that a version of the agent lacks makes
 the file one without conversations, never an error.

@@ -1,7 +1,7 @@
-"""The clones of this machine whose owner made them projects: the only ones that are watched.
+"""Stores the clones in which `reverie init` or `reverie setup` ran: only these are watched.
 
-`reverie init` and `reverie setup` remember a clone, in a file each in `clones` of the home folder.
-A session in a clone does not: whoever wrote a clone chose the project that it names.
+Each clone has a file in `clones` of the home folder.
+A session does not add a clone, because a clone's author chose the project that it names.
 """
 
 from __future__ import annotations

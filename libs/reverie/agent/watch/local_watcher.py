@@ -1,4 +1,4 @@
-"""Announces new commits of the known clones, and hands over what followed agents say.
+"""Announces new commits of the known clones, and sends the turns of followed transcripts.
 
 It asks the file system a few times a minute, and only for the state of single files: a clone that
 is deleted, moved or unreadable costs nothing and stops nothing.

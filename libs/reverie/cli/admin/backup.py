@@ -48,7 +48,7 @@ def backup(options: CommonOptions, folder: str) -> None:
     settings, root = options.settings(), Path(folder).expanduser().absolute()
     if root.exists() and any(path.name != STREAMS_FOLDER for path in root.iterdir()):
         raise InvalidInput("folder", f"{root} is not empty: give a new folder")
-    # A folder that cannot be written is told before the servers are asked.
+    # Fails for an unwritable folder before it connects to the servers.
     (root / STREAMS_FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
     root.chmod(0o700)
     database = resolve_database_url(settings)

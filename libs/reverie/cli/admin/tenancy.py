@@ -156,7 +156,7 @@ def list_tenants(options: CommonOptions) -> None:
 @click.argument("name", help="The name: a-z 0-9 _ -.")
 @common_options
 def add_tenant(options: CommonOptions, name: str) -> None:
-    """Make a tenant; one that is there stays as it is.
+    """Create a tenant; an existing one stays as it is.
 
     Example: reverie admin tenants add acme
     """

@@ -21,7 +21,7 @@ from reverie.domain.core.errors import Misconfigured, ReverieError, Unavailable
 
 @dataclass(frozen=True)
 class AgentKeyReport:
-    """What was done with the key: its file if it has one, and a line for the user."""
+    """The result for the key: its file if it has one, and a line for the user."""
 
     file: str | None
     text: str

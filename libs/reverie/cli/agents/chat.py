@@ -1,4 +1,4 @@
-"""`reverie chat`: talks to agents of the engine, and shows what they say while they say it."""
+"""`reverie chat`: a conversation with agents of the engine, with streamed answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from reverie.cli.agents.attaching import attach_option
-from reverie.cli.agents.one_at_a_time import OneAtATime
+from reverie.cli.agents.attach_option import attach_option
 from reverie.cli.agents.open_turns import OpenTurns
+from reverie.cli.agents.turn_order import TurnOrder
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
 from reverie.cli.app.output import confirm, err, out, plural, print_json, print_plain, read_text
@@ -34,7 +34,7 @@ RECONNECT_SECONDS = 0.5
 
 @dataclass
 class Conversation:
-    """A group, and what the next message takes with it."""
+    """A group, and the attachments of the next message."""
 
     client: GatewayClient
     group: dict[str, Any]
@@ -49,7 +49,7 @@ class Conversation:
         return f"/v1/groups/{self.group['id']}"
 
     def post_message(self, text: str) -> bool:
-        """Says something and shows the answers; whether all turns ended well.
+        """Posts a message and shows the answers; returns whether all turns ended well.
 
         Ctrl-C stops the turns and not the program, also where a call waits to be allowed.
         """
@@ -57,7 +57,7 @@ class Conversation:
         posted = self.client.request("POST", f"{self.path}/messages", body=body)
         self.attachments = Attachments()
         position, is_stopping, succeeded = int(posted["after"]), False, True
-        open_turns, turns = OpenTurns(posted["turns"].values()), OneAtATime[dict[str, Any]]()
+        open_turns, turns = OpenTurns(posted["turns"].values()), TurnOrder[dict[str, Any]]()
         while open_turns:
             try:
                 for at, event in self._events(position):
@@ -77,9 +77,9 @@ class Conversation:
         return succeeded
 
     def _order(
-        self, event: dict[str, Any], turns: OneAtATime[dict[str, Any]]
+        self, event: dict[str, Any], turns: TurnOrder[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """What to show now: people read one agent after the other, programs all at once."""
+        """The events to show now: in order of turns for people, as they arrive for programs."""
         if self.as_json:
             return [event]
         return turns.add(event["turn"], event, event["type"] == "result")
@@ -90,7 +90,7 @@ class Conversation:
         return len(answer["turns"])
 
     def attach(self, place: Path) -> None:
-        """Reads a file that goes with the next message."""
+        """Reads a file to send with the next message."""
         self.attachments.add(place.name, place.read_bytes())
 
     def _events(self, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -181,7 +181,7 @@ def chat(
     attach: tuple[Path, ...],
     project: str | None,
 ) -> None:
-    """Talk to agents of the engine, whose turns are made of memory.
+    """Talk to agents of the engine, which recall and remember in each turn.
 
     Ctrl-C stops the turn, and a second one the program. /help lists what else
     there is. The engine must be enabled (engine_enabled).

@@ -54,7 +54,7 @@ def put_agent(options: CommonOptions, name: str, spec: str) -> None:
 @click.argument("name", help="The name.")
 @common_options
 def delete_agent(options: CommonOptions, name: str) -> None:
-    """Delete an agent; one of the first five is then as it was.
+    """Delete an agent; a changed built-in agent becomes as it was.
 
     Example: reverie agents delete reviewer
     """

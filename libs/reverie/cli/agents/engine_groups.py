@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reverie.cli.agents.attaching import attach_option, read_attachments
+from reverie.cli.agents.attach_option import attach_option, read_attachments
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, limit_option
@@ -74,7 +74,7 @@ def create_group(
 def post_message(
     options: CommonOptions, group: str, text: str, mode: str | None, attach: tuple[Path, ...]
 ) -> None:
-    """Say something in a group and do not wait for the answers.
+    """Post a message to a group without waiting for the answers.
 
     Example: reverie groups say GROUP "How do we store prices?" --attach prices.py
     """
@@ -185,7 +185,7 @@ def stop_turns(options: CommonOptions, group: str, turn: str | None) -> None:
 
 
 _SHOWN = ("text", "tool", "call", "arguments", "content", "to", "what", "reason", "error", "status")
-"""What a line of `watch` says of an event, where it has it."""
+"""The fields of an event that a line of `watch` shows."""
 _LINE = 200
 
 

@@ -1,4 +1,4 @@
-"""`reverie git backfill`: remembers what the messages of a clone's history decide."""
+"""`reverie git backfill`: stores decisions in the commit messages of a clone's history."""
 
 from __future__ import annotations
 

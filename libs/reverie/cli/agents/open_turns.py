@@ -1,4 +1,4 @@
-"""The turns that a message caused and that still go on, told by their events."""
+"""Tracks the turns that a message caused and that have not ended, by their events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OpenTurns:
         return bool(self._open)
 
     def note(self, kind: str, turn: str, data: Mapping[str, Any]) -> None:
-        """Takes note of an event of a turn."""
+        """Records an event of a turn."""
         if kind == "result":
             self._over.add(turn)
         elif kind == "handed_on":

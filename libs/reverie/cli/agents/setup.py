@@ -143,7 +143,7 @@ def _lock_setups(home: Path) -> Iterator[None]:
 
 
 def _remember_clone(home: Path, agent: str, target: SetupTarget, undo: bool) -> None:
-    """Makes the clone one that is watched; an agent that is undone is no longer followed."""
+    """Adds the clone to those that are watched; an agent that is undone is no longer followed."""
     from reverie.agent.watch.known_clones import ALL_CLONES, forget_agent, remember_clone
 
     root = ALL_CLONES if target.is_user_wide else str(target.folder)
@@ -156,7 +156,7 @@ def _remember_clone(home: Path, agent: str, target: SetupTarget, undo: bool) -> 
 def _update_key(
     options: CommonOptions, agent: str, target: SetupTarget, plan: UndoPlan, undo: bool, renew: bool
 ) -> AgentKeyReport | None:
-    """Gives the agent its key, or takes it back. An agent that is still set up keeps it."""
+    """Creates or revokes the agent's key. An agent that is still set up keeps it."""
     from reverie.agent.setup.agents import AGENTS_OF_ALL_PROJECTS, AGENTS_WITHOUT_KEY
     from reverie.cli.agents.agent_key import AgentKeyManager
 

@@ -30,7 +30,7 @@ async def watch_known_clones(settings: Settings) -> None:
 @click.option("--once", is_flag=True, help="Look once, and stop.")
 @common_options
 def follow(options: CommonOptions, once: bool) -> None:
-    """Hand over what agents without hooks write, and announce commits.
+    """Hand over the conversations of agents without hooks, and announce commits.
 
     `reverie up` and `reverie mcp` do the same by themselves. Use this where
     neither runs, beside a gateway elsewhere. It watches the clones that were

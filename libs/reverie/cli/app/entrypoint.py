@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Runs a hook with next to nothing imported, and any other command as ever."""
+    """Runs a hook with few imports, and any other command through `main`."""
     if sys.argv[1:2] == ["hook"]:
         from reverie.agent.hooks.command import main as hook
 

@@ -41,7 +41,7 @@ KEY_REMEDY = (
     "the gateway does not know the key: set REVERIE_API_KEY to a valid key, or unset it to use "
     "that of the home folder"
 )
-"""What the gateway says of headers helps programs, not who runs a command."""
+"""Messages of the gateway about headers help programs, not a person who runs a command."""
 
 
 def print_error(error: ReverieError, as_json: bool = False) -> None:

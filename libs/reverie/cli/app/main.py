@@ -92,7 +92,7 @@ def report_failure(error: Exception, as_json: bool) -> int:
 
 
 def _as_reverie_error(error: Exception) -> ReverieError:
-    """A file that cannot be read or written is named; any other error is a defect."""
+    """Names a file that cannot be read or written; any other error is a defect."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return UnusableFile(str(error.filename), error.strerror)
     return UnexpectedError(type(error).__name__, (str(error).splitlines() or [""])[0])

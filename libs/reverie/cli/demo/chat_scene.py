@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.rule import Rule
 
-from reverie.cli.agents.one_at_a_time import OneAtATime
 from reverie.cli.agents.open_turns import OpenTurns
+from reverie.cli.agents.turn_order import TurnOrder
 from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage
 from reverie.contracts.engine import EngineEvent, GroupBody
@@ -113,7 +113,7 @@ async def _talk(client: AsyncReverie, group: GroupBody, text: str, console: Cons
     console.print(f"\n[bold]you[/]: {text}")
     posted = await client.post_message(group.id, text)
     open_turns = OpenTurns(str(turn) for turn in posted.turns.values())
-    turns = OneAtATime[EngineEvent]()
+    turns = TurnOrder[EngineEvent]()
     speaker = ""
     async for _, event in client.watch_group(group.id, after=posted.after):
         for shown in turns.add(str(event.turn), event, event.type == "result"):

@@ -272,7 +272,7 @@ def archive(options: CommonOptions, id: str) -> None:
 def forget(
     options: CommonOptions, ids: tuple[str, ...], scope: str | None, tag: str | None, yes: bool
 ) -> None:
-    """Forget memories: no answer has them, and their texts are erased unless restored in time.
+    """Forget memories: no answer contains them; their texts are erased unless they are restored.
 
     Example: reverie forget 3fa9c1d2
     """

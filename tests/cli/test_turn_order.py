@@ -7,13 +7,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.cli.agents.one_at_a_time import OneAtATime
+from reverie.cli.agents.turn_order import TurnOrder
 
 Said = tuple[str, int]
 
 
 def _show(said: list[Said], lengths: dict[str, int]) -> list[list[Said]]:
-    order = OneAtATime[Said]()
+    order = TurnOrder[Said]()
     return [order.add(turn, (turn, n), n == lengths[turn]) for turn, n in said]
 
 

@@ -1,4 +1,4 @@
-"""Shows agents that answer at once one after the other, so that no sentence is cut by another."""
+"""Orders the events of concurrent turns, so that answers are shown one after the other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 EventT = TypeVar("EventT")
 
 
-class OneAtATime(Generic[EventT]):
-    """Passes on what happens in one turn until its end, and then what happened in the next one."""
+class TurnOrder(Generic[EventT]):
+    """Passes the events of one turn on until its end, and then those held of the next turn."""
 
     def __init__(self) -> None:
         self._shown = ""

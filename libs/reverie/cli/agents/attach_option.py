@@ -1,4 +1,4 @@
-"""Files that go with a message to agents."""
+"""The option `--attach`: text files and images that are sent with a message to agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ attach_option = click.option(
 
 
 def read_attachments(places: Iterable[Path]) -> dict[str, Any]:
-    """The fields of a message that brings these files. Raises `InvalidInput`, `OSError`."""
+    """The fields of a message with these files. Raises `InvalidInput`, `OSError`."""
     given = Attachments()
     for place in places:
         given.add(place.name, place.read_bytes())
