@@ -25,6 +25,7 @@ _JSON_LINES = "application/x-ndjson"
 START_TIMEOUT = 45.0
 """A call that waits longer reports that Reverie is still starting."""
 POLL_INTERVAL = 0.1
+UP_TIMEOUT = 120.0
 
 
 def find_gateway(settings: Settings, agent: str = "", project: str = "") -> GatewayLocation | None:
@@ -76,9 +77,7 @@ def start_in_background(
         )
 
 
-def wait_until_up(
-    settings: Settings, process: subprocess.Popen[bytes], timeout: float = 120.0
-) -> dict[str, Any]:
+def wait_until_up(settings: Settings, process: subprocess.Popen[bytes]) -> dict[str, Any]:
     """Returns the run file of a started process, once everything is up.
 
     Raises `Conflict` where another one runs already, else `Unavailable`.
@@ -98,7 +97,7 @@ def wait_until_up(
         return {} if process.poll() is not None else None
 
     retrying = Retrying(
-        stop=stop_after_delay(timeout),
+        stop=stop_after_delay(UP_TIMEOUT),
         wait=wait_fixed(POLL_INTERVAL),
         retry=retry_if_result(lambda note: note is None),
     )

@@ -149,11 +149,11 @@ def abbreviate_home(path: Path | str) -> str:
     return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
 
 
-def format_age(moment: str | None, now: datetime | None = None) -> str:
+def format_age(moment: str | None) -> str:
     """The age of a time, such as `3 h ago`."""
     if not moment:
         return ""
-    age = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+    age = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
     for seconds, unit in _AGE_UNITS:
         if age >= seconds:
             return f"{int(age // seconds)} {unit} ago"

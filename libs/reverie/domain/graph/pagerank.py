@@ -92,18 +92,16 @@ def collect_votes(edges: EdgesByKind) -> list[WeightedEdges]:
     return votes
 
 
-def compute_pagerank(
-    vote_groups: Sequence[WeightedEdges], size: int, damping: float = DAMPING
-) -> NDArray[np.float64]:
+def compute_pagerank(vote_groups: Sequence[WeightedEdges], size: int) -> NDArray[np.float64]:
     """The ranks of the nodes 0 to `size` by votes of weights above 0."""
     out_weights = np.zeros(size)
     for group in vote_groups:
         np.add.at(out_weights, group.sources, group.weights)
     dangling = out_weights == 0
-    pass_factors = np.divide(damping, out_weights, where=~dangling, out=np.zeros(size))
+    pass_factors = np.divide(DAMPING, out_weights, where=~dangling, out=np.zeros(size))
     ranks = np.full(size, 1 / max(size, 1))
     for _ in range(MAX_ITERATIONS):
-        baseline = damping * ranks[dangling].sum() + 1 - damping
+        baseline = DAMPING * ranks[dangling].sum() + 1 - DAMPING
         next_ranks, passed_ranks = np.full(size, baseline / max(size, 1)), ranks * pass_factors
         for group in vote_groups:
             np.add.at(next_ranks, group.targets, passed_ranks[group.sources] * group.weights)

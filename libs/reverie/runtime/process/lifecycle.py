@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -25,7 +25,7 @@ BackgroundJob = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stop_signal(environ: Mapping[str, str] = os.environ) -> AsyncIterator[asyncio.Event]:
+async def stop_signal() -> AsyncIterator[asyncio.Event]:
     """An event that is set by SIGTERM, SIGINT or, with `REVERIE_LIFELINE=1`, the end of stdin.
 
     The lifeline ends a child whose parent died without a word. A second signal of the same
@@ -36,7 +36,7 @@ async def stop_signal(environ: Mapping[str, str] = os.environ) -> AsyncIterator[
     signals = (signal.SIGTERM, signal.SIGINT)
     for signal_number in signals:
         loop.add_signal_handler(signal_number, _handle_first_signal, loop, stop, signal_number)
-    if environ.get(LIFELINE) == "1":
+    if os.environ.get(LIFELINE) == "1":
         _watch_stdin(loop, stop)
     try:
         yield stop
@@ -73,11 +73,9 @@ def _handle_stdin_closed(stop: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def run_in_background(
-    jobs: Sequence[BackgroundJob], initial_delay: float = INITIAL_RESTART_DELAY
-) -> AsyncIterator[None]:
+async def run_in_background(jobs: Sequence[BackgroundJob]) -> AsyncIterator[None]:
     """Runs long tasks concurrently with the block and cancels them at its end."""
-    tasks = [asyncio.create_task(supervise(job, initial_delay)) for job in jobs]
+    tasks = [asyncio.create_task(supervise(job)) for job in jobs]
     try:
         yield
     finally:

@@ -35,6 +35,7 @@ _ASYNC_COMMIT = "set local synchronous_commit = off"
 _BEGIN_SNAPSHOT = "begin isolation level repeatable read, read only"
 _OWN_PLANS = "set local plan_cache_mode = force_custom_plan"
 
+ACQUIRE_TIMEOUT = 5.0
 DEFAULT_VECTOR_TABLE = "vec_bge_small_en_v1_5"
 
 MAIN, READERS, REPLICA = "main", "readers", "replica"
@@ -280,7 +281,6 @@ class Database:
 async def open_database(
     url: str,
     size: int = 8,
-    acquire_timeout: float = 5.0,
     reader_size: int = 0,
     registry: CollectorRegistry | None = None,
     replica: ReplicaOptions | None = None,
@@ -300,7 +300,7 @@ async def open_database(
         name: str, pool: AbstractAsyncContextManager[asyncpg.Pool[asyncpg.Record]]
     ) -> ConnectionPool:
         connection_pool = ConnectionPool(
-            name, await stack.enter_async_context(pool), acquire_timeout, metrics
+            name, await stack.enter_async_context(pool), ACQUIRE_TIMEOUT, metrics
         )
         stack.push_async_callback(connection_pool.close)
         return connection_pool

@@ -26,6 +26,7 @@ from reverie.store.db.database import Database
 from reverie.store.db.idempotency import retry_on_conflict
 
 START_ID = UUID(int=0)
+SESSIONS_PER_CLAIM = 100
 REASON_REQUESTED = "asked"
 """The reason of a requested dream, which includes open topics."""
 
@@ -166,7 +167,6 @@ class DreamStore:
         lease: DreamLease,
         above: UUID,
         limits: DreamThresholds = DEFAULT_THRESHOLDS,
-        limit: int = 100,
     ) -> list[DreamSession]:
         """Returns sessions of the scope with undigested turns, by id above `above`.
 
@@ -175,7 +175,7 @@ class DreamStore:
         """
         async with self._db.tenant_transaction(lease.tenant) as connection:
             found = await connection.fetch_rows(
-                "dream_sessions", lease.scope, above, vars(limits), limit
+                "dream_sessions", lease.scope, above, vars(limits), SESSIONS_PER_CLAIM
             )
             ids = [row["id"] for row in found]
             await connection.fetch_value("dream_poll", lease.scope, lease.epoch, ids)

@@ -18,6 +18,8 @@ from reverie.domain.core.memory import Memory
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
 
+CHANGES_PER_LOOK = 100
+
 
 @dataclass(frozen=True)
 class StoredGitChange:
@@ -123,12 +125,10 @@ class GitChangeStore:
             found.setdefault(row["key"], []).append(stored)
         return found
 
-    async def list_unprocessed(
-        self, age_seconds: float, limit: int = 100
-    ) -> list[tuple[int, str, UUID]]:
+    async def list_unprocessed(self, age_seconds: float) -> list[tuple[int, str, UUID]]:
         """Lists (tenant, tenant name, change) of changes whose event may be lost."""
         found = await self._db.fetch_rows(
-            "changes_unprocessed", timedelta(seconds=age_seconds), limit
+            "changes_unprocessed", timedelta(seconds=age_seconds), CHANGES_PER_LOOK
         )
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
