@@ -1,4 +1,4 @@
--- Import of everything beside memories from an exported file.
+-- Import of edges, versions, settings, sessions and turns from an exported file.
 
 -- Imports one edge; an open one that would close a cycle is refused, with the path.
 create function import_edge(
