@@ -14,12 +14,11 @@ call partition_by_tenant('memory_change');
 call protect_tenant_table('memory_change');
 call open_to_system('memory_change', 'select, delete');
 
--- Records the memories of a statement. The columns that name them are the trigger's arguments, or
--- else the ranks as a whole changed. Of a tenant that is being deleted nothing is recorded.
+-- Records the memories of a statement. The trigger's arguments are the columns that name them; without
+-- any, the ranks as a whole changed. Of a tenant that is being deleted nothing is recorded. Each
+-- statement stands here as it is, so that its plan is kept: each trigger has plans of its own.
 create function record_memory_changes() returns trigger
 language plpgsql as $$
-declare
-  v_column text;
 begin
   if current_setting('reverie.deleting_tenant', true) = 'on' then
     return null;
@@ -28,12 +27,17 @@ begin
     insert into memory_change (tenant, memory)
     select distinct c.tenant, '00000000-0000-0000-0000-000000000000'::uuid from changed c
     on conflict do nothing;
-    return null;
+  elsif tg_argv[0] = 'id' then
+    insert into memory_change (tenant, memory)
+    select c.tenant, c.id from changed c on conflict do nothing;
+  elsif tg_argv[0] = 'src' then
+    insert into memory_change (tenant, memory)
+    select c.tenant, c.src from changed c union select c.tenant, c.dst from changed c
+    on conflict do nothing;
+  else
+    insert into memory_change (tenant, memory)
+    select distinct c.tenant, c.memory from changed c on conflict do nothing;
   end if;
-  foreach v_column in array tg_argv loop
-    execute format('insert into memory_change (tenant, memory)'
-                   ' select distinct c.tenant, c.%I from changed c on conflict do nothing', v_column);
-  end loop;
   return null;
 end $$;
 
