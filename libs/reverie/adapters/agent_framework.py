@@ -22,7 +22,7 @@ _ROLES = {"user", "assistant", "tool", "system"}
 
 
 class ReverieContextProvider(ContextProvider):
-    """What is known before each run, and the tools `recall` and `remember`.
+    """Adds the context block before each run, and offers the tools `recall` and `remember`.
 
     A session of the framework is one session here. A memory that does not answer fails the run.
     """
@@ -101,7 +101,7 @@ class ReverieHistoryProvider(HistoryProvider):
         state: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Adds the messages that are not there yet."""
+        """Adds the messages that are not stored yet."""
         # An overlap is at most as long as what comes; one more shows that there is more.
         latest: list[Message] = []
         async for stored in self._list(session_id, order="newest"):

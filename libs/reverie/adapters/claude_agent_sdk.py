@@ -54,7 +54,7 @@ class ReverieSessionStore:
         self._conversation = lru_cache(MAX_SESSIONS)(partial(_Conversation, reverie))
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
-        """Adds entries in order. An entry whose `uuid` is there is left as it is."""
+        """Adds entries in order. An entry with a known `uuid` is left as it is."""
         keyed: dict[str, Any] = {}
         for entry in entries:
             keyed.setdefault(entry.get("uuid") or uuid4().hex, _replace_nul(entry))
@@ -83,7 +83,7 @@ class ReverieSessionStore:
         ]
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
-        """The SDK's summaries. What was added since one was made is folded in now."""
+        """The SDK's summaries, with the entries that were added since folded in."""
         from claude_agent_sdk import fold_session_summary
 
         folder = f"claude-sdk-summaries/{quote(project_key, safe='')}"
@@ -142,7 +142,7 @@ class ReverieSessionStore:
 
 
 class _Conversation:
-    """What of a session was not yet sent as turns."""
+    """The entries of a session that were not yet sent as turns."""
 
     def __init__(self, client: AsyncReverie, session: str) -> None:
         self._parser = ClaudeCodeParser()

@@ -1,4 +1,4 @@
-"""What adapters share: tools of an agent, batches of memories, and turns that wait."""
+"""Common parts of the adapters: an agent's tools, batches of memories, and queued turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_TURNS = 100
 """The most turns of a call here."""
 MAX_UNSENT_TURNS = 1_000
 MAX_SESSIONS = 100
-"""The sessions whose state an adapter holds; of another one, the turns that wait are dropped."""
+"""The most sessions whose state an adapter holds; turns queued for older ones are dropped."""
 
 log = logging.getLogger("reverie.adapters")
 
@@ -80,7 +80,7 @@ def split_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 class TurnQueue:
-    """Sends the turns of one session in order. What fails is sent with the next turns."""
+    """Sends the turns of one session in order. Turns that fail are sent with the next ones."""
 
     def __init__(self, client: AsyncReverie, agent: str, session: str | None) -> None:
         self._client, self._agent, self._session = client, agent, session
@@ -89,9 +89,9 @@ class TurnQueue:
         self._lock = asyncio.Lock()
 
     async def send(self, turns: Sequence[dict[str, Any]], project: str | None) -> None:
-        """Sends turns. A gateway that does not take them is logged: the caller goes on."""
+        """Sends turns. A failure is logged, and the caller goes on."""
         self._unsent += turns
-        # Two calls at once would send the same turns, and drop others.
+        # Concurrent calls would send the same turns twice, and drop others.
         async with self._lock:
             try:
                 while batch := self._unsent[:MAX_TURNS]:

@@ -78,7 +78,7 @@ class ReverieStorage:
         limit: int = 10,
         min_score: float = 0.0,
     ) -> list[tuple[MemoryRecord, float]]:
-        """What answers the text in the vector, the best first, with its relevance."""
+        """The records that answer the text in the vector, best first, with their relevance."""
         if limit <= 0:
             return []
         filtered = bool(categories or metadata_filter)
@@ -104,7 +104,7 @@ class ReverieStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Forgets the records that pass all that is given; returns how many."""
+        """Forgets the records that match all given conditions; returns how many."""
         keys = None if record_ids is None else [f"crewai/{id}" for id in record_ids]
         # An earlier text of a record may have stood in another place: below a path, by keys.
         if categories or metadata_filter or older_than or _canonical(scope_prefix) != "/":

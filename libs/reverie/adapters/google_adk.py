@@ -55,7 +55,7 @@ class ReverieMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Adds events that are new; pictures, calls of tools and blanks are none."""
+        """Adds new events that have text; pictures and tool calls are left out."""
         items = [
             {
                 **_identity(app_name, event.id),
@@ -167,7 +167,7 @@ def _place(app: str, user: str) -> dict[str, Any]:
 
 
 def _identity(app: str, id: str) -> dict[str, str]:
-    """The key of what has an id: added again, it is the same memory."""
+    """The key of a memory with an id: added again, it is the same memory."""
     return {"key": _shorten(f"{app}/{id}", 200), "supersede_reason": "added again"}
 
 

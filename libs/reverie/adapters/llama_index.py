@@ -28,7 +28,7 @@ _TOKEN_CHARS = 6
 
 
 class ReverieMemoryBlock(BaseMemoryBlock[str]):
-    """What is known for the user's last message, and a place for messages that leave the queue.
+    """Adds context for the user's last message, and hands over messages that leave the queue.
 
     The conversation of a `Memory` is one session; `session` names another. Messages still in the
     queue are handed over by `finish`. A memory that does not answer fails the call.
@@ -46,7 +46,7 @@ class ReverieMemoryBlock(BaseMemoryBlock[str]):
         super().__init__(client=client, **fields)
 
     async def finish(self, memory: Memory) -> None:
-        """Ends a conversation: hands over what is still in the queue, which is archived by that."""
+        """Ends a conversation: hands over the messages that are still queued, and archives them."""
         queue = await memory.aget_all(status=MessageStatus.ACTIVE)
         await self.aput(queue, session_id=memory.session_id)
         await memory.sql_store.archive_oldest_messages(memory.session_id, n=len(queue))

@@ -24,7 +24,7 @@ MAX_ARGUMENT = 1_000
 
 
 class ReverieSession(SessionABC):  # type: ignore[misc]
-    """The items of a conversation, as documents; what was said and done in it, as turns.
+    """The items of a conversation as documents, and its texts and tool calls as turns.
 
     Items come back as they were, in their order, with two exceptions: secrets are replaced, and a
     NUL character is refused. Each item also becomes at most one turn of the Reverie session with
@@ -77,7 +77,7 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
         await self._turns.send(turns, self._project)
 
     async def pop_item(self) -> Any | None:
-        """Takes the latest item away and returns it."""
+        """Removes the latest item and returns it."""
         while True:
             latest = await anext(self._documents(newest=True), None)
             if latest is None:
@@ -85,12 +85,12 @@ class ReverieSession(SessionABC):  # type: ignore[misc]
             gone = await self._client.delete_documents(
                 self._collection, keys=[latest.key], scope=self._scope
             )
-            # Else another program has just taken it.
+            # Else another program has just removed it.
             if gone.deleted:
                 return latest.value
 
     async def clear_session(self) -> None:
-        """Takes all items away."""
+        """Removes all items."""
         await self._client.delete_documents(self._collection, scope=self._scope)
 
     def _documents(self, newest: bool = False) -> Any:

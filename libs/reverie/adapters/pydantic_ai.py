@@ -26,7 +26,7 @@ class ReverieToolset(FunctionToolset[Any]):
 
 
 class ReverieMemory(AbstractCapability[Any]):
-    """What is known before a run, tools during it, and the conversation handed over after it.
+    """Adds context before a run, tools during it, and hands the conversation over after it.
 
     Runs of one conversation are one session. `session` names it; by default it is the
     `conversation_id` of the run. A memory that does not answer fails the run: errors are told.
@@ -64,7 +64,7 @@ class ReverieMemory(AbstractCapability[Any]):
         return known
 
     async def before_run(self, ctx: RunContext[Any]) -> None:
-        """Goes on with the session, and asks what is new for this prompt."""
+        """Continues the session, and calls preflow for this prompt."""
         started = await self._client.start_session(
             self._agent,
             project=self._project,
@@ -80,7 +80,7 @@ class ReverieMemory(AbstractCapability[Any]):
     async def after_run(
         self, ctx: RunContext[Any], *, result: AgentRunResult[Any]
     ) -> AgentRunResult[Any]:
-        """Hands over what was asked and answered; a repeated run adds nothing twice."""
+        """Hands over the prompt and the answer; a repeated run adds nothing twice."""
         said = [("user", _text_of(ctx.prompt)), ("assistant", str(result.output))]
         turns = [
             {"role": role, "content": text, "external_id": f"{ctx.run_id}-{role}"}

@@ -1,4 +1,4 @@
-"""Calls of an adapter with `await`, and calls that block."""
+"""Runs an adapter's coroutines for callers that await and for callers that block."""
 
 from __future__ import annotations
 

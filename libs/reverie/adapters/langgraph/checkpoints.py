@@ -30,12 +30,12 @@ from reverie.contracts.documents import MAX_DOCUMENTS
 _THREADS: Final = "langgraph/threads/"
 _BATCH_BYTES: Final = 1_000_000
 _LATEST: Final = 100
-"""Clocks of several writers may differ: the latest is sought among so many last ones."""
+"""The last checkpoints among which the latest is sought, because writers' clocks may differ."""
 
 
 @dataclass(frozen=True)
 class _Head:
-    """Which checkpoint, and its metadata."""
+    """The identity of a checkpoint, and its metadata."""
 
     thread: str
     namespace: str
@@ -221,7 +221,7 @@ class Checkpoints:
         return max(found, default=None)
 
     async def _select_heads(self, config: RunnableConfig | None) -> AsyncIterator[_Head]:
-        """Those of the thread, the namespace and the id of a config, as far as it has them."""
+        """The heads with the thread, the namespace and the id that a config names."""
         if config is None:
             names = self._reverie.list_collections(prefix=_THREADS, scope=self._scope)
             threads = [unquote(item.collection.removeprefix(_THREADS)) async for item in names]
@@ -240,7 +240,7 @@ class Checkpoints:
             yield _Head(thread, unquote(namespace), unquote(checkpoint_id), self._decode(item.data))
 
     async def _delete(self, heads: Sequence[_Head]) -> None:
-        """Deletes checkpoints with their writes, the heads last: what is cut off is found again."""
+        """Deletes checkpoints with their writes, heads last, so that a broken call can resume."""
         for head in heads:
             keys = [item.key async for item in self._list(head.thread, head.body)]
             keys.append(head.key)
@@ -262,7 +262,7 @@ class Checkpoints:
         )
 
     def _encode(self, value: Any) -> str:
-        """The name of the encoding, a line's end, and what it made of the value."""
+        """The name of the encoding, a line end, and the encoded value."""
         encoding, data = self._serde.dumps_typed(value)
         return base64.b64encode(encoding.encode() + b"\n" + data).decode()
 

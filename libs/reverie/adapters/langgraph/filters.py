@@ -32,7 +32,7 @@ def _has(value: Any, wanted: Any) -> bool:
 
 
 def _compare(value: Any, name: str, operand: Any) -> bool:
-    """Whether a comparison holds; of what is no number, none does. Raises `ValueError`."""
+    """Whether a comparison holds; never for values that are no numbers. Raises `ValueError`."""
     if name == "$eq":
         return bool(value == operand)
     if name == "$ne":

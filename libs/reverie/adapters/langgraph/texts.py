@@ -1,4 +1,4 @@
-"""The texts of items as memories, so that recall finds them, and searches are ordered by it."""
+"""Remembers the texts of items, so that recall finds them and orders searches of the store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ItemMemories:
         self._fields = tuple(fields)
 
     async def write(self, ops: Sequence[PutOp], scope: str) -> None:
-        """Remembers the texts of what was put, and forgets those of what has none any more.
+        """Remembers the texts of items that were put, and forgets those of items without text.
 
         `scope`: that of their documents; without one, memories of all scopes would be listed.
         """
@@ -80,7 +80,7 @@ def name_memory(namespace: Namespace, key: str) -> str:
 
 
 def _build_tag(prefix: Namespace) -> str:
-    """What all memories of items under a namespace have."""
+    """The tag of all memories of items under a namespace."""
     return f"{_TAG}/{_digest(prefix)}"
 
 
