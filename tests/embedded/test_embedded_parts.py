@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
-import signal
 import socket
 import ssl
 import stat
-import subprocess
-import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -28,18 +23,15 @@ from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.probe import ServiceHealth, fetch_health
 from reverie.embedded.processes import (
     LOG_LIMIT,
-    InheritedChild,
     open_log,
     read_last_lines,
-    stop,
 )
 from reverie.embedded.servers import binaries, postgres
 from reverie.embedded.servers.backends import NatsBackend, PostgresBackend, strip_url_credentials
 from reverie.embedded.servers.nats import CONFIG_TEMPLATE
-from reverie.embedded.supervision.hand_over import HandOver
 from reverie.embedded.supervision.service_processes import ServerUrls, build_environment
 from reverie.embedded.supervision.supervisor import _with_vault_key
-from reverie.embedded.supervision.watching import STOP_SIGNALS, supervise
+from reverie.embedded.supervision.watching import supervise
 from reverie.embedded.tls import certificates
 from reverie.embedded.tls.setup import prepare_tls
 from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedServer, watch_processes
@@ -59,75 +51,6 @@ def test_secrets_are_created_once_and_readable_by_their_owner_only(tmp_path: Pat
     assert len(first) >= 43
     assert stat.S_IMODE((place.secrets / "nats").stat().st_mode) == 0o600
     assert stat.S_IMODE(place.secrets.stat().st_mode) == 0o700
-
-
-def test_an_inherited_child_is_reaped_with_its_exit_code() -> None:
-    code = "raise SystemExit(len(input()))"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
-        assert child.stdin is not None
-        inherited = InheritedChild(child.pid)
-        assert inherited.poll() is None
-        with pytest.raises(subprocess.TimeoutExpired):
-            inherited.wait(0.01)
-        child.stdin.write(b"abc\n")
-        child.stdin.flush()
-        assert inherited.wait(30) == 3
-        with pytest.raises(ChildProcessError):
-            os.waitpid(child.pid, os.WNOHANG)
-    assert inherited.poll() == 3
-    assert InheritedChild(os.getppid()).poll() is None
-
-
-def test_a_child_that_was_waited_for_is_sent_no_signal() -> None:
-    """Its number may be another's by then; here that of a process that only seems to be it."""
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        stop(other.pid, [(signal.SIGKILL, 5.0)], ended)
-        other.communicate(b"\n", timeout=30)
-    assert other.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("as_json", "expected"), [(False, "Stopping Reverie\nReverie stopped\n"), (True, "")]
-)
-def test_the_keeper_says_that_it_stops(tmp_path: Path, as_json: bool, expected: str) -> None:
-    assert _stop_keeper(tmp_path, as_json) == (0, expected, "")
-
-
-def test_an_error_of_the_keeper_is_one_line(tmp_path: Path) -> None:
-    (open_home(tmp_path).run / "up.json").mkdir()
-    code, _, said = _stop_keeper(tmp_path, as_json=False)
-    assert code == 1
-    assert len(said.splitlines()) == 1
-    assert str(tmp_path / "run" / "up.json") in said
-
-
-def _stop_keeper(folder: Path, as_json: bool) -> tuple[int, str, str]:
-    """Stops a keeper of nothing before it handles signals; its code, and what it printed."""
-    descriptors = [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
-    caller = {"as_json": as_json, "search": None}
-    lock, lifeline, stdin = descriptors
-    handed = HandOver(str(open_home(folder).root), lock, lifeline, stdin, {}, {}, None, caller)
-    (folder / "state").write_text(json.dumps(asdict(handed)))
-    state = os.open(folder / "state", os.O_RDONLY)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "reverie.cli.operate.keeper", str(state)],
-            pass_fds=[state, *descriptors],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for descriptor in (state, *descriptors):
-            os.close(descriptor)
-    with keeper:
-        keeper.terminate()
-        said = keeper.communicate(timeout=60)
-        return (keeper.returncode, *said)
 
 
 def test_the_vault_has_its_own_master_key_unless_one_is_set(tmp_path: Path) -> None:
@@ -406,16 +329,6 @@ async def test_an_error_ends_all_watching_and_renews_no_certificate(tmp_path: Pa
         await supervise([part], [], (tmp_path, ["localhost"]), stop, _Notes())
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert await asyncio.to_thread(os.listdir, tmp_path) == []
-
-
-async def test_a_hand_over_that_cannot_be_written_leaves_what_stops_everything(
-    tmp_path: Path,
-) -> None:
-    handed = HandOver(str(tmp_path / "gone"), 0, 0, 0, {}, {}, None, {})
-    with pytest.raises(FileNotFoundError):
-        await handed.execute("nothing", asyncio.Event())
-    assert await asyncio.to_thread(tmp_path.exists)
-    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_the_restart_delay_is_bounded() -> None:
