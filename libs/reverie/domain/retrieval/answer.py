@@ -15,9 +15,10 @@ from reverie.domain.retrieval.relevance import compute_text_relevance
 from reverie.domain.retrieval.succession import Successors, iterate_successors
 
 TURN_WEIGHT, NEARER_TURN_WEIGHT = 0.6, 1.05
-"""Score of the best turn as a share of the best memory's, and where the turn is more relevant."""
-TURN_RELEVANCE_WEIGHT, MIN_TURN_RELEVANCE = 0.5, 0.15
-"""Turns are compared by words alone, and the best of many turns has words of any question."""
+"""Score of the best turn as a share of the best memory's, and where the turn is more relevant.
+
+The first counts for its relevance, too: the best of many turns has words of any question."""
+MIN_TURN_RELEVANCE = 0.15
 MAX_MERGED_TURNS = 3
 ADJACENT_TURN_SHARE = 0.4
 MAX_RECORD_SHARE, MIN_EXCERPT_TOKENS = 0.5, 80
@@ -163,7 +164,7 @@ def _compute_top_score(memories: Sequence[RankedHit], turn: TurnHit, question: s
     if best is None:
         return TURN_WEIGHT
     words = list_distinctive_words(question)
-    relevance = TURN_RELEVANCE_WEIGHT * compute_text_relevance(words, turn.content)
+    relevance = TURN_WEIGHT * compute_text_relevance(words, turn.content)
     is_nearer = best.relevance is not None and relevance > max(best.relevance, MIN_TURN_RELEVANCE)
     return best.scored.score * (NEARER_TURN_WEIGHT if is_nearer else TURN_WEIGHT)
 
