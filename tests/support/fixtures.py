@@ -18,6 +18,7 @@ import structlog
 
 from reverie.inference import model_manager
 from reverie.runtime.http import reverse_proxy
+from reverie.store.db import connections
 from reverie.testing import models, servers
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_nats
@@ -135,7 +136,8 @@ def one_process() -> Iterator[None]:
     """All services of a worker's tests share the loaded models, and one event loop at a time.
 
     So a gateway waits longer for a connection than it would for a service of its own. Pages of the
-    console are told of changes sooner. What the services warn of goes past `sys.stdout`, to which a
+    console are told of changes sooner. Connections outlast the tests that need no service: a new
+    one plans everything again. What the services warn of goes past `sys.stdout`, to which a
     command in this process may be writing its answer.
     """
     with (
@@ -155,6 +157,7 @@ def one_process() -> Iterator[None]:
         patch.setattr(model_manager, "load_sparse_encoder", models.load_sparse_encoder_once)
         patch.setattr(reverse_proxy, "_CONNECT_SECONDS", 20.0)
         patch.setattr(live, "POLL_SECONDS", 1.0)
+        patch.setattr(connections, "IDLE_CONNECTION_SECONDS", 300.0)
         yield
         tables.close_cached_connection()
 

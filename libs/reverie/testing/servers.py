@@ -32,7 +32,7 @@ UNSAFE_OPTIONS = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
-    "max_connections": "200",
+    "max_connections": "400",
     "shared_buffers": "64MB",
     "max_wal_size": "2GB",
     "autovacuum_naptime": "10min",
