@@ -28,7 +28,6 @@ Linear = Callable[[str, str, str], str]
 
 WORDS_PER_BLOCK = 2_048
 """Words of the vocabulary whose products are in memory at once."""
-HALVINGS = 3
 
 _MODEL = """
 <ir_version: 9, opset_import: ["": 20, "com.microsoft": 1]>
@@ -126,8 +125,7 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
 
     The product with the vocabulary runs in 8-bit integers, each word with a scale of its own. The
     largest product gives the largest logit, so scale, bias and logarithm are applied once a word.
-    The vocabulary is split into blocks: all products of a text at once would take megabytes. Of
-    each block, the tokens are halved first: ReduceMax compares one number at a time, Max sixteen.
+    The vocabulary is split into blocks: all products of a text at once would take megabytes.
     """
     arrays = {
         name.replace("bert.", "").replace("cls.predictions.", "").replace(".", "_"): array
@@ -160,27 +158,14 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
     head = {norm}
     flat_shape = Constant <value_ints = [-1, {width}]> ()
     head_flat = Reshape (head, flat_shape)
-    head_int8, head_scale, head_zero = DynamicQuantizeLinear (head_flat)
-    two = Constant <value_ints = [2]> ()
-    count_0 = Identity (token_count)"""
-    for halving in range(HALVINGS):
-        # Of an odd number, the token in the middle is in both halves.
-        nodes += f"""
-    rest_{halving} = Div (count_{halving}, two)
-    count_{halving + 1} = Sub (count_{halving}, rest_{halving})"""
+    head_int8, head_scale, head_zero = DynamicQuantizeLinear (head_flat)"""
     starts = range(0, vocabulary, WORDS_PER_BLOCK)
     for start in starts:
         block = quantized[start : start + WORDS_PER_BLOCK]
         arrays[f"block_{start}"] = block.T
         nodes += f"""
-    halved_0_{start} = MatMulInteger (head_int8, block_{start}, head_zero)"""
-        for halving in range(HALVINGS):
-            nodes += f"""
-    low_{halving}_{start} = Slice (halved_{halving}_{start}, zero, count_{halving + 1}, zero)
-    high_{halving}_{start} = Slice (halved_{halving}_{start}, rest_{halving}, count_{halving}, zero)
-    halved_{halving + 1}_{start} = Max (low_{halving}_{start}, high_{halving}_{start})"""
-        nodes += f"""
-    max_{start} = ReduceMax (halved_{HALVINGS}_{start}, zero)"""
+    products_{start} = MatMulInteger (head_int8, block_{start}, head_zero)
+    max_{start} = ReduceMax (products_{start}, token_axis)"""
     nodes += f"""
     maxima = Concat <axis = 1> ({", ".join(f"max_{start}" for start in starts)})
     maxima_float = Cast <to = {TensorProto.FLOAT}> (maxima)
@@ -190,6 +175,7 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
     positive = Relu (logits)
     shifted = Add (positive, one)
     weights = Log (shifted)"""
+    nodes = "token_axis = Constant <value_ints = [0]> ()" + nodes
     return build_model("float[texts, words] weights", nodes, to_constants(arrays))
 
 

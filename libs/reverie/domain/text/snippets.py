@@ -36,8 +36,6 @@ def best_snippet(text: str, words: str, size: int | None = None) -> str:
     omitted text.
     """
     flat = " ".join(text.split())
-    if size is None and len(flat) <= SNIPPET_TOKENS / _TOKENS_PER_WORD:
-        return flat
     size = snippet_size(flat) if size is None else size
     if len(flat) <= size:
         return flat
