@@ -45,6 +45,7 @@ UNITS = (
 EXCLUDED = {
     "load_allowlist": "reads a file of the package by its name",
     "load_rules": "reads a file of the package by its name",
+    "read_cues": "reads a file of the package by its name",
     "list_named_prefixes": "answers all prefixes of a scope, which `parse_scope` has bounded",
 }
 

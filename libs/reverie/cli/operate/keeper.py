@@ -24,7 +24,7 @@ class _PlainNotes:
         self._as_json = as_json
 
     def note(self, text: str) -> None:
-        # Here and not above: there is a note only where a process has ended.
+        # Here and not above: nothing is printed until a process ends.
         from reverie.cli.app.output import err, out
 
         (err() if self._as_json else out()).print(text, markup=False)
@@ -33,8 +33,7 @@ class _PlainNotes:
         """Prints what a program that reads JSON need not know; nobody may be there to read it."""
         if not self._as_json:
             with suppress(OSError):
-                sys.stdout.write(f"{text}\n")
-                sys.stdout.flush()
+                self.note(text)
 
 
 async def keep(received: HandOver) -> None:
