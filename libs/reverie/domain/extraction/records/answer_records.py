@@ -11,7 +11,11 @@ from reverie.domain.extraction.records.answer_statements import list_answer_stat
 from reverie.domain.extraction.records.decision_records import MAX_PROBLEM_CHARS, DecisionRecord
 from reverie.domain.extraction.records.record_builder import build_record, is_user_decision
 from reverie.domain.extraction.records.record_statements import ANAPHOR, RecordStatement
-from reverie.domain.extraction.records.statement_selection import drop_redundancy, select_statements
+from reverie.domain.extraction.records.statement_selection import (
+    MAX_RECORD_CHARS,
+    drop_redundancy,
+    select_statements,
+)
 from reverie.domain.extraction.records.subtopics import (
     AnnotatedExchange,
     find_problem,
@@ -24,8 +28,6 @@ from reverie.domain.text.markdown import split_sentences
 
 MAX_ANSWER_RECORDS = 2
 """Answers of one topic that are kept: those that say the most."""
-MAX_ANSWER_CHARS = 1_400
-"""A longer answer is told by its weightiest statements."""
 
 MIN_ANSWER_SCORE = 0.75
 MIN_SUBJECT_WORDS = 5
@@ -140,14 +142,13 @@ def _build_answer_record(item: AnnotatedExchange, subject: str) -> DecisionRecor
         or not _is_informative(told)
     ):
         return None
-    is_long = sum(len(s.text) for s in told) > MAX_ANSWER_CHARS
-    chosen: Sequence[RecordStatement] = (
-        select_statements(told, question, (), MAX_ANSWER_CHARS) if is_long else told
-    )
-    if not chosen:
+    # Of an answer that is too long for a record, the weightiest statements stay.
+    is_long = sum(len(s.text) for s in told) > MAX_RECORD_CHARS
+    selected = select_statements(told, question) if is_long else told
+    if not selected:
         return None
-    told = drop_redundancy(chosen)
-    return DecisionRecord(question, tuple(told), (), (exchange,), is_whole=not is_long)
+    composed = drop_redundancy(selected)
+    return DecisionRecord(question, tuple(composed), (), (exchange,), is_whole=not is_long)
 
 
 def _ends_in_question(exchange: Exchange) -> bool:

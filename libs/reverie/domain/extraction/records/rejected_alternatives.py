@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reverie.domain.extraction.conversation.exchanges import Exchange, extract_statements
 from reverie.domain.extraction.records.record_statements import strip_opening
@@ -30,8 +30,6 @@ class RejectedAlternative:
     proposal: str
     reason: str
     turn: TurnText
-    is_option: bool = False
-    """One of several options that a message offered."""
 
 
 def iter_rejected(exchange: Exchange) -> Iterator[RejectedAlternative]:
@@ -61,7 +59,7 @@ def iter_rejected(exchange: Exchange) -> Iterator[RejectedAlternative]:
         most = max(shared, default=0)
         if most and shared.count(most) == 1:
             option = options[shared.index(most)]
-            yield replace(_refuse(option, answer, verdict), is_option=True)
+            yield _refuse(option, answer, verdict)
     if not exchange.is_refused or options:
         return
     reason = next((answer for answer in answers if not is_question(answer)), "")

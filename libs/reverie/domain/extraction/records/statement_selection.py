@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reverie.domain.core.kinds import Kind
@@ -15,14 +15,9 @@ from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.markdown import split_sentences
 
-MIN_RECORD_CHARS, MAX_RECORD_CHARS, RECORD_SHARE = 1_000, 1_400, 0.4
-"""Limits of a record in characters (about 350 tokens at most), and its share of what was said.
-
-A summing-up, and a report on work, may have the most.
-"""
+MAX_RECORD_CHARS = 1_400
+"""About 350 tokens."""
 MAX_REJECTED = 3
-FINDING_SHARE, MIN_FINDING_CHARS = 0.25, 300
-"""The part of a talk that may be told of it beside what was decided: its share, and characters."""
 MAX_WEIGHED = 100
 RECAP_WEIGHT = 100.0
 """A summing-up comes before all else."""
@@ -30,43 +25,25 @@ MIN_NOVEL_SHARE = 0.4
 """Share of a statement's words that no chosen statement has."""
 
 
-def limit_findings(statements: Sequence[RecordStatement]) -> int:
-    """Limits in a talk, in characters, what the agent told and nobody decided."""
-    return max(int(FINDING_SHARE * _count_spoken(statements)), MIN_FINDING_CHARS)
-
-
-def _count_spoken(statements: Iterable[RecordStatement]) -> int:
-    """Counts the characters of the messages that make the statements."""
-    return sum({s.turn.id: len(s.turn.content) for s in statements}.values())
-
-
 def select_statements(
     statements: Sequence[RecordStatement],
     problem: str,
-    refused: Sequence[RejectedAlternative],
-    max_findings: int,
+    rejected: Sequence[RejectedAlternative] = (),
 ) -> list[RecordStatement]:
-    """Selects the last summing-up, then the weightiest statements that add something and fit.
-
-    `max_findings`: the characters of all findings of the agent, a first one excepted. A report on
-    work may fill the record.
-    """
-    reserved = sum(len(r.proposal) + 12 for r in refused[-MAX_REJECTED:])
-    is_short = max_findings != MAX_RECORD_CHARS and not any(s.is_recap for s in statements)
-    share = max(int(RECORD_SHARE * _count_spoken(statements)), MIN_RECORD_CHARS)
-    limit = min(share, MAX_RECORD_CHARS) if is_short else MAX_RECORD_CHARS
-    remaining = limit - len(problem) - reserved - 20
+    """Selects the last summing-up, then the weightiest statements that add something and fit."""
+    reserved = sum(len(r.proposal) + 12 for r in rejected[-MAX_REJECTED:])
+    remaining = MAX_RECORD_CHARS - len(problem) - reserved - 20
     chosen: list[RecordStatement] = []
-    told = content_words(problem)
+    stated = content_words(problem)
     covered: frozenset[str] = frozenset()
     covered_terms: frozenset[str] = frozenset()
     counts = Counter(word for s in statements for word in s.words)
     central = frozenset(word for word, count in counts.items() if count > 1)
 
     def measure_novelty(s: RecordStatement) -> float:
-        # The cause of a problem, and what was done about it, are told in the words of the problem.
+        # The cause of a problem, and what was done about it, are in the words of the problem.
         is_about = s.is_change or (s.kind is Kind.BUG and s.turn.role == "assistant")
-        known = covered if is_about else covered | told
+        known = covered if is_about else covered | stated
         return len(s.words - known) / max(1, len(s.words))
 
     def weigh(s: RecordStatement) -> float:
@@ -85,12 +62,9 @@ def select_statements(
         if weigh(best) < MIN_SCORE:
             break
         is_novel = best.is_recap or measure_novelty(best) >= MIN_NOVEL_SHARE
-        is_told = best.is_finding and best.turn.role == "assistant"
-        is_allowed = not is_told or not chosen or len(best.text) < max_findings
-        if is_novel and is_allowed and len(best.text) < remaining:
+        if is_novel and len(best.text) < remaining:
             chosen.append(best)
             remaining -= len(best.text) + 1
-            max_findings -= is_told * (len(best.text) + 1)
             covered |= best.words
             covered_terms |= best.exact_terms
     positions = {id(s): n for n, s in enumerate(statements)}
@@ -98,12 +72,12 @@ def select_statements(
 
 
 def drop_redundancy(
-    statements: Sequence[RecordStatement], refused: Sequence[RejectedAlternative] = ()
+    statements: Sequence[RecordStatement], rejected: Sequence[RejectedAlternative] = ()
 ) -> list[RecordStatement]:
-    """The statements of a record without what is told twice; what was changed stays.
+    """The statements of a record without what is said twice; what was changed stays.
 
-    The summing-up counts as told first, then what was decided, then what was done; of what the
-    user said and the agent repeats, the agent's words stay.
+    The summing-up counts as first, then what was decided, then what was done; of what the user said
+    and the agent repeats, the agent's words stay.
     """
     if any(s.is_recap for s in statements):
         statements = [
@@ -114,7 +88,7 @@ def drop_redundancy(
         statements,
         key=lambda s: (not s.is_recap, s.is_finding, s.is_change, s.turn.role == "user"),
     )
-    proposals = " ".join(r.proposal for r in refused[-MAX_REJECTED:])
+    proposals = " ".join(r.proposal for r in rejected[-MAX_REJECTED:])
     kept = drop_repeated_sentences([s.text for s in ordered], proposals)
     texts = dict(zip(map(id, ordered), kept, strict=True))
     changed = (s if s.is_change else replace(s, text=texts[id(s)]) for s in statements)
@@ -122,7 +96,7 @@ def drop_redundancy(
 
 
 def _drop_anaphoric_opening(text: str) -> str:
-    """Without the sentences at its beginning that lean on what is not told with it."""
+    """Without the sentences at its beginning that refer to what is left out."""
     sentences = split_sentences(text)
     while sentences and discourse_markers.ANAPHORIC_START.match(sentences[0]):
         sentences.pop(0)
