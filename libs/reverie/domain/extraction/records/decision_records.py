@@ -55,7 +55,8 @@ class DecisionRecord:
 
     `also_cited`: turns that it cites beside those of its parts, as they say the same. `files`,
     `names`: what else it is about. `produced_by`: as in `ExtractedMemory`. `is_whole`: the
-    statements are one reply, and are told in its order.
+    statements are one reply, and are told in its order. `is_claim`: the problem is what a reviewer
+    claims, which may be refuted, and is not shown.
     """
 
     problem: str
@@ -67,6 +68,7 @@ class DecisionRecord:
     names: tuple[str, ...] = ()
     produced_by: str = RULES
     is_whole: bool = False
+    is_claim: bool = False
 
     def extend(self, statements: Sequence[RecordStatement], exchange: Exchange) -> DecisionRecord:
         """The record with what a later exchange tells of it."""
@@ -114,6 +116,8 @@ class DecisionRecord:
         All of it where the result does not name what it is about, or does not tell what was asked.
         """
         told = join_sentences(s.text for s in self.statements)
+        if self.is_claim:
+            return ""
         is_asked = self.is_answer
         subject = _SUBJECT.match(self.problem)
         is_unnamed = subject and subject[1].lower() not in told.lower()

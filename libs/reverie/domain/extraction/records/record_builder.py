@@ -112,14 +112,17 @@ def build_record(subtopic: Sequence[AnnotatedExchange], is_work: bool) -> Decisi
     if is_work:
         selected = _require_outcome(selected, statements, problem, exchanges)
     composed = drop_redundancy(selected if is_work else _drop_incidental(selected), rejected)
-    if not composed or (is_work and _is_cosmetic_review(composed, exchanges)):
+    claims = [e for e in exchanges if is_work and _quotes_review(e)]
+    if not composed or (claims and _is_cosmetic_change(composed)):
         return None
+    answers = [turn for e in claims for turn in e.replies]
     return DecisionRecord(
         problem,
         tuple(composed),
         _drop_covered_reasons(rejected, selected),
         tuple(exchanges),
         tuple(_find_restatements(selected, statements, exchanges)),
+        is_claim=bool(claims) and any(s.is_finding or s.turn not in answers for s in composed),
     )
 
 
@@ -188,18 +191,16 @@ def _drop_incidental(selected: Sequence[RecordStatement]) -> list[RecordStatemen
     return [s for s in selected if not s.is_finding or _gives_reason(s)]
 
 
-def _is_cosmetic_review(
-    statements: Sequence[RecordStatement], exchanges: Sequence[Exchange]
-) -> bool:
-    """Whether a reviewer's comment only led to other comments, names or wordings."""
-    openings = (e.opening.content[:300] for e in exchanges if e.opening)
+def _quotes_review(exchange: Exchange) -> bool:
+    opening = exchange.opening.content[:300] if exchange.opening else ""
+    return sentence_patterns.QUOTED_REVIEW.search(opening) is not None
+
+
+def _is_cosmetic_change(statements: Sequence[RecordStatement]) -> bool:
+    """Whether all that was changed are comments, names and wordings, and no fault was found."""
     changes = [s for s in statements if _reports_outcome(s)]
-    return (
-        bool(changes)
-        and any(map(sentence_patterns.QUOTED_REVIEW.search, openings))
-        and all(map(_is_cosmetic, changes))
-        and not any(map(_names_fault, statements))
-    )
+    faults = map(_names_fault, statements)
+    return bool(changes) and all(map(_is_cosmetic, changes)) and not any(faults)
 
 
 def _is_cosmetic(statement: RecordStatement) -> bool:
