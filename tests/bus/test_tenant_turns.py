@@ -7,11 +7,17 @@ from dataclasses import replace
 from functools import partial
 
 import nats
+import pytest
 
 from reverie.bus.consumer import consume
 from reverie.bus.dead_letters import handle_max_deliveries
 from reverie.bus.interface import Message, MessageBus
-from reverie.bus.jetstream_pull import CONSUMERS_PER_PAGE
+from reverie.bus.jetstream_pull import (
+    CONSUMERS_PER_PAGE,
+    IDLE_SECONDS,
+    MAX_IDLE_SECONDS,
+    compute_pause,
+)
 from reverie.bus.streams import DEAD_LETTER_WATCHER, INGEST_ENRICH, INGEST_ENRICH_BULK
 from reverie.contracts.events import BULK_HEADERS, memory_subject
 from tests.bus.bus_cases import Inbox, event, one_dead, running, settled, take, until
@@ -76,6 +82,12 @@ async def test_more_tenants_than_the_server_lists_at_a_time_are_all_served(
             await settled(bus, BULK)
         assert sorted(handled) == sorted(tenants)
     assert inbox.empty
+
+
+def test_a_look_that_was_held_up_does_not_hold_up_the_next_for_ten_times_as_long() -> None:
+    assert compute_pause(0.0) == IDLE_SECONDS
+    assert compute_pause(0.2) == pytest.approx(2.0)
+    assert compute_pause(4.0) == MAX_IDLE_SECONDS == 5.0
 
 
 async def test_single_and_bulk_messages_go_to_consumers_of_their_own(bus: MessageBus) -> None:

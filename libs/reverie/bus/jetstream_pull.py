@@ -27,6 +27,8 @@ IDLE_SECONDS: Final = 0.5
 """Seconds between two looks for a tenant whose messages wait, at least."""
 IDLE_FACTOR: Final = 10
 """How many times as long as a look takes: with thousands of tenants it takes a while."""
+MAX_IDLE_SECONDS: Final = 5.0
+"""Seconds at most: where a look was held up, the next message waits no longer for it."""
 CONSUMERS_PER_PAGE: Final = 256
 """Consumers that the server lists at a time."""
 CONFIGURED: Final = ("ack_wait", "max_deliver", "max_ack_pending", "inactive_threshold")
@@ -156,7 +158,12 @@ async def pull_messages(
                     yield raw
         if is_idle:
             yield None
-            await asyncio.sleep(max(IDLE_SECONDS, IDLE_FACTOR * (monotonic() - started)))
+            await asyncio.sleep(compute_pause(monotonic() - started))
+
+
+def compute_pause(look_seconds: float) -> float:
+    """Seconds until the next look for a tenant whose messages wait, by what the last one took."""
+    return min(max(IDLE_SECONDS, IDLE_FACTOR * look_seconds), MAX_IDLE_SECONDS)
 
 
 class TenantConsumer(NamedTuple):
