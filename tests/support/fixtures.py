@@ -159,7 +159,7 @@ def one_process() -> Iterator[None]:
         patch.setattr(live, "POLL_SECONDS", 1.0)
         patch.setattr(connections, "IDLE_CONNECTION_SECONDS", 300.0)
         yield
-        tables.close_cached_connection()
+        tables.close_cached_connections()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

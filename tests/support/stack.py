@@ -21,7 +21,14 @@ from reverie.domain.access.principals import KeyRole
 from reverie.runtime.http.routes import Route
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
-from reverie.store.platform.api_keys import DEFAULT_TENANT, NewApiKey, create_key
+from reverie.store.platform.api_keys import (
+    DEFAULT_TENANT,
+    NewApiKey,
+    create_key,
+    generate_key_text,
+    insert_key,
+    normalize_key,
+)
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream import app as dream
 from reverie_services.ingest import app as ingest
@@ -72,12 +79,12 @@ class Stack:
 
     def key_of(self, **fields: Any) -> str:
         """Another key: NewKey's fields."""
-        return create_key(self.admin_url, NewApiKey("test", **{"tenant": self.tenant, **fields}))
+        return _add_key(self.admin_url, NewApiKey("test", **{"tenant": self.tenant, **fields}))
 
     def apart(self) -> Stack:
         """The same system to a tenant that nobody else has, for tests that share one."""
         name = f"t{uuid4().hex[:12]}"
-        key = create_key(self.admin_url, NewApiKey("stack", KeyRole.ADMIN, tenant=name))
+        key = _add_key(self.admin_url, NewApiKey("stack", KeyRole.ADMIN, tenant=name))
         return replace(self, key=key, tenant=name)
 
     def number(self) -> int:
@@ -130,6 +137,12 @@ class Stack:
             if page["next"] is None:
                 return items
             params["cursor"] = page["next"]
+
+
+def _add_key(admin_url: str, new: NewApiKey) -> str:
+    """`create_key` on a connection that is open already."""
+    with tables.owned(admin_url) as connection:
+        return insert_key(connection, normalize_key(new), generate_key_text())
 
 
 async def eventually(

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-import psycopg
 
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.ids import new_id
@@ -45,12 +44,8 @@ class Store:
 
 def add_tenants(admin_url: str, *names: str) -> list[int]:
     """Makes tenants; answers their numbers."""
-    with psycopg.connect(admin_url, options=PATH) as connection:
-        made = [
-            connection.execute("insert into tenant (name) values (%s) returning id", [name])
-            for name in names
-        ]
-        return [row[0] for cursor in made if (row := cursor.fetchone())]
+    inserted = "insert into tenant (name) values (%s) returning id"
+    return [admin_rows(admin_url, inserted, name)[0][0] for name in names]
 
 
 def principal(tenant: int, name: str, **fields: Any) -> Principal:

@@ -10,8 +10,10 @@ from typing import Any, LiteralString, TypeAlias
 import psycopg
 from psycopg import sql
 from psycopg.pq import ExecStatus
+from psycopg.rows import dict_row, tuple_row
 
 from reverie.store.db.names import SCHEMA
+from reverie.store.platform.api_keys import connect_as_owner
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -39,8 +41,9 @@ select count(*) from (
 """
 
 
+KEPT_CONNECTIONS = 3
 _cached: dict[str, Connection] = {}
-"""The connection that the main thread used last: connecting takes longer than a query."""
+"""The connections that the main thread used last: connecting takes longer than a query."""
 
 
 def asked(admin_url: str, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -50,12 +53,29 @@ def asked(admin_url: str, query: bytes, args: Sequence[object]) -> list[tuple[An
         with _connect(admin_url) as connection:
             return _answer(connection, query, args)
     try:
-        return _answer(_cached.get(admin_url) or _cache_connection(admin_url), query, args)
+        return _answer(_connected(admin_url), query, args)
     except psycopg.OperationalError:
         if not _cached[admin_url].broken:
             raise
         # The server was restarted since.
-        return _answer(_cache_connection(admin_url), query, args)
+        return _answer(_connected(admin_url), query, args)
+
+
+@contextmanager
+def owned(admin_url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    """A transaction as `api_keys.connect_as_owner` opens it, on the connection of `asked`."""
+    if threading.current_thread() is not threading.main_thread():
+        with connect_as_owner(admin_url) as own:
+            yield own
+        return
+    asked(admin_url, b"select", ())
+    connection: Any = _connected(admin_url)
+    connection.row_factory = dict_row
+    try:
+        with connection.transaction():
+            yield connection
+    finally:
+        connection.row_factory = tuple_row
 
 
 def _answer(connection: Connection, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -65,17 +85,21 @@ def _answer(connection: Connection, query: bytes, args: Sequence[object]) -> lis
     return cursor.fetchall() if has_rows else []
 
 
-def _cache_connection(admin_url: str) -> Connection:
-    close_cached_connection()
-    _cached[admin_url] = _connect(admin_url)
-    _cached[admin_url].autocommit = True
-    return _cached[admin_url]
+def _connected(admin_url: str) -> Connection:
+    """The cached connection, as the one used last; a new one takes the place of the oldest."""
+    found = _cached.pop(admin_url, None)
+    if found is None or found.closed:
+        close_cached_connections(KEPT_CONNECTIONS - 1)
+        found = _connect(admin_url)
+        found.autocommit = True
+    _cached[admin_url] = found
+    return found
 
 
-def close_cached_connection() -> None:
-    """Closes the cached connection."""
-    while _cached:
-        _cached.popitem()[1].close()
+def close_cached_connections(kept: int = 0) -> None:
+    """Closes all of them but those used last."""
+    while len(_cached) > kept:
+        _cached.pop(next(iter(_cached))).close()
 
 
 def rows(admin_url: str, query: LiteralString, *args: object) -> list[tuple[Any, ...]]:

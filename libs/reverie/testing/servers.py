@@ -7,6 +7,7 @@ them has ended; then it stops every server of the run and removes the folder.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import shutil
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -176,17 +178,26 @@ def _describe_database(name: str, server: postgres.PostgresInstance) -> Database
     return DatabaseUrls(name, *urls)
 
 
+@cache
+def _get_copier(admin_url: str) -> server_admin.DatabaseCopier:
+    """One for each server: connecting takes a while."""
+    copier = server_admin.DatabaseCopier(admin_url)
+    atexit.register(copier.close)
+    return copier
+
+
 @contextmanager
 def fresh_database(run: TestRun) -> Iterator[DatabaseUrls]:
     """A copy of the migrated template; afterwards it is dropped, and its connections are closed."""
     server = ensure_postgres(run)
     _ensure_template(run, server)
     name = f"t_{uuid4().hex[:12]}"
-    server_admin.copy_database(server.admin_url("postgres"), name, TEMPLATE_DATABASE)
+    copier = _get_copier(server.admin_url("postgres"))
+    copier.copy(name, TEMPLATE_DATABASE)
     try:
         yield _describe_database(name, server)
     finally:
-        server_admin.drop_database(server.admin_url("postgres"), name)
+        copier.drop(name)
 
 
 @contextmanager
@@ -198,7 +209,7 @@ def empty_database(run: TestRun) -> Iterator[DatabaseUrls]:
     try:
         yield _describe_database(name, server)
     finally:
-        server_admin.drop_database(server.admin_url("postgres"), name)
+        _get_copier(server.admin_url("postgres")).drop(name)
 
 
 def _ensure_template(run: TestRun, server: postgres.PostgresInstance) -> None:
@@ -208,7 +219,7 @@ def _ensure_template(run: TestRun, server: postgres.PostgresInstance) -> None:
     with _exclusive(run, "template"):
         if marker.exists():
             return
-        server_admin.drop_database(server.admin_url("postgres"), TEMPLATE_DATABASE)
+        _get_copier(server.admin_url("postgres")).drop(TEMPLATE_DATABASE)
         server_admin.ensure_database(server.admin_url("postgres"), TEMPLATE_DATABASE)
         option = f"&options=-creverie.partitions%3D{run.partitions}"
         migrate(server.admin_url(TEMPLATE_DATABASE) + option)

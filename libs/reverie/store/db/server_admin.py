@@ -65,17 +65,32 @@ def ensure_database(url: str, name: str) -> None:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
 
-def copy_database(url: str, name: str, template: str) -> None:
-    """Make a database as a copy of another that nobody is connected to."""
-    statement = sql.SQL("create database {} template {} strategy file_copy")
-    with _connect(url) as db:
-        db.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+class DatabaseCopier:
+    """Copies and drops databases through one connection, which opens with the first of them."""
 
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
-def drop_database(url: str, name: str) -> None:
-    """Drop a database if it is there; sessions on it are cut."""
-    with _connect(url) as db:
-        db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+    def copy(self, name: str, template: str) -> None:
+        """Make a database as a copy of another that nobody is connected to."""
+        statement = sql.SQL("create database {} template {} strategy file_copy")
+        self._execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+
+    def drop(self, name: str) -> None:
+        """Drop a database if it is there; sessions on it are cut."""
+        statement = sql.SQL("drop database if exists {} with (force)")
+        self._execute(statement.format(sql.Identifier(name)))
+
+    def close(self) -> None:
+        """Close the connection, if it is open."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _execute(self, statement: sql.Composed) -> None:
+        if self._connection is None or self._connection.closed:
+            self._connection = _open(self._url)
+        self._connection.execute(statement)
 
 
 def ensure_login(url: str, role: str, password: str, group: str) -> None:
@@ -98,12 +113,15 @@ def ensure_login(url: str, role: str, password: str, group: str) -> None:
             db.execute(sql.SQL("alter role {} set default_transaction_read_only = on").format(name))
 
 
-@contextmanager
-def _connect(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        return psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS)
     except psycopg.OperationalError as error:
         message = (str(error).strip().splitlines() or ["no answer"])[-1]
         raise Unavailable("Postgres", message) from None
-    with closing(connection):
+
+
+@contextmanager
+def _connect(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    with closing(_open(url)) as connection:
         yield connection

@@ -85,30 +85,33 @@ def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
     `key` sets the text; an existing key is left unchanged. Names become slugs and grants canonical
     scopes. Raises `InvalidInput` naming the field.
     """
-    new = normalize_key(new)
-    text = key or generate_key_text()
     with connect_as_owner(url) as connection:
-        tenant = _ensure_tenant(connection, new.tenant)
-        connection.execute(
-            "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent,"
-            " user_name, expires_at, limits)"
-            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-            " on conflict do nothing",
-            (
-                tenant,
-                new_id(),
-                hash_key(text),
-                new.label,
-                new.role.value,
-                list(new.reads),
-                list(new.writes),
-                new.project,
-                new.agent,
-                new.user,
-                new.expires_at,
-                json.dumps(dict(new.limits)),
-            ),
-        )
+        return insert_key(connection, normalize_key(new), key or generate_key_text())
+
+
+def insert_key(connection: psycopg.Connection[dict[str, Any]], new: NewApiKey, text: str) -> str:
+    """Stores a normalized key with its text, and its tenant if missing; returns the text."""
+    tenant = _ensure_tenant(connection, new.tenant)
+    connection.execute(
+        "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent,"
+        " user_name, expires_at, limits)"
+        " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        " on conflict do nothing",
+        (
+            tenant,
+            new_id(),
+            hash_key(text),
+            new.label,
+            new.role.value,
+            list(new.reads),
+            list(new.writes),
+            new.project,
+            new.agent,
+            new.user,
+            new.expires_at,
+            json.dumps(dict(new.limits)),
+        ),
+    )
     return text
 
 
