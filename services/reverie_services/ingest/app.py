@@ -39,7 +39,7 @@ from reverie.store.platform.audit import AuditTable
 from reverie.store.platform.background_work import LeaderLock
 from reverie.store.platform.event_visibility import EventVisibility
 from reverie.store.platform.quotas import QuotaStore
-from reverie.store.search.memory_changes import MemoryChangeTable
+from reverie.store.search.index_changes import IndexChangeTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
@@ -262,7 +262,7 @@ def _build_derivation_jobs(
             RankStore(database),
             IdempotencyTable(database),
             RecallTraceStore(database),
-            MemoryChangeTable(database),
+            IndexChangeTable(database),
             AuditTable(database),
             ConversationTables(database),
             resources.vault,

@@ -30,7 +30,7 @@ from reverie.store.platform.background_work import LeaderLock
 from reverie.store.platform.event_visibility import EventVisibility
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
-from reverie.store.search.memory_changes import MemoryChangeTable
+from reverie.store.search.index_changes import IndexChangeTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.search.recall_traces import RecallTraceStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
@@ -231,7 +231,7 @@ class SchedulerDependencies:
     ranks: RankStore
     idempotency: IdempotencyTable
     traces: RecallTraceStore
-    memory_changes: MemoryChangeTable
+    index_changes: IndexChangeTable
     audit: AuditTable
     conversations: ConversationTables
     vault: VaultStore

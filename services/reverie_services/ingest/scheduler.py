@@ -129,7 +129,7 @@ class Scheduler:
         await deps.idempotency.sweep()
         await deps.dream_runs.delete_old_decisions(DREAM_RETENTION)
         await deps.traces.sweep(settings.trace_retention)
-        await deps.memory_changes.sweep()
+        await deps.index_changes.sweep()
         await deps.audit.sweep(settings.audit_retention)
         await deps.conversations.sweep(settings.engine_retention)
         await deps.vault.sweep_retired()

@@ -1,4 +1,4 @@
-"""The record of which memories changed, which keeps recall indexes up to date."""
+"""The changes of memories that recall indexes still have to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RETENTION = timedelta(hours=2)
 """An index that did not ask for changes for so long must be loaded again."""
 
 
-class MemoryChangeTable:
+class IndexChangeTable:
     """The changes of all tenants, which the database records by itself."""
 
     def __init__(self, database: Database) -> None:
