@@ -56,7 +56,7 @@ LATE_PATTERNS = {
     "reverie.domain.text.time_expressions:_compile_rule": [],
     "reverie.runtime.http.dispatch:add_prefix": [_path_pattern("/v1/git") + "(?P<tail>/.*)?"],
     "reverie.runtime.http.dispatch:add_route": [_path_pattern("/v1/memories/{id}/history/{n}")],
-    "reverie_services.recall.pipeline.actions:_names_command": [
+    "reverie_services.recall.pipeline.action_warnings:_names_command": [
         r"`make(?![\w.-])[^`]*`",
         r"(?<![\w.-])git\s+push(?![\w-])",
     ],

@@ -13,7 +13,11 @@ from reverie.domain.context.open_files import FileRelatedMemory, normalize_paths
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.store.sessions.context import ContextStore
-from reverie_services.recall.pipeline.actions import ACTION_KINDS, ACTION_SCORE, find_about_file
+from reverie_services.recall.pipeline.action_warnings import (
+    ACTION_KINDS,
+    ACTION_SCORE,
+    find_about_file,
+)
 from reverie_services.recall.pipeline.state import PreflowTurn
 
 PREDICTED_FILES = 5

@@ -40,7 +40,7 @@ from reverie.domain.retrieval.question_parsing import (
 )
 from reverie.domain.text.snippets import best_snippet
 from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
-from reverie_services.recall.pipeline.actions import (
+from reverie_services.recall.pipeline.action_warnings import (
     ACTION_TIMEOUT_SECONDS,
     MAX_ON_DEMAND,
     find_about_command,
