@@ -15,11 +15,11 @@ from nats.js.errors import NotFoundError
 
 from reverie.bus.credentials import NatsCredentials
 from reverie.bus.interface import MessageBus
-from reverie.bus.names import ADMIN_USER
 from reverie.bus.nats_bus import connect
 from reverie.bus.permissions import PUBLISH_PERMISSIONS, inbox_prefix, render_accounts
 from reverie.bus.stream_backup import backup_streams
 from reverie.bus.streams import DREAM_WORKERS, ENGINE_WORKERS, STALENESS_CHANGES, ensure_streams
+from reverie.bus.users import ADMIN_USER
 from reverie.contracts.events import ENGINE_STREAM
 from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.embedded import processes

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.pq import ExecStatus
 from psycopg.rows import dict_row, tuple_row
 
-from reverie.store.db.names import SCHEMA
+from reverie.store.db.roles import SCHEMA
 from reverie.store.platform.api_keys import connect_as_owner
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"

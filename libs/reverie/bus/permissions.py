@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from reverie.bus.names import ADMIN_USER
 from reverie.bus.streams import (
     DREAM_WORKERS,
     ENGINE_WORKERS,
     STALENESS_CHANGES,
     ConsumerSpec,
 )
+from reverie.bus.users import ADMIN_USER
 
 ACCOUNT = "REVERIE"
 """The account of all services. Other accounts see none of its streams or messages."""

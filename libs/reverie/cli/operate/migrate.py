@@ -105,7 +105,7 @@ def _report_migrations() -> Iterator[MigrationProgress]:
 
 def _required_logins(settings: Settings, url: str) -> list[tuple[str, str, str]]:
     """User, password and role of the logins that row-level security applies to."""
-    from reverie.store.db.names import APP_ROLE, READ_ROLE
+    from reverie.store.db.roles import APP_ROLE, READ_ROLE
 
     logins = [(*_parse_login("database_url", settings.database_url, url), APP_ROLE)]
     if (reader := settings.database_readonly_url) is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.bus.names import ADMIN_USER
+from reverie.bus.users import ADMIN_USER
 from reverie.domain.core.errors import Unavailable
 from reverie.embedded import ports, processes
 from reverie.embedded.home import (

@@ -20,7 +20,7 @@ from reverie.embedded import ports, privileges, processes
 from reverie.embedded.home import Home, get_or_create_secret, read_run_file, write_run_file
 from reverie.embedded.servers import binaries
 from reverie.runtime.process.system_resources import memory_bytes
-from reverie.store.db.names import APP_ROLE, READ_ROLE
+from reverie.store.db.roles import APP_ROLE, READ_ROLE
 
 ADMIN = "reverie"
 SERVICE = "reverie_service"

@@ -12,7 +12,7 @@ import asyncpg
 from pgvector.asyncpg import register_vector
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.store.db.names import APP_ROLE, READ_ROLE, SCHEMA
+from reverie.store.db.roles import APP_ROLE, READ_ROLE, SCHEMA
 
 # What is written is planned for each call; those who only read keep their plans (`READER_SETUP`).
 SERVER_SETTINGS = {

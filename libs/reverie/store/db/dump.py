@@ -15,7 +15,7 @@ import psycopg
 
 from reverie.domain.core.errors import Conflict, Unavailable
 from reverie.store.db.migrate import migrate
-from reverie.store.db.names import SCHEMA
+from reverie.store.db.roles import SCHEMA
 
 _Command = list[Path | str]
 _APPLICATION_NAME = "reverie"

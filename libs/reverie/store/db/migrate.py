@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.store.db.names import SCHEMA
+from reverie.store.db.roles import SCHEMA
 
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)

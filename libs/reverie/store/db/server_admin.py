@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from reverie.domain.core.errors import Unavailable
-from reverie.store.db.names import APP_ROLE, READ_ROLE
+from reverie.store.db.roles import APP_ROLE, READ_ROLE
 
 CONNECT_SECONDS = 5
 

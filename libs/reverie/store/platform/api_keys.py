@@ -22,7 +22,7 @@ from reverie.domain.core.errors import (
     field_context,
 )
 from reverie.domain.core.ids import new_id
-from reverie.store.db.names import SCHEMA
+from reverie.store.db.roles import SCHEMA
 
 if TYPE_CHECKING:
     import psycopg

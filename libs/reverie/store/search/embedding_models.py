@@ -20,7 +20,7 @@ from pgvector import HalfVector, SparseVector
 from reverie.domain.access.principals import Principal
 from reverie.domain.text.index_terms import searched_text
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
-from reverie.store.db.names import SCHEMA
+from reverie.store.db.roles import SCHEMA
 from reverie.store.search.corpus_counts import CorpusCounts
 
 SPARSE_DIMENSIONS = 30_522

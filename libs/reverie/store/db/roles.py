@@ -1,4 +1,4 @@
-"""Names in the database that both drivers use, without importing either of them."""
+"""The schema and the roles of the database, without importing a driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names on the bus that are needed without its client."""
+"""The users of the bus that are needed without its client."""
 
 from __future__ import annotations
 
