@@ -13,7 +13,7 @@ import numpy as np
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.retrieval.candidates import ArmHits, Candidates
-from reverie.domain.retrieval.facts import FactTable, encode_facts, number_scopes
+from reverie.domain.retrieval.ranking_facts import FactTable, encode_facts, number_scopes
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from reverie.domain.core.confidence import HALF_LIVES, DecayPolicy, current_confidence
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, MemoryStatus, MemoryUsage
-from reverie.domain.retrieval.facts import KINDS, encode_facts, encode_moment, list_ids
 from reverie.domain.retrieval.question_parsing import parse_question
+from reverie.domain.retrieval.ranking_facts import KINDS, encode_facts, encode_moment, list_ids
 from reverie.domain.retrieval.scoring import (
     CENTRALITY_WEIGHT,
     KIND_FACTOR,

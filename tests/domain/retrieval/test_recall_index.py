@@ -8,7 +8,7 @@ import pytest
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.retrieval import index_search, recall_index
 from reverie.domain.retrieval.candidates import EDGE_KINDS
-from reverie.domain.retrieval.facts import ACTIVE, FACTS, WHOLE, FactRecords
+from reverie.domain.retrieval.ranking_facts import ACTIVE, FACTS, WHOLE, FactRecords
 from reverie.domain.retrieval.recall_index import (
     Edges,
     IndexEntries,

@@ -21,7 +21,7 @@ from reverie.domain.context.active_set import (
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.retrieval.answer import RankedHit, assemble_answer
 from reverie.domain.retrieval.candidates import ScoredMemory, sort_memories
-from reverie.domain.retrieval.facts import NO_SUCCESSOR, FloatArray
+from reverie.domain.retrieval.ranking_facts import NO_SUCCESSOR, FloatArray
 from reverie.domain.retrieval.selection import select_memories
 from reverie.domain.retrieval.succession import map_successors, rank_successors_first
 from tests.domain.retrieval.made_up import facts, memory, uid

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from pgvector import HalfVector
 
-from reverie.domain.retrieval.facts import KINDS
+from reverie.domain.retrieval.ranking_facts import KINDS
 from reverie.store.db.connections import READER_SETUP, build_enter_sql
 from reverie.testing.servers import DatabaseUrls
 from tests.store.db.query_plans import kept_plan, nodes

@@ -19,7 +19,7 @@ from pgvector import HalfVector
 
 from reverie.domain.core.ids import new_id, short_id
 from reverie.domain.retrieval.candidates import EDGE_KINDS
-from reverie.domain.retrieval.facts import KINDS, list_ids
+from reverie.domain.retrieval.ranking_facts import KINDS, list_ids
 from reverie.store.db import row_mapping
 from reverie.store.db.connections import READER_SETUP, build_enter_sql, prepare_connection
 from reverie.store.db.database import open_database

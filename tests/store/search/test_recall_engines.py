@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from reverie.domain.retrieval.facts import list_ids
+from reverie.domain.retrieval.ranking_facts import list_ids
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult
 from tests.support.made_up_memories import KINDS, MadeUpTenant

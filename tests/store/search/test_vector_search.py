@@ -14,7 +14,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import NewEdge
 from reverie.domain.retrieval.candidates import EDGE_KINDS, NeighbourEdges
-from reverie.domain.retrieval.facts import ACTIVE, KINDS, IntArray, list_ids
+from reverie.domain.retrieval.ranking_facts import ACTIVE, KINDS, IntArray, list_ids
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import DerivedData, EmbeddedChunk, EnrichmentStore
 from reverie.store.search import corpus_counts

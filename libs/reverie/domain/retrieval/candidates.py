@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.domain.core.kinds import EdgeKind
-from reverie.domain.retrieval.facts import BoolArray, FloatArray, IntArray, Numbers
+from reverie.domain.retrieval.ranking_facts import BoolArray, FloatArray, IntArray, Numbers
 
 EMPTY_MAPPING: Mapping[str, Any] = {}
 

@@ -18,7 +18,7 @@ from reverie.domain.retrieval.candidates import (
     Candidates,
     find_positions,
 )
-from reverie.domain.retrieval.facts import BoolArray, FloatArray
+from reverie.domain.retrieval.ranking_facts import BoolArray, FloatArray
 
 ARM_WEIGHTS: Mapping[str, float] = {"words": 0.45, "meaning": 0.55}
 FusionMethod = Literal["weighted", "reciprocal"]

@@ -15,8 +15,8 @@ from reverie.domain.retrieval.candidates import (
     NeighbourEdges,
     find_positions,
 )
-from reverie.domain.retrieval.facts import BoolArray, IntArray
 from reverie.domain.retrieval.question_parsing import QuestionIntent
+from reverie.domain.retrieval.ranking_facts import BoolArray, IntArray
 
 HOP_WEIGHT = 0.4
 EDGE_WEIGHTS: Mapping[EdgeKind, float] = {

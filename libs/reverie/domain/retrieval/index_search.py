@@ -16,7 +16,8 @@ from reverie.domain.retrieval.candidates import (
     is_among,
     sort_by_score,
 )
-from reverie.domain.retrieval.facts import (
+from reverie.domain.retrieval.graph_expansion import SESSION_KIND
+from reverie.domain.retrieval.ranking_facts import (
     ACTIVE,
     KINDS,
     STATUSES,
@@ -26,7 +27,6 @@ from reverie.domain.retrieval.facts import (
     IntArray,
     Numbers,
 )
-from reverie.domain.retrieval.graph_expansion import SESSION_KIND
 from reverie.domain.retrieval.recall_index import (
     MAX_COMPARED,
     MAX_INTEGER,

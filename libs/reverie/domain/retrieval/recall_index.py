@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from reverie.domain.core.scope_patterns import scope_matches
-from reverie.domain.retrieval.facts import (
+from reverie.domain.retrieval.ranking_facts import (
     DELETED,
     FACTS,
     WHOLE,

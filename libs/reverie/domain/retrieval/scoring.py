@@ -20,7 +20,8 @@ from reverie.domain.core.confidence import (
 from reverie.domain.core.kinds import Tier
 from reverie.domain.retrieval.candidates import ScoredMemory, apply_factors, sort_memories
 from reverie.domain.retrieval.exact_name_match import contains_name
-from reverie.domain.retrieval.facts import (
+from reverie.domain.retrieval.question_parsing import ParsedQuestion
+from reverie.domain.retrieval.ranking_facts import (
     KINDS,
     LINKED,
     NO_TIME,
@@ -34,7 +35,6 @@ from reverie.domain.retrieval.facts import (
     encode_moment,
     has_flag,
 )
-from reverie.domain.retrieval.question_parsing import ParsedQuestion
 from reverie.domain.retrieval.speakers import compute_speaker_factor
 from reverie.domain.retrieval.succession import DEMOTION_FACTOR
 

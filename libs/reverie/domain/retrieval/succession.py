@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.retrieval.candidates import ScoredMemory, find_positions
-from reverie.domain.retrieval.facts import FactRecords, FloatArray, IntArray, list_ids
+from reverie.domain.retrieval.ranking_facts import FactRecords, FloatArray, IntArray, list_ids
 
 DEMOTION_FACTOR = 0.95
 MIN_SUCCESSOR_SCORE = 1e-6

@@ -14,7 +14,7 @@ from reverie.domain.core.errors import NotFound
 from reverie.domain.core.memory import Memory, was_valid_at
 from reverie.domain.retrieval.answer import AnswerEdge
 from reverie.domain.retrieval.candidates import ArmHits, NeighbourEdges
-from reverie.domain.retrieval.facts import FactTable, IntArray, encode_facts, number_scopes
+from reverie.domain.retrieval.ranking_facts import FactTable, IntArray, encode_facts, number_scopes
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
 from reverie.store.search.search import SearchFilter, build_hits, build_neighbour_edges

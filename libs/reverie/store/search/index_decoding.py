@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reverie.domain.retrieval.facts import PACKED_FACTS, decode_facts
+from reverie.domain.retrieval.ranking_facts import PACKED_FACTS, decode_facts
 from reverie.domain.retrieval.recall_index import (
     MAX_INTEGER,
     MAX_SCALE,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.domain.retrieval.candidates import EDGE_KINDS
-from reverie.domain.retrieval.facts import KINDS, encode_moment
+from reverie.domain.retrieval.ranking_facts import KINDS, encode_moment
 from reverie.domain.retrieval.recall_index import RecallIndex, build_index
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.search.embedding_models import TenantModel

@@ -19,7 +19,7 @@ from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge
 from reverie.domain.retrieval.candidates import EDGE_KINDS, ArmHits, NeighbourEdges, TurnHit
-from reverie.domain.retrieval.facts import (
+from reverie.domain.retrieval.ranking_facts import (
     KINDS,
     PACKED_FACTS,
     FactTable,

@@ -14,7 +14,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities.file_paths import is_same_file
-from reverie.domain.retrieval.facts import NO_SUCCESSOR, list_ids
+from reverie.domain.retrieval.ranking_facts import NO_SUCCESSOR, list_ids
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.search.search import SearchFilter

@@ -17,8 +17,8 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
-from reverie.domain.retrieval.facts import IntArray
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
+from reverie.domain.retrieval.ranking_facts import IntArray
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.search.recall_traces import RecallTraceRecord

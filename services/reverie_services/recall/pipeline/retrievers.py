@@ -23,7 +23,7 @@ from reverie.domain.retrieval.candidates import (
     TurnHit,
     sort_by_score,
 )
-from reverie.domain.retrieval.facts import FactTable, IntArray
+from reverie.domain.retrieval.ranking_facts import FactTable, IntArray
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.memories.history import HistoryStore
 from reverie.store.search.embedding_models import TenantModel

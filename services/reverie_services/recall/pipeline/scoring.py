@@ -16,7 +16,8 @@ from reverie.domain.retrieval.candidates import (
     sort_by_score,
 )
 from reverie.domain.retrieval.exact_name_match import select_occurring_names
-from reverie.domain.retrieval.facts import (
+from reverie.domain.retrieval.fusion import find_unembedded
+from reverie.domain.retrieval.ranking_facts import (
     KINDS,
     NO_SUCCESSOR,
     WHOLE,
@@ -25,7 +26,6 @@ from reverie.domain.retrieval.facts import (
     has_flag,
     list_ids,
 )
-from reverie.domain.retrieval.fusion import find_unembedded
 from reverie.domain.retrieval.scoring import (
     NAME_FACTOR,
     choose_distinct,

@@ -28,7 +28,8 @@ from reverie.domain.retrieval.candidates import (
     find_positions,
     is_among,
 )
-from reverie.domain.retrieval.facts import (
+from reverie.domain.retrieval.question_parsing import ParsedQuestion, list_distinctive_words
+from reverie.domain.retrieval.ranking_facts import (
     FACTS,
     KINDS,
     BoolArray,
@@ -37,7 +38,6 @@ from reverie.domain.retrieval.facts import (
     IntArray,
     list_ids,
 )
-from reverie.domain.retrieval.question_parsing import ParsedQuestion, list_distinctive_words
 from reverie.domain.retrieval.relevance import (
     Likeness,
     compute_length,
