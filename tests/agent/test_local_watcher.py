@@ -296,7 +296,7 @@ async def test_setup_and_init_make_a_clone_known_and_its_commits_are_stored(
 
 
 async def test_a_setting_turns_the_watcher_off(tmp_path: Path) -> None:
-    from reverie.cli.agents.watching import watch_known_clones
+    from reverie.cli.agents.follow import watch_known_clones
 
     await watch_known_clones(Settings(home=tmp_path, watch_enabled=False))
     assert not (tmp_path / "run").exists()

@@ -122,7 +122,7 @@ class _LazyGateway:
 
     async def watch(self, prepared: Awaitable[None]) -> None:
         """Watches this machine's clones, once the gateway was found or started."""
-        from reverie.cli.agents.watching import watch_known_clones
+        from reverie.cli.agents.follow import watch_known_clones
 
         await prepared
         await watch_known_clones(self._get_gateway().settings)

@@ -60,7 +60,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "setup": "agents.setup:setup",
         "rules": "agents.rules:app",
         "hook": "agents.setup:hook",
-        "follow": "agents.watching:follow",
+        "follow": "agents.follow:follow",
         "mcp": "agents.mcp:mcp",
     },
     "Operations": {
