@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reverie.agent.gateway.discovery import user_from_environment
+from reverie.agent.gateway.location import user_from_environment
 from reverie.agent.gateway.user_detection import detect_user
 from reverie.contracts.headers import user_header
 

@@ -18,7 +18,8 @@ import pytest
 from reverie.agent.gateway.agent_keys import find_agent_key
 from reverie.agent.hooks.command import connect_gateway
 from reverie.cli.app.errors import NOT_PERMITTED
-from reverie.cli.app.local_gateway import LocalGateway, find_gateway
+from reverie.cli.app.gateway_search import find_gateway
+from reverie.cli.app.local_gateway import LocalGateway
 from reverie.runtime.settings.settings import Settings
 from tests.support.commands import HookedAgent, command
 from tests.support.stack import Stack, eventually

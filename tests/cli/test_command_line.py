@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from reverie.cli.app import main as command_line
-from reverie.cli.app.gateway_discovery import resolve_endpoint
+from reverie.cli.app.gateway_settings import resolve_endpoint
 from reverie.cli.app.main import app
 from reverie.domain.core.errors import InvalidInput, Unavailable
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from reverie.agent.git.project_detection import detect_project
 from reverie.agent.git.repository import open_repository
 from reverie.cli.agents.git_anchor import resolve_project
-from reverie.cli.app.gateway_discovery import read_raw_settings
-from reverie.cli.app.local_gateway import find_gateway
+from reverie.cli.app.gateway_search import find_gateway
+from reverie.cli.app.gateway_settings import read_raw_settings
 from reverie.cli.app.main import app
 from reverie.contracts.project_file import ALLOWED_NAMES, find_project_file
 from reverie.domain.core.errors import Misconfigured

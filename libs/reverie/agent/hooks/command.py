@@ -17,12 +17,12 @@ from reverie.agent.coding_agents import (
     transcript_paths,
     translate_payload,
 )
-from reverie.agent.gateway.discovery import (
+from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
+from reverie.agent.gateway.location import (
     locate_from_environment,
     resolve_home,
     user_from_environment,
 )
-from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.hooks.delivery import (
     confirm_delivery,
     deliver_pending,

@@ -10,7 +10,7 @@ import click
 
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import quote_segment
-from reverie.cli.app.gateway_discovery import parse_assignments
+from reverie.cli.app.gateway_settings import parse_assignments
 from reverie.cli.app.operator_access import resolve_database_url
 from reverie.cli.app.options import CommonOptions, common_options
 from reverie.cli.app.output import Columns, JsonObject

@@ -11,10 +11,10 @@ from typing import Any
 
 from reverie.agent.clone_paths import replace_atomically
 from reverie.agent.gateway.agent_keys import agent_key_path, read_agent_key
-from reverie.agent.gateway.discovery import read_first_key
+from reverie.agent.gateway.location import read_first_key
 from reverie.agent.gateway.user_detection import detect_user
 from reverie.cli.app.gateway_client import GatewayClient, GatewayError, create_client
-from reverie.cli.app.gateway_discovery import read_raw_settings
+from reverie.cli.app.gateway_settings import read_raw_settings
 from reverie.cli.app.options import CommonOptions
 from reverie.domain.core.errors import Misconfigured, ReverieError, Unavailable
 

@@ -19,8 +19,8 @@ async def watch_known_clones(settings: Settings) -> None:
 
     It returns at once where the setting `watch_enabled` turns it off.
     """
-    from reverie.cli.app.gateway_search import watch_clones
-    from reverie.cli.app.local_gateway import describe_search
+    from reverie.cli.agents.clone_watch import watch_clones
+    from reverie.cli.app.gateway_search import describe_search
 
     if settings.watch_enabled:
         await watch_clones(describe_search(settings))
@@ -46,8 +46,8 @@ def follow(options: CommonOptions, once: bool) -> None:
     from filelock import Timeout
 
     from reverie.agent.watch.known_clones import list_clones
-    from reverie.cli.app.gateway_search import build_watcher
-    from reverie.cli.app.local_gateway import describe_search, find_gateway
+    from reverie.cli.agents.clone_watch import build_watcher
+    from reverie.cli.app.gateway_search import describe_search, find_gateway
     from reverie.embedded.probe import fetch_health
 
     settings = options.settings()

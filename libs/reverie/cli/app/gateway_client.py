@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from reverie.agent.gateway.http_client import GatewayConnection
 from reverie.agent.gateway.user_detection import detect_user
-from reverie.cli.app.gateway_discovery import discover_gateway, endpoint_from_settings
+from reverie.cli.app.gateway_settings import endpoint_from_settings, read_gateway_settings
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def create_client(
     home: Path | None, sets: Sequence[str], project: str | None = None
 ) -> GatewayClient:
     """A client of the configured gateway, else of the one that runs on the home folder."""
-    gateway = discover_gateway(home, sets)
+    gateway = read_gateway_settings(home, sets)
     return GatewayClient(
         gateway.url,
         gateway.key,

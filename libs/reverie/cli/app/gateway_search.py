@@ -1,24 +1,16 @@
-"""What the watcher needs of the settings, and how it finds the gateway: with few imports."""
+"""Finds the gateway that settings select, and its key; plain values with few imports."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reverie.agent.gateway.discovery import GatewayLocation, locate_gateway
-from reverie.agent.watch.known_clones import list_clones
+from reverie.agent.gateway.location import GatewayLocation, locate_gateway
+from reverie.agent.gateway.user_detection import detect_user
 
 if TYPE_CHECKING:
-    from reverie.agent.gateway.http_client import GatewayConnection
-    from reverie.agent.watch.local_watcher import LocalWatcher
-
-CALL_TIMEOUT_SECONDS = 30.0
-CLONE_SECONDS = 5.0
-"""How often it is looked whether a first clone was set up."""
+    from reverie.runtime.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -46,34 +38,24 @@ class GatewaySearch:
         return location if location.key else None
 
 
-async def watch_clones(search: GatewaySearch) -> None:
-    """Watches the clones that were set up on this machine, until it is cancelled."""
-    home = Path(search.home)
-    # Without a clone, nothing of what reads them is imported.
-    while not list_clones(home):  # noqa: ASYNC110
-        await asyncio.sleep(CLONE_SECONDS)
-    watcher = await asyncio.to_thread(build_watcher, search)
-    await watcher.run()
+def describe_search(settings: Settings) -> GatewaySearch:
+    """Where these settings look for the gateway, as plain values."""
+    # Here and not above: what watches for `reverie up` has the values, and loads no settings.
+    from reverie.runtime.settings.settings import base_url
+
+    return GatewaySearch(
+        home=str(settings.home),
+        url=str(settings.gateway_url or ""),
+        api_key=settings.api_key.get_secret_value() if settings.api_key else "",
+        default_url=base_url(settings.host, settings.recall_port, settings.tls_cert is not None),
+        ca=str(settings.trusted_ca_file or ""),
+        user=detect_user(settings.user or "", os.environ),
+    )
 
 
-def build_watcher(
-    search: GatewaySearch, report: Callable[[str], None] = lambda _: None
-) -> LocalWatcher:
-    """The watcher of this machine; `report` takes a line for all that it sent."""
-    from reverie.agent.gateway.http_client import GatewayConnection
-    from reverie.agent.watch.local_watcher import LocalWatcher
+def find_gateway(settings: Settings, agent: str = "", project: str = "") -> GatewayLocation | None:
+    """Returns the gateway that these settings select and its key; None if none responds.
 
-    def connect(agent: str, project: str) -> GatewayConnection | None:
-        location = search.find(agent, project)
-        if location is None:
-            return None
-        return GatewayConnection(
-            location.url,
-            location.key,
-            CALL_TIMEOUT_SECONDS,
-            search.ca,
-            agent="reverie-watch",
-            user=search.user,
-        )
-
-    return LocalWatcher(Path(search.home), str(Path.home()), connect, report)
+    `agent` and `project` are those that `reverie setup` made a key for.
+    """
+    return describe_search(settings).find(agent, project)

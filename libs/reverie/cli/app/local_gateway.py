@@ -1,4 +1,4 @@
-"""Finds the gateway of this machine, and starts `reverie up` if none runs."""
+"""Calls the gateway of this machine, and starts `reverie up` if none runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from reverie.agent.gateway.discovery import GatewayLocation, is_home_locked
+from reverie.agent.gateway.location import GatewayLocation, is_home_locked
 from reverie.agent.gateway.user_detection import detect_user
-from reverie.cli.app.gateway_search import GatewaySearch
+from reverie.cli.app.gateway_search import find_gateway
 from reverie.domain.core.errors import Conflict, Unavailable
-from reverie.runtime.settings.settings import Settings, base_url
+from reverie.runtime.settings.settings import Settings
 
 if TYPE_CHECKING:
     from reverie.client import HttpTransport
@@ -26,26 +26,6 @@ START_TIMEOUT = 45.0
 """A call that waits longer reports that Reverie is still starting."""
 POLL_INTERVAL = 0.1
 UP_TIMEOUT = 120.0
-
-
-def find_gateway(settings: Settings, agent: str = "", project: str = "") -> GatewayLocation | None:
-    """Returns the gateway that these settings select and its key; None if none responds.
-
-    `agent` and `project` are those that `reverie setup` made a key for.
-    """
-    return describe_search(settings).find(agent, project)
-
-
-def describe_search(settings: Settings) -> GatewaySearch:
-    """Where these settings look for the gateway, as plain values."""
-    return GatewaySearch(
-        home=str(settings.home),
-        url=str(settings.gateway_url or ""),
-        api_key=settings.api_key.get_secret_value() if settings.api_key else "",
-        default_url=base_url(settings.host, settings.recall_port, settings.tls_cert is not None),
-        ca=str(settings.trusted_ca_file or ""),
-        user=detect_user(settings.user or "", os.environ),
-    )
 
 
 def has_supervisor(settings: Settings) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reverie.cli.app.gateway_discovery import parse_assignments
+from reverie.cli.app.gateway_settings import parse_assignments
 from reverie.cli.app.output import EMPTY_MESSAGE, Columns, build_table, print_json, print_plain
 
 if TYPE_CHECKING:

@@ -83,7 +83,7 @@ async def _supervise(settings: Settings, display: ProgressReporter, as_json: boo
     """Starts everything, and becomes what watches it until it is stopped."""
     from dataclasses import asdict
 
-    from reverie.cli.app.local_gateway import describe_search
+    from reverie.cli.app.gateway_search import describe_search
     from reverie.embedded.supervision.supervisor import Successor, run_supervisor
 
     search = asdict(describe_search(settings)) if settings.watch_enabled else None

@@ -11,7 +11,7 @@ from functools import partial
 from pydantic import SecretStr
 
 from reverie.cli.app.gateway_client import GatewayClient, GatewayError
-from reverie.cli.app.gateway_discovery import endpoint_from_settings
+from reverie.cli.app.gateway_settings import endpoint_from_settings
 from reverie.cli.app.operator_access import build_bus_credentials, resolve_database_url
 from reverie.cli.app.output import plural
 from reverie.cli.operate.component_status import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reverie.agent.gateway.discovery import find_ca_file, locate_gateway
+from reverie.agent.gateway.location import find_ca_file, locate_gateway
 from reverie.agent.gateway.user_detection import detect_user
 from reverie.domain.core.errors import InvalidInput, Misconfigured, Unavailable
 
@@ -21,7 +21,7 @@ _COMMON_SETTINGS = frozenset({"api_key", "gateway_url", "home", "project", "reca
 
 
 @dataclass(frozen=True)
-class DiscoveredGateway:
+class GatewaySettings:
     """A gateway with its key, the timeout in seconds, the folder's project, the CA file and the
     user."""
 
@@ -33,7 +33,7 @@ class DiscoveredGateway:
     user: str = ""
 
 
-def discover_gateway(home: Path | None, sets: Sequence[str]) -> DiscoveredGateway:
+def read_gateway_settings(home: Path | None, sets: Sequence[str]) -> GatewaySettings:
     """The gateway for commands in this folder. Raises as `resolve_endpoint`."""
     raw = read_raw_settings(home, sets)
     url, key = resolve_endpoint(raw)
@@ -44,11 +44,11 @@ def discover_gateway(home: Path | None, sets: Sequence[str]) -> DiscoveredGatewa
     except (TypeError, ValueError):
         raise Misconfigured("request_timeout", "is not a number of seconds") from None
     user = detect_user(str(raw.get("user") or ""), os.environ)
-    return DiscoveredGateway(url, key, timeout, str(project) if project else None, ca, user)
+    return GatewaySettings(url, key, timeout, str(project) if project else None, ca, user)
 
 
 def resolve_endpoint(raw: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the URL and the key of the gateway that these settings select, as in `discovery`.
+    """Returns the URL and the key of the gateway that these settings select, as in `location`.
 
     Raises `Unavailable` if none runs, and `InvalidInput` if its key is missing.
     """

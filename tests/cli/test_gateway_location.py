@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from reverie.agent.gateway.discovery import locate_from_environment
+from reverie.agent.gateway.location import locate_from_environment
 from reverie.cli.app import local_gateway
-from reverie.cli.app.gateway_discovery import read_raw_settings, resolve_endpoint
-from reverie.cli.app.local_gateway import LocalGateway, find_gateway
+from reverie.cli.app.gateway_search import find_gateway
+from reverie.cli.app.gateway_settings import read_raw_settings, resolve_endpoint
+from reverie.cli.app.local_gateway import LocalGateway
 from reverie.domain.core.errors import Misconfigured, ReverieError, Unavailable
 from reverie.embedded.home import open_home, write_run_file, write_secret
 from reverie.embedded.lock import hold_home_lock
