@@ -154,9 +154,8 @@ def test_a_service_imports_nothing_for_coloured_tracebacks() -> None:
 
 def test_what_reverie_up_becomes_imports_no_settings_client_or_driver() -> None:
     heavy = ("pydantic", "click", "rich", "psycopg", "nats", "aiohttp", "numpy", "filelock")
-    code = (
-        f"import sys, reverie.cli.operate.keeper; print([m for m in {heavy} if m in sys.modules])"
-    )
+    module = "reverie.cli.operate.up_successor"
+    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

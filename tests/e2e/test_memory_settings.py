@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from reverie.embedded.supervision.service_processes import ServerUrls, build_environment
+from reverie.embedded.supervision.service_layout import ServerUrls, build_environment
 from reverie.runtime.settings.loading import load_settings
 from reverie.runtime.settings.settings import Settings
 from reverie.testing.servers import DatabaseUrls

@@ -29,9 +29,9 @@ from reverie.embedded.processes import (
 from reverie.embedded.servers import binaries, postgres
 from reverie.embedded.servers.backends import NatsBackend, PostgresBackend, strip_url_credentials
 from reverie.embedded.servers.nats import CONFIG_TEMPLATE
-from reverie.embedded.supervision.service_processes import ServerUrls, build_environment
+from reverie.embedded.supervision.process_watch import supervise
+from reverie.embedded.supervision.service_layout import ServerUrls, build_environment
 from reverie.embedded.supervision.supervisor import _with_vault_key
-from reverie.embedded.supervision.watching import supervise
 from reverie.embedded.tls import certificates
 from reverie.embedded.tls.setup import prepare_tls
 from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedServer, watch_processes

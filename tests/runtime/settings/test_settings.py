@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from reverie.cli.app.options import resolve_settings
 from reverie.domain.core.errors import Misconfigured
 from reverie.embedded.reporting import ALL
-from reverie.embedded.supervision.service_processes import (
+from reverie.embedded.supervision.service_layout import (
     WITHHELD_SETTINGS,
     ServerUrls,
     build_environment,

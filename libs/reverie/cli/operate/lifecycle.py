@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reverie.embedded.reporting import ProgressReporter
     from reverie.runtime.settings.settings import Settings
 
-KEEPER = "reverie.cli.operate.keeper"
+SUCCESSOR = "reverie.cli.operate.up_successor"
 
 
 @click.command("up")
@@ -88,7 +88,7 @@ async def _supervise(settings: Settings, display: ProgressReporter, as_json: boo
 
     search = asdict(describe_search(settings)) if settings.watch_enabled else None
     caller = {"as_json": as_json, "search": search}
-    await run_supervisor(settings, None, display, Successor(KEEPER, caller))
+    await run_supervisor(settings, None, display, Successor(SUCCESSOR, caller))
 
 
 def _start_in_background(
@@ -136,7 +136,7 @@ def down(options: CommonOptions, timeout: float) -> None:
 
     Exit codes: 0 it stopped, 1 it did not stop in time, 2 usage, 3 it was not running.
     """
-    from reverie.embedded.supervision.shutdown import stop_supervisor
+    from reverie.embedded.supervision.stop_request import stop_supervisor
 
     root = options.settings().home
     process = stop_supervisor(root, timeout)

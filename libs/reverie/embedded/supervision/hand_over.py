@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 from reverie.embedded.home import Home
 from reverie.embedded.servers.supervised_servers import EmbeddedServer, build_nats, build_postgres
-from reverie.embedded.supervision.supervised_services import ServiceProcess
-from reverie.embedded.supervision.watching import STOP_SIGNALS, Certificate
+from reverie.embedded.supervision.process_watch import STOP_SIGNALS, Certificate
+from reverie.embedded.supervision.service_process import ServiceProcess
 
 
 @dataclass(frozen=True)

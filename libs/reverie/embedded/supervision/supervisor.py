@@ -31,7 +31,13 @@ from reverie.embedded.servers.backends import (
     strip_url_credentials,
 )
 from reverie.embedded.supervision.hand_over import HandOver
-from reverie.embedded.supervision.service_processes import (
+from reverie.embedded.supervision.process_watch import (
+    Certificate,
+    stop_all,
+    supervise,
+    watch_stop_signals,
+)
+from reverie.embedded.supervision.service_layout import (
     GRPC,
     ServerUrls,
     build_environment,
@@ -41,16 +47,10 @@ from reverie.embedded.supervision.service_processes import (
     listener_names,
     process_names,
 )
-from reverie.embedded.supervision.supervised_services import (
+from reverie.embedded.supervision.service_process import (
     ServiceProcess,
     read_log_end,
     stop_leftovers,
-)
-from reverie.embedded.supervision.watching import (
-    Certificate,
-    stop_all,
-    supervise,
-    watch_stop_signals,
 )
 from reverie.embedded.tls.setup import TlsSetup, prepare_tls
 from reverie.embedded.watchdog import SupervisedServer, wait_or_stop

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reverie.embedded.home import Home, delete_run_file
 from reverie.embedded.reporting import NoteReporter
-from reverie.embedded.supervision.supervised_services import ServiceProcess
+from reverie.embedded.supervision.service_process import ServiceProcess
 from reverie.embedded.tls.setup import renew_periodically
 from reverie.embedded.watchdog import SupervisedServer, watch_processes
 

@@ -1,4 +1,4 @@
-"""What `reverie up` is once all is ready: it watches the processes, and the clones.
+"""The successor of `reverie up`: a small program that watches the processes, and the clones.
 
 It takes the place of the program that started them, so it imports next to nothing.
 """
@@ -15,7 +15,7 @@ from reverie.cli.agents.clone_watch import watch_clones
 from reverie.cli.app.gateway_search import GatewaySearch
 from reverie.embedded.home import Home
 from reverie.embedded.supervision.hand_over import HandOver, receive, unblock_stop_signals
-from reverie.embedded.supervision.watching import stop_all, supervise, watch_stop_signals
+from reverie.embedded.supervision.process_watch import stop_all, supervise, watch_stop_signals
 
 
 class _PlainNotes:
@@ -37,7 +37,7 @@ class _PlainNotes:
                 self.note(text)
 
 
-async def keep(received: HandOver) -> None:
+async def supervise_all(received: HandOver) -> None:
     """Watches everything until a signal, then stops it."""
     caller, home = received.caller, Home(Path(received.home))
     services, servers = received.inherited_services(), received.inherited_servers()
@@ -59,10 +59,10 @@ async def keep(received: HandOver) -> None:
 
 
 def main() -> None:
-    """Keeps what was handed over. An error is one line on standard error, and an exit code."""
+    """Watches what was handed over. An error is one line on standard error, and an exit code."""
     received = receive(sys.argv[1])
     try:
-        asyncio.run(keep(received))
+        asyncio.run(supervise_all(received))
     except Exception as error:
         # Here and not above: it imports the command line.
         from reverie.cli.app.main import report_failure

@@ -16,7 +16,7 @@ import pytest
 from reverie.embedded.home import open_home
 from reverie.embedded.processes import InheritedChild, stop
 from reverie.embedded.supervision.hand_over import HandOver
-from reverie.embedded.supervision.watching import STOP_SIGNALS
+from reverie.embedded.supervision.process_watch import STOP_SIGNALS
 
 
 def test_an_inherited_child_is_reaped_with_its_exit_code() -> None:
@@ -49,20 +49,20 @@ def test_a_child_that_was_waited_for_is_sent_no_signal() -> None:
 @pytest.mark.parametrize(
     ("as_json", "expected"), [(False, "Stopping Reverie\nReverie stopped\n"), (True, "")]
 )
-def test_the_keeper_says_that_it_stops(tmp_path: Path, as_json: bool, expected: str) -> None:
-    assert _stop_keeper(tmp_path, as_json) == (0, expected, "")
+def test_the_successor_says_that_it_stops(tmp_path: Path, as_json: bool, expected: str) -> None:
+    assert _stop_successor(tmp_path, as_json) == (0, expected, "")
 
 
-def test_an_error_of_the_keeper_is_one_line(tmp_path: Path) -> None:
+def test_an_error_of_the_successor_is_one_line(tmp_path: Path) -> None:
     (open_home(tmp_path).run / "up.json").mkdir()
-    code, _, said = _stop_keeper(tmp_path, as_json=False)
+    code, _, said = _stop_successor(tmp_path, as_json=False)
     assert code == 1
     assert len(said.splitlines()) == 1
     assert str(tmp_path / "run" / "up.json") in said
 
 
-def _stop_keeper(folder: Path, as_json: bool) -> tuple[int, str, str]:
-    """Stops a keeper of nothing before it handles signals; its code, and what it printed."""
+def _stop_successor(folder: Path, as_json: bool) -> tuple[int, str, str]:
+    """Stops a successor of nothing before it handles signals; its code, and what it printed."""
     descriptors = [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
     caller = {"as_json": as_json, "search": None}
     lock, lifeline, stdin = descriptors
@@ -71,8 +71,8 @@ def _stop_keeper(folder: Path, as_json: bool) -> tuple[int, str, str]:
     state = os.open(folder / "state", os.O_RDONLY)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "reverie.cli.operate.keeper", str(state)],
+        successor = subprocess.Popen(
+            [sys.executable, "-m", "reverie.cli.operate.up_successor", str(state)],
             pass_fds=[state, *descriptors],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -82,10 +82,10 @@ def _stop_keeper(folder: Path, as_json: bool) -> tuple[int, str, str]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for descriptor in (state, *descriptors):
             os.close(descriptor)
-    with keeper:
-        keeper.terminate()
-        said = keeper.communicate(timeout=60)
-        return (keeper.returncode, *said)
+    with successor:
+        successor.terminate()
+        said = successor.communicate(timeout=60)
+        return (successor.returncode, *said)
 
 
 async def test_a_hand_over_that_cannot_be_written_leaves_what_stops_everything(
