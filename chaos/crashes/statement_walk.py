@@ -15,7 +15,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.outbox_relay import EventPublisher, relay
 from reverie.domain.core.ids import new_id
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls

@@ -10,7 +10,7 @@ import pytest
 
 from reverie.bus.nats_bus import connect
 from reverie.bus.outbox_relay import EventPublisher
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.dream.digest.worker import DreamWorker

@@ -11,7 +11,7 @@ from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import DreamStore

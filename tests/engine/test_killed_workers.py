@@ -30,7 +30,7 @@ from reverie.store.db.database import open_database
 from reverie.store.db.encryption import create_cipher
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import ChainLimits, NewTurns, TurnTable
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
 from reverie_services.engine.app import build_engine_settings
 from reverie_services.engine.dependencies import TurnDependencies

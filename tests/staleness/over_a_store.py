@@ -7,7 +7,7 @@ from reverie.bus.outbox_relay import EventPublisher
 from reverie.store.db.encryption import create_cipher
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore

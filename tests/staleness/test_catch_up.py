@@ -9,7 +9,7 @@ import pytest
 
 from reverie.bus.interface import MessageBus
 from reverie.contracts.memories.git import GitChange
-from reverie.store.platform.background_work import LeaderLock
+from reverie.store.platform.leader_lock import LeaderLock
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.marks import change_handlers
 from tests.staleness.over_a_store import build_parts

@@ -19,7 +19,7 @@ from reverie.runtime.settings.settings import Settings
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.maintenance.maintenance import MaintenanceStore
 from reverie.store.memories.duplicates import DuplicateStore
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import DreamStore

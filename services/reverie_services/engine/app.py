@@ -24,8 +24,8 @@ from reverie.runtime.settings.field_types import secret_text
 from reverie.runtime.settings.settings import Settings
 from reverie.store.engine.conversations import ConversationTables
 from reverie.store.engine.turns import TurnTable
-from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.event_visibility import EventVisibility
+from reverie.store.platform.outbox import OutboxTable
 from reverie_services.engine.dependencies import (
     ConversationDependencies,
     EngineSettings,

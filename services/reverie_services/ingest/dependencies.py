@@ -26,8 +26,8 @@ from reverie.store.memories.memories import FactStore, MemoryStore, ScopeNameSto
 from reverie.store.memories.tasks import TaskStore
 from reverie.store.platform.administration import AdministrationStore
 from reverie.store.platform.audit import AuditTable
-from reverie.store.platform.background_work import LeaderLock
 from reverie.store.platform.event_visibility import EventVisibility
+from reverie.store.platform.leader_lock import LeaderLock
 from reverie.store.platform.quotas import LlmUsageStore, QuotaStore
 from reverie.store.search.embedding_models import EmbeddingModelStore
 from reverie.store.search.index_changes import IndexChangeTable

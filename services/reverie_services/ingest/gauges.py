@@ -8,7 +8,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.streams import CONSUMERS, ConsumerSpec
 from reverie.contracts.events import DEAD_LETTER_STREAM
 from reverie.runtime.observability.metrics import PolledGauge
-from reverie.store.platform.background_work import LeaderLock
+from reverie.store.platform.leader_lock import LeaderLock
 from reverie.store.sessions.dreams import DreamStore
 from reverie_services.ingest.enrich import derivation_limit
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue

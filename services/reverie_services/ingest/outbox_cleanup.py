@@ -11,7 +11,7 @@ import structlog
 from reverie.domain.core.errors import ReverieError
 from reverie.runtime.process.asyncio_helpers import BatchWriter
 from reverie.store.db.database import Database
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 
 log = structlog.get_logger("reverie.ingest")
 

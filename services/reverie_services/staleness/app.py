@@ -15,7 +15,8 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.memories.memories import MemoryStore
-from reverie.store.platform.background_work import LeaderLock, OutboxTable
+from reverie.store.platform.leader_lock import LeaderLock
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore

@@ -16,7 +16,7 @@ from reverie.inference.llm_endpoint import LanguageEndpoint
 from reverie.inference.model_manager import ModelManager
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
-from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie.store.vault.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls

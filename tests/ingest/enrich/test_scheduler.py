@@ -20,7 +20,8 @@ from reverie.inference.model_manager import ModelManager
 from reverie.runtime.settings.settings import Settings
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import EnrichmentStore
-from reverie.store.platform.background_work import LeaderLock, OutboxTable
+from reverie.store.platform.leader_lock import LeaderLock
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.vault.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.dependencies import EnrichmentDependencies, SchedulerDependencies

@@ -29,7 +29,8 @@ from reverie.store.platform.api_keys import (
     list_keys,
     revoke_key,
 )
-from reverie.store.platform.background_work import LeaderLock, OutboxTable
+from reverie.store.platform.leader_lock import LeaderLock
+from reverie.store.platform.outbox import OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
 from reverie.store.sessions.dreams import DreamStore, DueScope
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend

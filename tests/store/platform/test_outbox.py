@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from reverie.domain.core.errors import Unavailable
-from reverie.store.platform.background_work import LeaderLock, OutboxTable
+from reverie.store.platform.leader_lock import LeaderLock
+from reverie.store.platform.outbox import OutboxTable
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 
