@@ -40,7 +40,7 @@ from reverie.testing import servers
 from reverie_services.dream.digest.worker import DreamWorker
 from reverie_services.dream.settings import build_dream_settings
 from reverie_services.ingest.settings import build_ingest_settings
-from reverie_services.ingest.write.preparation import prepare_turn
+from reverie_services.ingest.write.prepared_records import prepare_turn
 from tests.dream.test_dream_worker import dream_parts
 from tests.support.real_transcripts import TRANSCRIPTS, bodies, transcripts
 from tests.support.store_setup import Store, add_tenants, admin_rows, open_store, principal

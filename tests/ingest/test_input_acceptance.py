@@ -20,7 +20,7 @@ from reverie.domain.text.turns import TurnText
 from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.settings import build_ingest_settings
-from reverie_services.ingest.write.preparation import prepare_memory, prepare_turn
+from reverie_services.ingest.write.prepared_records import prepare_memory, prepare_turn
 
 BLOCK = wrap_in_fence(f"{MEMORY_TITLE}\n\n### Lessons\n- [global 00000001] Drain the queue")
 SETTINGS = build_ingest_settings(Settings())

@@ -27,7 +27,7 @@ from reverie.store.memories.edits import build_content_fields, remove_record
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.routes.forgetting import forget
 from reverie_services.ingest.write.memory_changes import apply_change, build_reply, change_as_read
-from reverie_services.ingest.write.preparation import (
+from reverie_services.ingest.write.prepared_records import (
     ONLY_RECALLED_MESSAGE,
     check_size,
     check_validity,

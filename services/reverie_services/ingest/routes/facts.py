@@ -29,7 +29,7 @@ from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.dependencies import FactDependencies
-from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory
+from reverie_services.ingest.write.prepared_records import PreparedMemory, prepare_memory
 
 
 class FactQuery(ScopedQuery):

@@ -31,7 +31,7 @@ from reverie.store.memories.pictures import PictureStore
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.write.memory_changes import apply_change, change_as_read
 from reverie_services.ingest.write.picture_files import decode_picture, read_picture_text
-from reverie_services.ingest.write.preparation import check_size
+from reverie_services.ingest.write.prepared_records import check_size
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,11 @@ from reverie_services.context_warnings import log_nearly_full
 from reverie_services.ingest.dependencies import WriteDependencies
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.conflict_hints import add_conflicts, find_conflicts
-from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory, prepare_turn
+from reverie_services.ingest.write.prepared_records import (
+    PreparedMemory,
+    prepare_memory,
+    prepare_turn,
+)
 
 ScopedKey = tuple[str, str | None]
 

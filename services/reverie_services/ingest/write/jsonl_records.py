@@ -58,7 +58,7 @@ from reverie.runtime.http.validation import parse_value
 from reverie.store.sessions.dream_runs import ALL_PROJECTS
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.picture_files import decode_picture
-from reverie_services.ingest.write.preparation import (
+from reverie_services.ingest.write.prepared_records import (
     ONLY_RECALLED_MESSAGE,
     check_size,
     check_validity,

@@ -19,7 +19,7 @@ from reverie.domain.text.characters import is_blank
 from reverie.runtime.http.validation import parse_value
 from reverie_services.ingest.write.import_archives import iterate_archive, read_markdown
 from reverie_services.ingest.write.import_problems import ImportProblems
-from reverie_services.ingest.write.preparation import check_size, parse_writable_kind
+from reverie_services.ingest.write.prepared_records import check_size, parse_writable_kind
 
 _MAX_TAGS = 50
 """Tags of one request; a memory may have more, from others that were merged into it."""

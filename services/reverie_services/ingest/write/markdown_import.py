@@ -37,7 +37,7 @@ from reverie_services.ingest.write.markdown_files import (
     is_reserved,
     iterate_files,
 )
-from reverie_services.ingest.write.preparation import parse_writable_kind, prepare_memory
+from reverie_services.ingest.write.prepared_records import parse_writable_kind, prepare_memory
 
 TextIdentity = tuple[str, str | None]
 """The hash of a content, and its key: the same text under two keys is two memories."""
