@@ -37,14 +37,7 @@ from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.testing.servers import DatabaseUrls
-from tests.support.store_setup import (
-    Store,
-    admin_rows,
-    app_connection,
-    new,
-    principal,
-    write,
-)
+from tests.support.store_setup import Store, admin_rows, app_connection, new, principal, write
 
 ACROSS = {
     "delete_old_rows(text,interval)",
