@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from reverie_services.console.visit import Visit
+from reverie_services.console.page_request import PageRequest
 
-Send = Callable[[Visit, str], Awaitable[Any]]
+Send = Callable[[PageRequest, str], Awaitable[Any]]
 """Makes the REST call of an action for an id."""
 
 
@@ -48,8 +48,8 @@ class Action:
 def post_call(path: str, *names: str) -> Send:
     """A POST with the form's fields of these names; `{id}` in the path is the id."""
 
-    async def send(visit: Visit, item: str) -> Any:
-        body = {name: value for name in names if (value := visit.form.get(name, "").strip())}
-        return await visit.send("POST", path.format(id=quote(item, safe="")), body or None)
+    async def send(request: PageRequest, item: str) -> Any:
+        body = {name: value for name in names if (value := request.form.get(name, "").strip())}
+        return await request.send("POST", path.format(id=quote(item, safe="")), body or None)
 
     return send

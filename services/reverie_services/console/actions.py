@@ -13,21 +13,21 @@ from reverie.mcp.rest_calls import invalid_argument
 from reverie_services.console.action import Action, ActionField, Send, post_call
 from reverie_services.console.admin_actions import ADMIN_ACTIONS
 from reverie_services.console.chat_actions import CHAT_ACTIONS
-from reverie_services.console.visit import Visit, memory_path, split_list
+from reverie_services.console.page_request import PageRequest, memory_path, split_list
 
 
 def _memory_call(method: str, tail: str = "") -> Send:
     """A call without a body; if the form names a version, only if that is the current one."""
 
-    async def send(visit: Visit, item: str) -> Any:
+    async def send(request: PageRequest, item: str) -> Any:
         path = memory_path(item) + tail
-        return await visit.send(method, path, version=visit.form.get("version"))
+        return await request.send(method, path, version=request.form.get("version"))
 
     return send
 
 
-async def _edit(visit: Visit, item: str) -> Any:
-    form = visit.form
+async def _edit(request: PageRequest, item: str) -> Any:
+    form = request.form
     body: dict[str, Any] = {
         "content": form.get("content", "").replace("\r\n", "\n"),
         "summary": form.get("summary", "").strip(),
@@ -37,44 +37,44 @@ async def _edit(visit: Visit, item: str) -> Any:
     # The field is not called `tier`: it would show the present one, and storing it fixes it.
     given = {"tier": form.get("new_tier", ""), "reason": form.get("reason", "").strip()}
     body |= {name: text for name, text in given.items() if text}
-    return await visit.send("PATCH", memory_path(item), body, version=form.get("version"))
+    return await request.send("PATCH", memory_path(item), body, version=form.get("version"))
 
 
-async def _erase(visit: Visit, item: str) -> Any:
-    reason = visit.form.get("reason", "").strip()
+async def _erase(request: PageRequest, item: str) -> Any:
+    reason = request.form.get("reason", "").strip()
     body = {"reason": reason} if reason else {}
-    return await visit.send("POST", f"{memory_path(item)}/erase", body)
+    return await request.send("POST", f"{memory_path(item)}/erase", body)
 
 
-async def _approve(visit: Visit, item: str) -> Any:
-    return await visit.send("POST", f"{memory_path(item)}/feedback", {"verdict": "approve"})
+async def _approve(request: PageRequest, item: str) -> Any:
+    return await request.send("POST", f"{memory_path(item)}/feedback", {"verdict": "approve"})
 
 
-async def _roll_back(visit: Visit, item: str) -> Any:
-    body: dict[str, Any] = {"version": _whole_number(visit.form, "to_version")}
-    if reason := visit.form.get("reason", "").strip():
+async def _roll_back(request: PageRequest, item: str) -> Any:
+    body: dict[str, Any] = {"version": _whole_number(request.form, "to_version")}
+    if reason := request.form.get("reason", "").strip():
         body["reason"] = reason
-    version = visit.form.get("version")
-    return await visit.send("POST", f"{memory_path(item)}/rollback", body, version=version)
+    version = request.form.get("version")
+    return await request.send("POST", f"{memory_path(item)}/rollback", body, version=version)
 
 
-async def _link(visit: Visit, item: str) -> Any:
-    target = await visit.get(memory_path(visit.form.get("to", "").strip() or "-"))
-    body = {"from": item, "to": target["id"], "type": visit.form.get("type", "")}
-    return await visit.send("POST", "/v1/links", body)
+async def _link(request: PageRequest, item: str) -> Any:
+    target = await request.get(memory_path(request.form.get("to", "").strip() or "-"))
+    body = {"from": item, "to": target["id"], "type": request.form.get("type", "")}
+    return await request.send("POST", "/v1/links", body)
 
 
-async def _unlink(visit: Visit, item: str) -> Any:
-    return await visit.send("DELETE", f"/v1/links/{quote(item, safe='')}")
+async def _unlink(request: PageRequest, item: str) -> Any:
+    return await request.send("DELETE", f"/v1/links/{quote(item, safe='')}")
 
 
-async def _dream(visit: Visit, item: str) -> Any:
-    return await visit.send("POST", "/v1/dream", {"scope": item} if item else {})
+async def _dream(request: PageRequest, item: str) -> Any:
+    return await request.send("POST", "/v1/dream", {"scope": item} if item else {})
 
 
-async def _move_task(visit: Visit, item: str) -> Any:
+async def _move_task(request: PageRequest, item: str) -> Any:
     path = f"/v1/tasks/{quote(item, safe='')}"
-    return await visit.send("PATCH", path, {"state": visit.form.get("state", "")})
+    return await request.send("PATCH", path, {"state": request.form.get("state", "")})
 
 
 def _whole_number(form: MultiMapping[str], name: str) -> int:

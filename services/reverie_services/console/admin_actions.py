@@ -14,41 +14,41 @@ from reverie.contracts.context import ContextBudgetsUpdate
 from reverie.contracts.dreams import DreamLimitsUpdate, LlmBudgetUpdate, TenantLimitsUpdate
 from reverie.mcp.rest_calls import invalid_argument
 from reverie_services.console.action import Action, ActionField, Send, post_call
-from reverie_services.console.visit import Visit, read_time, split_list
+from reverie_services.console.page_request import PageRequest, read_time, split_list
 
 
-async def _revoke_key(visit: Visit, item: str) -> Any:
-    return await visit.send("DELETE", f"/v1/admin/keys/{quote(item, safe='')}")
+async def _revoke_key(request: PageRequest, item: str) -> Any:
+    return await request.send("DELETE", f"/v1/admin/keys/{quote(item, safe='')}")
 
 
-async def _delete_webhook(visit: Visit, item: str) -> Any:
+async def _delete_webhook(request: PageRequest, item: str) -> Any:
     kind, _, project = item.partition("/")
     path = f"/v1/git/webhooks/{quote(kind, safe='')}/{quote(project, safe='')}"
-    return await visit.send("DELETE", path)
+    return await request.send("DELETE", path)
 
 
-async def _create_key(visit: Visit, _: str) -> Any:
+async def _create_key(request: PageRequest, _: str) -> Any:
     names = ("label", "role", "project", "agent", "user")
-    body: dict[str, Any] = {name: visit.form.get(name, "").strip() or None for name in names}
+    body: dict[str, Any] = {name: request.form.get(name, "").strip() or None for name in names}
     for name in ("reads", "writes"):
-        text = visit.form.get(name, "").strip()
+        text = request.form.get(name, "").strip()
         body[name] = split_list(text) or None
         if text and body[name] is None:
             # Without scopes, a key may do all that its role allows.
             raise invalid_argument(name, "names no scope")
-    body["expires_at"] = read_time(visit.form.get("expires_at", "").strip() or None)
-    return await visit.send("POST", "/v1/admin/keys", body)
+    body["expires_at"] = read_time(request.form.get("expires_at", "").strip() or None)
+    return await request.send("POST", "/v1/admin/keys", body)
 
 
 def _change_settings(path: str, fields: Sequence[ActionField]) -> Send:
     """A PATCH of settings: a field's name is its group and its name there, joined by a dot."""
 
-    async def send(visit: Visit, item: str) -> Any:
+    async def send(request: PageRequest, item: str) -> Any:
         body: dict[str, dict[str, float | None]] = {}
         for field in fields:
             group, _, name = field.name.partition(".")
-            body.setdefault(group, {})[name] = _optional_number(visit.form, field.name)
-        return await visit.send("PATCH", path.format(id=quote(item, safe="")), body)
+            body.setdefault(group, {})[name] = _optional_number(request.form, field.name)
+        return await request.send("PATCH", path.format(id=quote(item, safe="")), body)
 
     return send
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from reverie.domain.formats.attachments import Attachments
 from reverie_services.console.action import Action, ActionField
+from reverie_services.console.page_request import PageRequest, page_path
 from reverie_services.console.requests import redirect
-from reverie_services.console.visit import Visit, page_path
 
 _MODES = ("unified", "plan", "dream")
 
@@ -17,36 +17,38 @@ def _group_path(group: str, tail: str) -> str:
     return f"/v1/groups/{quote(group, safe='')}/{tail}"
 
 
-async def _begin(visit: Visit, _: str) -> Any:
-    names = visit.form.getall("agent", []) or visit.form.get("agents", "").split(",")
+async def _begin(request: PageRequest, _: str) -> Any:
+    names = request.form.getall("agent", []) or request.form.get("agents", "").split(",")
     body: dict[str, Any] = {"agents": [name.strip() for name in names if name.strip()]}
-    if project := visit.form.get("project", "").strip():
+    if project := request.form.get("project", "").strip():
         body["project"] = project
-    body["answers"] = "everyone" if visit.form.get("answers") == "everyone" else "default"
-    group = await visit.send("POST", "/v1/groups", body)
+    body["answers"] = "everyone" if request.form.get("answers") == "everyone" else "default"
+    group = await request.send("POST", "/v1/groups", body)
     return redirect(page_path("chat", group["id"]))
 
 
-async def _post_message(visit: Visit, group: str) -> Any:
+async def _post_message(request: PageRequest, group: str) -> Any:
     given = Attachments()
-    for name, data in visit.files:
+    for name, data in request.files:
         given.add(name, data)
-    text = visit.form.get("text", "").replace("\r\n", "\n")
+    text = request.form.get("text", "").replace("\r\n", "\n")
     body: dict[str, Any] = {"text": text, **given.encode()}
-    if visit.form.get("mode") in _MODES:
-        body["mode"] = visit.form.get("mode")
-    posted = await visit.send("POST", _group_path(group, "messages"), body)
+    if request.form.get("mode") in _MODES:
+        body["mode"] = request.form.get("mode")
+    posted = await request.send("POST", _group_path(group, "messages"), body)
     return redirect(f"{page_path('chat', group)}?from={int(posted['after'])}#end")
 
 
-async def _decide(visit: Visit, group: str) -> Any:
-    body = {"turn": visit.form.get("turn", ""), "call": visit.form.get("call", "")}
-    approved = visit.form.get("decision") == "approve"
-    return await visit.send("POST", _group_path(group, "approvals"), {**body, "approved": approved})
+async def _decide(request: PageRequest, group: str) -> Any:
+    body = {"turn": request.form.get("turn", ""), "call": request.form.get("call", "")}
+    approved = request.form.get("decision") == "approve"
+    return await request.send(
+        "POST", _group_path(group, "approvals"), {**body, "approved": approved}
+    )
 
 
-async def _stop(visit: Visit, group: str) -> Any:
-    return await visit.send("POST", _group_path(group, "stop"), {})
+async def _stop(request: PageRequest, group: str) -> Any:
+    return await request.send("POST", _group_path(group, "stop"), {})
 
 
 CHAT_ACTIONS: tuple[Action, ...] = (

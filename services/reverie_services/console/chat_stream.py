@@ -13,23 +13,23 @@ from reverie.contracts.problems import build_problem
 from reverie.mcp.rest_calls import RestCallError
 from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.live import POLL_SECONDS, LiveStream, LiveStreams, SignInCheck
+from reverie_services.console.page_request import PageRequest
 from reverie_services.console.requests import SECURITY_HEADERS
-from reverie_services.console.visit import Visit
 
 
 async def stream_chat(
-    visit: Visit,
+    request: PageRequest,
     last_event: str,
     streams: LiveStreams,
     stream: LiveStream,
     is_signed_in: SignInCheck,
 ) -> OutgoingResponse:
     """The events of a chat after a position; the browser names the last one that it saw."""
-    group = visit.ask("group") or ""
+    group = request.ask("group") or ""
     # A missing right is answered here, and not within a stream.
-    await visit.get(f"/v1/groups/{quote(group, safe='')}/messages", limit=1)
+    await request.get(f"/v1/groups/{quote(group, safe='')}/messages", limit=1)
     streams.check(stream.key)
-    after = int(last_event) if is_position(last_event) else visit.number("from", 0, 2**53)
+    after = int(last_event) if is_position(last_event) else request.number("from", 0, 2**53)
     headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     path = f"/v1/groups/{quote(group, safe='')}/events" + (f"?after={after}" if after else "")
 
@@ -37,7 +37,7 @@ async def stream_chat(
         """Passes nothing on after the sign-in ended."""
         checked = monotonic()
         with streams.register(stream):
-            rest = visit.rest
+            rest = request.rest
             async with rest.dispatcher.open("GET", path, rest.headers) as response:
                 if response.chunks is None:
                     raise RestCallError(build_problem("unavailable", "the engine does not answer"))

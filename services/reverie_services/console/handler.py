@@ -30,6 +30,7 @@ from reverie_services.console.actions import ACTIONS
 from reverie_services.console.chat_stream import stream_chat
 from reverie_services.console.live import LiveStream, LiveStreams, stream_changes
 from reverie_services.console.oidc_sign_in import OidcSignIn
+from reverie_services.console.page_request import PageRequest
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.console.pages.ask import save_golden_set
 from reverie_services.console.rendering import (
@@ -50,7 +51,6 @@ from reverie_services.console.requests import (
 )
 from reverie_services.console.sign_in import LANGUAGE_COOKIE, SignIn, SignInLimiter
 from reverie_services.console.uploads import MULTIPART, read_upload
-from reverie_services.console.visit import Visit
 from reverie_services.in_process_rest import InProcessRestClient
 
 log = structlog.get_logger()
@@ -120,33 +120,34 @@ class Console:
         token, api_key = await sign_in.find_session(cookies)
         if token is None or api_key is None:
             return _ask_to_sign_in(request)
-        visit = await self._visit(request, token, api_key)
-        if visit is None:
+        page_request = await self._open_request(request, token, api_key)
+        if page_request is None:
             return _ask_to_sign_in(request)
         if request.method == "POST":
-            return await self._post(request, path, await self._read_form(request, visit), token)
-        return await self._get(request, path, visit, token)
+            posted = await self._read_form(request, page_request)
+            return await self._post(request, path, posted, token)
+        return await self._get(request, path, page_request, token)
 
-    async def _read_form(self, request: IncomingRequest, visit: Visit) -> Visit:
-        """The visit with the posted form. Only a message to agents has files."""
+    async def _read_form(self, request: IncomingRequest, page_request: PageRequest) -> PageRequest:
+        """The request with the posted form. Only a message to agents has files."""
         content_type = request.headers.get("Content-Type", "")
         if not (content_type.startswith(MULTIPART) and request.url.path == f"{HOME}/do/say"):
-            return replace(visit, form=await read_form(request))
+            return replace(page_request, form=await read_form(request))
         async with self.uploads:
             limit = self.message_limit
             form, files = await read_upload(request, limit, "engine_message_limit")
-        return replace(visit, form=form, files=files)
+        return replace(page_request, form=form, files=files)
 
-    async def _visit(
+    async def _open_request(
         self, request: IncomingRequest, token: ConsoleToken, api_key: str
-    ) -> Visit | None:
-        """The visit of the signed-in person; None if their key is no longer valid."""
+    ) -> PageRequest | None:
+        """The request of the signed-in person; None if their key is no longer valid."""
         headers = {"Authorization": f"Bearer {api_key}", "User-Agent": "reverie console"}
         try:
             principal: Principal = await self.authenticate(headers)
         except Unauthenticated:
             return None
-        return Visit(
+        return PageRequest(
             url=request.url,
             principal=principal,
             rest=InProcessRestClient(self.dispatcher, headers),
@@ -156,42 +157,42 @@ class Console:
         )
 
     async def _get(
-        self, request: IncomingRequest, path: str, visit: Visit, token: ConsoleToken
+        self, request: IncomingRequest, path: str, page_request: PageRequest, token: ConsoleToken
     ) -> OutgoingResponse:
         if path.startswith("live/"):
-            return await self._stream(request, path.removeprefix("live/"), visit, token)
+            return await self._stream(request, path.removeprefix("live/"), page_request, token)
         if path.startswith("do/"):
             name = path.removeprefix("do/")
             if name in ACTIONS:
-                values = await show_action(visit, ACTIONS[name])
-                return _render(request, visit, "action.html", values)
+                values = await show_action(page_request, ACTIONS[name])
+                return _render(request, page_request, "action.html", values)
             return self._show_problem(request, build_problem("not_found", "no such action"))
         found = find_page(path)
         if found is None:
             return self._show_problem(request, build_problem("not_found", "no such page"))
         page, path_values = found
         request.route_pattern = f"{HOME}/{page.path}".rstrip("/")
-        result = await page.load(replace(visit, values=path_values))
+        result = await page.load(replace(page_request, values=path_values))
         if isinstance(result, OutgoingResponse):
             return result
-        return _render(request, visit, page.template, {"current": page.section, **result})
+        return _render(request, page_request, page.template, {"current": page.section, **result})
 
     async def _stream(
-        self, request: IncomingRequest, name: str, visit: Visit, token: ConsoleToken
+        self, request: IncomingRequest, name: str, page_request: PageRequest, token: ConsoleToken
     ) -> OutgoingResponse:
         async def is_signed_in() -> bool:
             return await self.sessions.find_key(token) is not None
 
-        stream = LiveStream(visit.principal.key_id, token)
+        stream = LiveStream(page_request.principal.key_id, token)
         if name == "chat":
             last_event = request.headers.get("Last-Event-ID", "")
-            return await stream_chat(visit, last_event, self.streams, stream, is_signed_in)
-        return await stream_changes(visit, name, self.streams, stream, is_signed_in)
+            return await stream_chat(page_request, last_event, self.streams, stream, is_signed_in)
+        return await stream_changes(page_request, name, self.streams, stream, is_signed_in)
 
     async def _post(
-        self, request: IncomingRequest, path: str, visit: Visit, token: ConsoleToken
+        self, request: IncomingRequest, path: str, page_request: PageRequest, token: ConsoleToken
     ) -> OutgoingResponse:
-        if visit.form.get("csrf") != visit.csrf_token:
+        if page_request.form.get("csrf") != page_request.csrf_token:
             detail = "this form is too old or of another sign-in: reload the page"
             return self._show_problem(request, build_problem("forbidden", detail))
         if path == "sign-out":
@@ -199,21 +200,21 @@ class Console:
             self.streams.end(token)
             return redirect(f"{HOME}/sign-in", self._cookie(request, "reverie_console", "", 0))
         if path == "language":
-            language = visit.form.get("language", "")
+            language = page_request.form.get("language", "")
             cookie = language if language in LANGUAGES else "en"
-            target = local_path(visit.form.get("next"))
+            target = local_path(page_request.form.get("next"))
             return redirect(
                 target, self._cookie(request, LANGUAGE_COOKIE, cookie, _LANGUAGE_SECONDS)
             )
         if path == "golden-set":
-            return await save_golden_set(visit)
+            return await save_golden_set(page_request)
         name = path.removeprefix("do/")
         if path.startswith("do/") and name in ACTIONS:
             request.route_pattern = f"{HOME}/do/{name}"
-            result = await perform(visit, ACTIONS[name])
+            result = await perform(page_request, ACTIONS[name])
             if isinstance(result, OutgoingResponse):
                 return result
-            return _render(request, visit, ACTIONS[name].result_template, result)
+            return _render(request, page_request, ACTIONS[name].result_template, result)
         return self._show_problem(request, build_problem("not_found", "no such form"))
 
     def _language(self, request: IncomingRequest) -> str:
@@ -228,24 +229,24 @@ class Console:
 
     def _show_problem(self, request: IncomingRequest, problem: Problem) -> OutgoingResponse:
         request.problem_code = problem.code
-        values = {"problem": problem, "visit": None}
+        values = {"problem": problem, "request": None}
         page = render_template("problem.html", self._language(request), values)
         return html_response(problem.status, page)
 
 
 def _render(
-    request: IncomingRequest, visit: Visit, template: str, values: Mapping[str, Any]
+    request: IncomingRequest, page_request: PageRequest, template: str, values: Mapping[str, Any]
 ) -> OutgoingResponse:
     page = render_template(
         template,
-        visit.language,
+        page_request.language,
         {
-            "visit": visit,
+            "request": page_request,
             "query": request.url.query,
             "sections": PAGES.sections,
             "done": ACTIONS.get(request.url.query.get("done", "")),
             "action_titles": {name: action.title for name, action in ACTIONS.items()},
-            "done_count": visit.number("count", 1, 1_000),
+            "done_count": page_request.number("count", 1, 1_000),
             **values,
         },
     )

@@ -16,8 +16,8 @@ from reverie.contracts.problems import build_problem
 from reverie.mcp.rest_calls import RestCallError
 from reverie.runtime.http.exchange import OutgoingResponse
 from reverie.store.platform.console_sessions import ConsoleToken
+from reverie_services.console.page_request import PageRequest
 from reverie_services.console.requests import SECURITY_HEADERS
-from reverie_services.console.visit import Visit
 
 SignInCheck = Callable[[], Awaitable[bool]]
 """Whether a sign-in still lasts."""
@@ -25,19 +25,19 @@ POLL_SECONDS = 10.0
 """Seconds between two checks. A page is loaded again at most this often."""
 
 
-async def _read_recalls(visit: Visit) -> Any:
-    return await visit.get("/v1/traces", limit=1)
+async def _read_recalls(request: PageRequest) -> Any:
+    return await request.get("/v1/traces", limit=1)
 
 
-async def _read_dreams(visit: Visit) -> Any:
-    return await visit.get("/v1/dreams", limit=5), await visit.get("/v1/dream", limit=50)
+async def _read_dreams(request: PageRequest) -> Any:
+    return await request.get("/v1/dreams", limit=5), await request.get("/v1/dream", limit=50)
 
 
-async def _read_all(visit: Visit) -> Any:
+async def _read_all(request: PageRequest) -> Any:
     return (
-        await _read_recalls(visit),
-        await _read_dreams(visit),
-        await visit.get("/v1/memories", limit=1),
+        await _read_recalls(request),
+        await _read_dreams(request),
+        await request.get("/v1/memories", limit=1),
     )
 
 
@@ -88,7 +88,7 @@ class LiveStreams:
                 stream.ended.set()
 
 
-LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
+LOOKS: Mapping[str, Callable[[PageRequest], Awaitable[Any]]] = {
     "overview": _read_all,
     "recalls": _read_recalls,
     "dreams": _read_dreams,
@@ -97,13 +97,17 @@ LOOKS: Mapping[str, Callable[[Visit], Awaitable[Any]]] = {
 
 
 async def stream_changes(
-    visit: Visit, name: str, streams: LiveStreams, stream: LiveStream, is_signed_in: SignInCheck
+    request: PageRequest,
+    name: str,
+    streams: LiveStreams,
+    stream: LiveStream,
+    is_signed_in: SignInCheck,
 ) -> OutgoingResponse:
     """A stream with an event whenever the content of the named page changed."""
     if name not in LOOKS:
         raise RestCallError(build_problem("not_found", "no such stream"))
     streams.check(stream.key)
-    first = await _fingerprint(visit, name)
+    first = await _fingerprint(request, name)
 
     async def iterate_changes() -> AsyncGenerator[bytes, None]:
         """Ends with the sign-in, and once a call is refused: then the key was revoked."""
@@ -116,7 +120,7 @@ async def stream_changes(
                 if stream.ended.is_set() or not await is_signed_in():
                     return
                 try:
-                    current = await _fingerprint(visit, name)
+                    current = await _fingerprint(request, name)
                 except RestCallError:
                     return
                 yield b": still here\n\n" if current == last else b"event: changed\ndata: \n\n"
@@ -126,6 +130,6 @@ async def stream_changes(
     return OutgoingResponse(200, CIMultiDict(headers), chunks=iterate_changes(), endless=True)
 
 
-async def _fingerprint(visit: Visit, name: str) -> str:
-    seen = await LOOKS[name](visit)
+async def _fingerprint(request: PageRequest, name: str) -> str:
+    seen = await LOOKS[name](request)
     return sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()

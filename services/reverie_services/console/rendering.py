@@ -16,8 +16,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader
 
 from reverie.domain.core.ids import SHORT_LENGTH
+from reverie_services.console.page_request import page_path
 from reverie_services.console.requests import HOME
-from reverie_services.console.visit import page_path
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 _WORDS = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")

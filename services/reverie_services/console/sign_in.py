@@ -113,7 +113,13 @@ class SignIn:
     def _render(
         self, status: int, language: str, target: str, code: str | None = None, failed: str = ""
     ) -> OutgoingResponse:
-        values = {"next": target, "code": code, "failed": failed, "oidc": self.oidc, "visit": None}
+        values = {
+            "next": target,
+            "code": code,
+            "failed": failed,
+            "oidc": self.oidc,
+            "request": None,
+        }
         return html_response(status, render_template("sign_in.html", language, values))
 
     async def submit(
@@ -155,7 +161,7 @@ class SignIn:
             return self._render(401, language, HOME, failed=PROVIDER_FAILED)
         cookie = await self._open_session(request, PROVIDER_SIGN_IN, principal, token)
         # A redirect would still count as the provider's, whose pages send no strict cookie.
-        page = render_template("signed_in.html", language, {"visit": None, "next": answer.target})
+        page = render_template("signed_in.html", language, {"request": None, "next": answer.target})
         response = html_response(200, page)
         for each in (cookie, build_cookie(ATTEMPT_COOKIE, "", 0, self.secure, "Lax")):
             response.headers.add("Set-Cookie", each)

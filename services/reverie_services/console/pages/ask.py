@@ -11,9 +11,15 @@ from reverie.domain.context.text_rendering import render_memories
 from reverie.domain.core.kinds import Kind
 from reverie.mcp.rest_calls import RestCallError, call_rest, invalid_argument
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.page_request import (
+    PageRequest,
+    PageValues,
+    memory_path,
+    read_time,
+    split_list,
+)
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.requests import file_response
-from reverie_services.console.visit import PageValues, Visit, memory_path, read_time, split_list
 
 LISTS = ("scopes", "kinds", "tags", "files")
 NUMBERS = {"limit": 50, "depth": 3, "budget_tokens": 100_000}
@@ -24,23 +30,23 @@ _Trace = Mapping[str, Any]
 
 
 @PAGES.add("ask", "ask.html", "Ask")
-async def ask_question(visit: Visit) -> PageValues:
+async def ask_question(request: PageRequest) -> PageValues:
     """The form; with a question in the URL also its answer, compared with an earlier trace."""
     values: PageValues = {
         "kinds": [kind.value for kind in Kind],
         "answer": None,
         "trace": None,
         "problem": None,
-        "asked": {name: visit.query.getall(name, []) for name in (*LISTS, "include")},
+        "asked": {name: request.query.getall(name, []) for name in (*LISTS, "include")},
     }
-    if visit.ask("q") is None:
+    if request.ask("q") is None:
         return values
     try:
-        answer = await call_rest(visit.rest, "POST", "/v1/recall", body=build_question(visit))
+        answer = await call_rest(request.rest, "POST", "/v1/recall", body=build_question(request))
     except RestCallError as error:
         return values | {"problem": error.problem}
-    trace = await _load_trace(visit, answer.get("trace_id"))
-    before = await _load_trace(visit, visit.ask("before"))
+    trace = await _load_trace(request, answer.get("trace_id"))
+    before = await _load_trace(request, request.ask("before"))
     return values | {
         "answer": answer,
         "rendered": render_memories(answer["memories"], "(nothing)"),
@@ -52,23 +58,23 @@ async def ask_question(visit: Visit) -> PageValues:
     }
 
 
-async def _load_trace(visit: Visit, trace_id: str | None) -> _Trace | None:
+async def _load_trace(request: PageRequest, trace_id: str | None) -> _Trace | None:
     """A trace; None where none is stored, or no longer."""
-    return await visit.try_get(f"/v1/traces/{quote(trace_id, safe='')}") if trace_id else None
+    return await request.try_get(f"/v1/traces/{quote(trace_id, safe='')}") if trace_id else None
 
 
-def build_question(visit: Visit) -> dict[str, Any]:
+def build_question(request: PageRequest) -> dict[str, Any]:
     """The body of `POST /v1/recall` from the query of the page."""
-    body: dict[str, Any] = {"query": visit.ask("q"), "project": visit.ask("project")}
+    body: dict[str, Any] = {"query": request.ask("q"), "project": request.ask("project")}
     for name in LISTS:
-        body[name] = split_list(",".join(visit.query.getall(name, [])))
+        body[name] = split_list(",".join(request.query.getall(name, [])))
     for name, most in NUMBERS.items():
-        if visit.ask(name):
-            body[name] = visit.number(name, 1, most)
+        if request.ask(name):
+            body[name] = request.number(name, 1, most)
     for name in TIMES:
-        body[name] = read_time(visit.ask(name))
-    body["include"] = [name for name in INCLUDED if name in visit.query.getall("include", [])]
-    if confidence := visit.ask("min_confidence"):
+        body[name] = read_time(request.ask(name))
+    body["include"] = [name for name in INCLUDED if name in request.query.getall("include", [])]
+    if confidence := request.ask("min_confidence"):
         body["min_confidence"] = _read_share(confidence)
     return {name: value for name, value in body.items() if value not in (None, [])}
 
@@ -119,14 +125,14 @@ def list_changes(before: _Trace, after: _Trace) -> list[tuple[str, Any, Any]]:
 _MAX_DOCUMENTS = 100
 
 
-async def save_golden_set(visit: Visit) -> OutgoingResponse:
+async def save_golden_set(request: PageRequest) -> OutgoingResponse:
     """A file with one question; the documents are all the memories that were compared for it."""
-    question = visit.form.get("question", "").strip()
-    shown = visit.form.getall("shown", [])[:_MAX_DOCUMENTS]
-    relevant = [item for item in visit.form.getall("relevant", []) if item in shown]
+    question = request.form.get("question", "").strip()
+    shown = request.form.getall("shown", [])[:_MAX_DOCUMENTS]
+    relevant = [item for item in request.form.getall("relevant", []) if item in shown]
     if not question or not relevant:
         raise invalid_argument("relevant", "mark at least one memory as relevant")
-    documents = {item: (await visit.get(memory_path(item)))["content"] for item in shown}
+    documents = {item: (await request.get(memory_path(item)))["content"] for item in shown}
     golden = {"documents": documents, "questions": {"own": [[question, relevant, "marked"]]}}
     content = json.dumps(golden, ensure_ascii=False, indent=2)
     return file_response("golden.json", "application/json", content)

@@ -10,36 +10,36 @@ from urllib.parse import quote
 from reverie.domain.formats.attachments import MessageParts, split_message
 from reverie.mcp.rest_calls import RestCallError
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.requests import data_response
-from reverie_services.console.visit import PageValues, Visit
 
 MESSAGES = 50
 OPEN = ("queued", "running", "waiting")
 
 
 @PAGES.add("chat", "chats.html", "Chat")
-async def list_chats(visit: Visit) -> PageValues:
+async def list_chats(request: PageRequest) -> PageValues:
     """The chats, newest first, and the form that begins one."""
     try:
-        page = await visit.get("/v1/groups", limit=50, cursor=visit.ask("cursor"))
+        page = await request.get("/v1/groups", limit=50, cursor=request.ask("cursor"))
     except RestCallError as error:
         # If the engine is disabled, the gateway answers 404.
         if error.problem.status not in (404, 503):
             raise
         return {"chats": [], "agents": None, "next_cursor": None}
-    agents = await visit.get("/v1/agents")
+    agents = await request.get("/v1/agents")
     return {"chats": page["items"], "agents": agents["items"], "next_cursor": page["next"]}
 
 
 @PAGES.add("chat/{id}", "chat.html", of="chat")
-async def show_chat(visit: Visit) -> PageValues:
+async def show_chat(request: PageRequest) -> PageValues:
     """The messages, the open turns, and the form for a message."""
-    group_id = visit.values["id"]
+    group_id = request.values["id"]
     path = f"/v1/groups/{quote(group_id, safe='')}/messages"
-    page = await visit.get(path, limit=MESSAGES, before=visit.number("before", 0, 2**53))
+    page = await request.get(path, limit=MESSAGES, before=request.number("before", 0, 2**53))
     turns = {turn["id"]: turn for turn in page["turns"]}
-    start, before = visit.number("from", 0, 2**53), visit.number("before", 0, 2**53)
+    start, before = request.number("from", 0, 2**53), request.number("before", 0, 2**53)
     return {
         "group": group_id,
         "messages": [_show_message(item, turns) for item in page["items"]],
@@ -72,10 +72,10 @@ def _show_message(item: dict[str, Any], turns: dict[str, dict[str, Any]]) -> dic
 
 
 @PAGES.add("chat/{id}/images/{image}", "chat.html", of="chat")
-async def show_image(visit: Visit) -> OutgoingResponse:
+async def show_image(request: PageRequest) -> OutgoingResponse:
     """An image of a message."""
-    group, image = (quote(visit.values[name], safe="") for name in ("id", "image"))
-    found = await visit.get(f"/v1/groups/{group}/images/{image}")
+    group, image = (quote(request.values[name], safe="") for name in ("id", "image"))
+    found = await request.get(f"/v1/groups/{group}/images/{image}")
     response = data_response(base64.b64decode(found["data"]), found["media_type"])
     response.headers["Cache-Control"] = "private, no-cache"
     return response

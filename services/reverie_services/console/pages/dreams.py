@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from urllib.parse import quote
 
+from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.visit import PageValues, Visit
 
 PAGE_SIZE = 50
 
 
 @PAGES.add("dreams", "dreams.html", "Dreams")
-async def list_dreams(visit: Visit) -> PageValues:
+async def list_dreams(request: PageRequest) -> PageValues:
     """Scopes with turns that wait, and the dreams of all scopes or of one."""
-    scope, cursor = visit.ask("scope"), visit.ask("cursor")
+    scope, cursor = request.ask("scope"), request.ask("cursor")
     dreams, waiting = await asyncio.gather(
-        visit.get("/v1/dreams", limit=PAGE_SIZE, cursor=cursor, scope=scope),
-        visit.try_get("/v1/dream", limit=PAGE_SIZE, scope=scope),
+        request.get("/v1/dreams", limit=PAGE_SIZE, cursor=cursor, scope=scope),
+        request.try_get("/v1/dream", limit=PAGE_SIZE, scope=scope),
     )
     return {
         "dreams": dreams["items"],
@@ -29,11 +29,11 @@ async def list_dreams(visit: Visit) -> PageValues:
 
 
 @PAGES.add("dreams/{id}", "dream.html", of="dreams")
-async def show_dream(visit: Visit) -> PageValues:
+async def show_dream(request: PageRequest) -> PageValues:
     """One dream: its input by session, and each decision with its reason."""
-    path = f"/v1/dreams/{quote(visit.values['id'], safe='')}"
-    dream = await visit.get(path, limit=200, cursor=visit.ask("cursor"))
-    outcome = visit.ask("outcome")
+    path = f"/v1/dreams/{quote(request.values['id'], safe='')}"
+    dream = await request.get(path, limit=200, cursor=request.ask("cursor"))
+    outcome = request.ask("outcome")
     decisions = [
         decision
         for decision in dream["decisions"]

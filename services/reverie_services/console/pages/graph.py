@@ -9,8 +9,8 @@ from typing import Any
 
 from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.mcp.rest_calls import RestCallError
+from reverie_services.console.page_request import PageRequest, PageValues, memory_path
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.visit import PageValues, Visit, memory_path
 
 MAX_NODES = 300
 MAX_TEXTS = 20
@@ -21,45 +21,45 @@ _Body = Mapping[str, Any]
 
 
 @PAGES.add("graph", "graph.html", "Graph")
-async def show_graph(visit: Visit) -> PageValues:
+async def show_graph(request: PageRequest) -> PageValues:
     """The neighbourhood of `from`: an id of a memory, a path of a file, or an entity's name."""
-    start = visit.ask("from")
+    start = request.ask("from")
     values: PageValues = {
         "start": start,
         "graph": None,
         "about": [],
         "kinds": [kind.value for kind in Kind],
         "types": [kind.value for kind in EdgeKind],
-        "kind": visit.query.getall("kind", []),
-        "type": visit.query.getall("type", []),
+        "kind": request.query.getall("kind", []),
+        "type": request.query.getall("type", []),
     }
     if start is None:
         return values
-    found = await _find_root(visit, start)
+    found = await _find_root(request, start)
     if found is None:
         # Nothing is known by this id or name: an answer, not an error.
         return values | {"graph": {"nodes": [], "edges": []}}
-    graph = await visit.get(
+    graph = await request.get(
         f"{memory_path(found.id)}/subgraph",
-        depth=visit.number("depth", 2, 5) or 1,
-        limit=visit.number("limit", 150, MAX_NODES) or 1,
-        as_of=visit.ask("as_of"),
+        depth=request.number("depth", 2, 5) or 1,
+        limit=request.number("limit", 150, MAX_NODES) or 1,
+        as_of=request.ask("as_of"),
     )
-    about = await _list_about(visit, found, start)
+    about = await _list_about(request, found, start)
     return values | {
         "graph": _filter_graph(graph, values["kind"], values["type"]),
         "about": about,
     }
 
 
-async def _list_about(visit: Visit, root: GraphRoot, start: str) -> Sequence[_Body]:
+async def _list_about(request: PageRequest, root: GraphRoot, start: str) -> Sequence[_Body]:
     """The texts of the memories about a file or an entity; nodes of the graph only have names."""
     if root.parameter is None:
         return []
-    found = await visit.try_get("/v1/impact", limit=50, **{root.parameter: start})
+    found = await request.try_get("/v1/impact", limit=50, **{root.parameter: start})
     items: Sequence[_Body] = (found or {}).get("items", [])
     texts = await asyncio.gather(
-        *(visit.try_get(memory_path(item["id"])) for item in items[:MAX_TEXTS])
+        *(request.try_get(memory_path(item["id"])) for item in items[:MAX_TEXTS])
     )
     shown = {text["id"]: text["summary"] or text["content"] for text in texts if text}
     return [{**item, "label": shown.get(item["id"], item["label"])} for item in items]
@@ -73,10 +73,10 @@ class GraphRoot:
     parameter: str | None = None
 
 
-async def _find_root(visit: Visit, start: str) -> GraphRoot | None:
+async def _find_root(request: PageRequest, start: str) -> GraphRoot | None:
     if " " not in start and "/" not in start:
         try:
-            memory = await visit.get(memory_path(start))
+            memory = await request.get(memory_path(start))
         except RestCallError as error:
             if error.problem.status not in {400, 404, 422}:
                 raise
@@ -86,7 +86,7 @@ async def _find_root(visit: Visit, start: str) -> GraphRoot | None:
         return None
     # Reverie keeps files and entities as nodes with such keys.
     for kind, parameter in (("file", "path"), ("entity", "entity")):
-        page = await visit.get("/v1/memories", kind=kind, key=f"{kind}:{start}", limit=1)
+        page = await request.get("/v1/memories", kind=kind, key=f"{kind}:{start}", limit=1)
         if page["items"]:
             return GraphRoot(page["items"][0]["id"], parameter)
     return None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
+from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.registry import PAGES
-from reverie_services.console.visit import PageValues, Visit
 
 PAGE_SIZE = 50
 WORK, ADMIN = "Work", "Administration"
@@ -64,11 +64,11 @@ class ListPage:
     for_all: RowAction | None = None
 
 
-async def load_list(spec: ListPage, visit: Visit) -> PageValues:
+async def load_list(spec: ListPage, request: PageRequest) -> PageValues:
     """The items of one page."""
-    filters = {each.name: visit.ask(each.name) for each in spec.filters}
-    paging = {} if spec.items != "items" else {"limit": PAGE_SIZE, "cursor": visit.ask("cursor")}
-    page = await visit.get(spec.rest, **paging, **filters)
+    filters = {each.name: request.ask(each.name) for each in spec.filters}
+    paging = {} if spec.items != "items" else {"limit": PAGE_SIZE, "cursor": request.ask("cursor")}
+    page = await request.get(spec.rest, **paging, **filters)
     return {
         "spec": spec,
         "items": page[spec.items],
@@ -296,7 +296,7 @@ for _spec in LISTS:
 
 
 @PAGES.add("dead-letters/{seq}", "dead_letter.html", of="dead-letters")
-async def show_dead_letter(visit: Visit) -> PageValues:
+async def show_dead_letter(request: PageRequest) -> PageValues:
     """One dead letter with its body."""
-    seq = quote(visit.values["seq"], safe="")
-    return {"letter": await visit.get(f"/v1/admin/dead-letters/{seq}")}
+    seq = quote(request.values["seq"], safe="")
+    return {"letter": await request.get(f"/v1/admin/dead-letters/{seq}")}

@@ -11,9 +11,9 @@ from urllib.parse import quote
 from reverie.domain.core.kinds import Kind
 from reverie.domain.formats.pictures import EXTENSIONS, HASH_DIGITS, SVG, find_picture_label
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.page_request import PageRequest, PageValues, memory_path
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.requests import data_response
-from reverie_services.console.visit import PageValues, Visit, memory_path
 
 PAGE_SIZE = 50
 FILTERS = ("scope", "kind", "status", "tag", "key", "session", "valid_at")
@@ -23,13 +23,13 @@ _PICTURES = 12
 
 
 @PAGES.add("memories", "memories.html", "Memories")
-async def list_memories(visit: Visit) -> PageValues:
+async def list_memories(request: PageRequest) -> PageValues:
     """Memories by scope, kind, status, tag, key and session, newest first."""
-    filters = {name: visit.ask(name) for name in FILTERS}
-    listed = await visit.get(
+    filters = {name: request.ask(name) for name in FILTERS}
+    listed = await request.get(
         "/v1/memories",
-        limit=visit.number("limit", PAGE_SIZE, 200) or 1,
-        cursor=visit.ask("cursor"),
+        limit=request.number("limit", PAGE_SIZE, 200) or 1,
+        cursor=request.ask("cursor"),
         **filters,
     )
     return {
@@ -42,20 +42,20 @@ async def list_memories(visit: Visit) -> PageValues:
 
 
 @PAGES.add("memories/{id}", "memory.html", of="memories")
-async def show_memory(visit: Visit) -> PageValues:
+async def show_memory(request: PageRequest) -> PageValues:
     """One memory. Parts whose calls fail are left out, never the memory itself."""
-    path = memory_path(visit.values["id"])
-    memory = await visit.get(path, as_of=visit.ask("as_of"))
+    path = memory_path(request.values["id"])
+    memory = await request.get(path, as_of=request.ask("as_of"))
     path = memory_path(memory["id"])
     history, pictures, provenance, stale, audit = await asyncio.gather(
-        visit.try_get(f"{path}/history", limit=_VERSIONS, cursor=visit.ask("cursor")),
-        visit.try_get(f"{path}/pictures", limit=_PICTURES, cursor=visit.ask("pictures")),
-        visit.try_get(f"{path}/provenance"),
-        visit.try_get("/v1/stale", scope=memory["scope"], limit=200)
+        request.try_get(f"{path}/history", limit=_VERSIONS, cursor=request.ask("cursor")),
+        request.try_get(f"{path}/pictures", limit=_PICTURES, cursor=request.ask("pictures")),
+        request.try_get(f"{path}/provenance"),
+        request.try_get("/v1/stale", scope=memory["scope"], limit=200)
         if memory.get("stale_grade")
         else asyncio.sleep(0, None),
-        visit.try_get("/v1/admin/audit", subject=memory["id"], limit=20)
-        if visit.is_admin
+        request.try_get("/v1/admin/audit", subject=memory["id"], limit=20)
+        if request.is_admin
         else asyncio.sleep(0, None),
     )
     versions = (history or {}).get("items", [])
@@ -71,7 +71,7 @@ async def show_memory(visit: Visit) -> PageValues:
         "provenance": provenance,
         "evidence": _find_evidence(memory["id"], (stale or {}).get("items", [])),
         "audit": (audit or {}).get("items", []),
-        "may_write": visit.may_write(memory["scope"]),
+        "may_write": request.may_write(memory["scope"]),
     }
 
 
@@ -97,10 +97,10 @@ _CACHING = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 
 
 @PAGES.add("memories/{id}/pictures/{hash}", "memory.html", of="memories")
-async def show_picture(visit: Visit) -> OutgoingResponse:
+async def show_picture(request: PageRequest) -> OutgoingResponse:
     """The picture itself. An SVG is a file to save: it could hold scripts."""
-    path = f"{memory_path(visit.values['id'])}/pictures/{quote(visit.values['hash'], safe='')}"
-    picture = await visit.get(path)
+    path = f"{memory_path(request.values['id'])}/pictures/{quote(request.values['hash'], safe='')}"
+    picture = await request.get(path)
     media_type = picture["media_type"]
     name = f"{picture['hash'][:HASH_DIGITS]}.{EXTENSIONS[media_type]}"
     response = data_response(

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from reverie_services.console.page_request import PageRequest, PageValues, page_path
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.rendering import count_delivered
-from reverie_services.console.visit import PageValues, Visit, page_path
 
 _RECALLS = 200
 _Item = Mapping[str, Any]
@@ -25,17 +25,17 @@ CHECK, PARKED, FAILED, STALE, REVIEW, DEGRADED = ATTENTION = (
 
 
 @PAGES.add("", "overview.html", "Overview")
-async def load_overview(visit: Visit) -> PageValues:
+async def load_overview(request: PageRequest) -> PageValues:
     """Each part is left out where the key may not see it, or its service does not answer."""
     parts = {
-        "memories": visit.try_get("/v1/memories", limit=8),
-        "waiting": visit.try_get("/v1/dream", limit=50),
-        "dreams": visit.try_get("/v1/dreams", limit=5),
-        "stale": visit.try_get("/v1/stale", limit=5),
-        "reviews": visit.try_get("/v1/reviews", limit=5, state="open"),
-        "recalls": visit.try_get("/v1/traces", limit=_RECALLS),
-        "models": visit.try_get("/v1/models"),
-        "ready": visit.try_get("/ready", own="false"),
+        "memories": request.try_get("/v1/memories", limit=8),
+        "waiting": request.try_get("/v1/dream", limit=50),
+        "dreams": request.try_get("/v1/dreams", limit=5),
+        "stale": request.try_get("/v1/stale", limit=5),
+        "reviews": request.try_get("/v1/reviews", limit=5, state="open"),
+        "recalls": request.try_get("/v1/traces", limit=_RECALLS),
+        "models": request.try_get("/v1/models"),
+        "ready": request.try_get("/ready", own="false"),
     }
     loaded = dict(zip(parts, await asyncio.gather(*parts.values()), strict=True))
     lists = {name: (loaded[name] or {}).get("items", []) for name in parts}
@@ -55,9 +55,9 @@ async def load_overview(visit: Visit) -> PageValues:
 
 
 @PAGES.add("counts", "counts.html", of="")
-async def count_memories(visit: Visit) -> PageValues:
+async def count_memories(request: PageRequest) -> PageValues:
     """Counts of memories by kind and scope. Counting is slow, so it has a page of its own."""
-    scopes = (await visit.get("/v1/admin/scopes", limit=200))["items"]
+    scopes = (await request.get("/v1/admin/scopes", limit=200))["items"]
     largest = sorted(scopes, key=lambda each: -sum(each["kinds"].values()))[:12]
     return {
         "by_kind": _sum_counts(scopes, "kinds"),

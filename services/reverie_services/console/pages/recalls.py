@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.ask import list_arms
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.rendering import count_delivered
-from reverie_services.console.visit import PageValues, Visit
 
 FILTERS = ("text", "actor", "session", "gave")
 PAGE_SIZE = 50
@@ -20,22 +20,22 @@ _Recall = Mapping[str, Any]
 
 
 @PAGES.add("recalls", "recalls.html", "Recalls")
-async def list_recalls(visit: Visit) -> PageValues:
+async def list_recalls(request: PageRequest) -> PageValues:
     """Recalls that fit the filters, newest first."""
-    recalls, cursor = await _find_recalls(visit, PAGE_SIZE)
+    recalls, cursor = await _find_recalls(request, PAGE_SIZE)
     return {
         "recalls": recalls,
         "next_cursor": cursor,
-        "filters": {name: visit.ask(name) for name in FILTERS},
-        "live": None if visit.ask("cursor") else "recalls",
+        "filters": {name: request.ask(name) for name in FILTERS},
+        "live": None if request.ask("cursor") else "recalls",
     }
 
 
 @PAGES.add("recalls/{id}", "recall.html", of="recalls")
-async def show_recall(visit: Visit) -> PageValues:
+async def show_recall(request: PageRequest) -> PageValues:
     """One recall, with the next and the previous one that fit the same filters."""
-    trace = await visit.get(f"/v1/traces/{quote(visit.values['id'], safe='')}")
-    around, _ = await _find_recalls(visit, _FETCHED * _MAX_PAGES)
+    trace = await request.get(f"/v1/traces/{quote(request.values['id'], safe='')}")
+    around, _ = await _find_recalls(request, _FETCHED * _MAX_PAGES)
     ids = [recall["id"] for recall in around]
     place = ids.index(trace["id"]) if trace["id"] in ids else None
     return {
@@ -46,25 +46,25 @@ async def show_recall(visit: Visit) -> PageValues:
     }
 
 
-async def _find_recalls(visit: Visit, limit: int) -> tuple[list[_Recall], str | None]:
+async def _find_recalls(request: PageRequest, limit: int) -> tuple[list[_Recall], str | None]:
     """The recalls that fit the filters, and the cursor of those after them."""
     found: list[_Recall] = []
-    cursor = visit.ask("cursor")
+    cursor = request.ask("cursor")
     for _ in range(_MAX_PAGES):
         # A page of the store is shown whole, so that its cursor goes on where it ends.
         size = min(_FETCHED, max(limit - len(found), PAGE_SIZE))
-        page = await visit.get(
-            "/v1/traces", limit=size, cursor=cursor, session=visit.ask("session")
+        page = await request.get(
+            "/v1/traces", limit=size, cursor=cursor, session=request.ask("session")
         )
-        found += _filter_recalls(page["items"], visit)
+        found += _filter_recalls(page["items"], request)
         cursor = page.get("next")
         if cursor is None or len(found) >= limit:
             break
     return found, cursor
 
 
-def _filter_recalls(recalls: Sequence[_Recall], visit: Visit) -> list[_Recall]:
-    text, actor, gave = (visit.ask(name) for name in ("text", "actor", "gave"))
+def _filter_recalls(recalls: Sequence[_Recall], request: PageRequest) -> list[_Recall]:
+    text, actor, gave = (request.ask(name) for name in ("text", "actor", "gave"))
     return [
         recall
         for recall in recalls

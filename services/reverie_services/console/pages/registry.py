@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from reverie.runtime.http.exchange import OutgoingResponse
-from reverie_services.console.visit import PageValues, Visit
+from reverie_services.console.page_request import PageRequest, PageValues
 
-LoadPage = Callable[[Visit], Awaitable[PageValues | OutgoingResponse]]
+LoadPage = Callable[[PageRequest], Awaitable[PageValues | OutgoingResponse]]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.exchange import OutgoingResponse
+from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.rendering import render_template
 from reverie_services.console.requests import file_response
-from reverie_services.console.visit import PageValues, Visit
 
 FILTERS = ("agent", "project", "session")
 PAGE_SIZE = 50
@@ -20,29 +20,31 @@ _Body = Mapping[str, Any]
 
 
 @PAGES.add("sessions", "sessions.html", "Sessions")
-async def list_sessions(visit: Visit) -> PageValues:
+async def list_sessions(request: PageRequest) -> PageValues:
     """Sessions, newest first."""
-    filters = {name: visit.ask(name) for name in FILTERS}
-    page = await visit.get("/v1/sessions", limit=PAGE_SIZE, cursor=visit.ask("cursor"), **filters)
+    filters = {name: request.ask(name) for name in FILTERS}
+    page = await request.get(
+        "/v1/sessions", limit=PAGE_SIZE, cursor=request.ask("cursor"), **filters
+    )
     return {"listed": page["items"], "next_cursor": page.get("next"), "filters": filters}
 
 
 @PAGES.add("sessions/{id}", "session.html", of="sessions")
-async def show_session(visit: Visit) -> PageValues:
+async def show_session(request: PageRequest) -> PageValues:
     """One page of turns, or, with `step`, the turns up to that one."""
-    session = visit.values["id"]
-    step = visit.number("step", 0, 1_000_000)
+    session = request.values["id"]
+    step = request.number("step", 0, 1_000_000)
     if step:
-        turns, next_cursor = await _load_steps(visit, session, step)
+        turns, next_cursor = await _load_steps(request, session, step)
     else:
-        page = await visit.get(
+        page = await request.get(
             f"/v1/sessions/{quote(session, safe='')}/replay",
             limit=PAGE_SIZE,
-            cursor=visit.ask("cursor"),
+            cursor=request.ask("cursor"),
         )
         turns, next_cursor = page["items"], page.get("next")
     return {
-        "session": await _load_session(visit, session),
+        "session": await _load_session(request, session),
         "turns": turns,
         "next_cursor": None if step else next_cursor,
         "step": step,
@@ -51,14 +53,16 @@ async def show_session(visit: Visit) -> PageValues:
 
 
 @PAGES.add("sessions/{id}/share", "shared_session.html", of="sessions")
-async def share_session(visit: Visit) -> OutgoingResponse:
+async def share_session(request: PageRequest) -> OutgoingResponse:
     """The conversation as one file, after the privacy filter: the tenant's secrets are left out."""
-    session = visit.values["id"]
-    turns, _ = await _load_steps(visit, session, _SHARED_TURNS)
-    redactor = (await visit.load_redactor(visit.principal.tenant)).naming(visit.principal.may_read)
+    session = request.values["id"]
+    turns, _ = await _load_steps(request, session, _SHARED_TURNS)
+    redactor = (await request.load_redactor(request.principal.tenant)).naming(
+        request.principal.may_read
+    )
     shared = _redact(redactor, {"turns": turns})
-    values = {"session": await _load_session(visit, session), **shared}
-    page = render_template("shared_session.html", visit.language, values)
+    values = {"session": await _load_session(request, session), **shared}
+    page = render_template("shared_session.html", request.language, values)
     return file_response(f"session-{session[-8:]}.html", "text/html", page)
 
 
@@ -67,11 +71,13 @@ def _redact(redactor: Redactor, value: dict[str, Any]) -> dict[str, Any]:
     return redacted
 
 
-async def _load_steps(visit: Visit, session: str, limit: int) -> tuple[list[_Body], str | None]:
+async def _load_steps(
+    request: PageRequest, session: str, limit: int
+) -> tuple[list[_Body], str | None]:
     turns: list[_Body] = []
     cursor: str | None = None
     while len(turns) < limit:
-        page = await visit.get(
+        page = await request.get(
             f"/v1/sessions/{quote(session, safe='')}/replay",
             limit=min(200, limit - len(turns)),
             cursor=cursor,
@@ -83,7 +89,7 @@ async def _load_steps(visit: Visit, session: str, limit: int) -> tuple[list[_Bod
     return turns, cursor
 
 
-async def _load_session(visit: Visit, session: str) -> _Body:
-    sessions = await visit.try_get("/v1/sessions", session=session, limit=1)
+async def _load_session(request: PageRequest, session: str) -> _Body:
+    sessions = await request.try_get("/v1/sessions", session=session, limit=1)
     found = (sessions or {}).get("items", [])
     return found[0] if found else {"id": session}

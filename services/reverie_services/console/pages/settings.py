@@ -7,23 +7,23 @@ from typing import Any
 from urllib.parse import quote
 
 from reverie.domain.context.budgets import ContextBudgets
+from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.registry import PAGES
 from reverie_services.console.requests import HOME, add_query
-from reverie_services.console.visit import PageValues, Visit
 
 
 @PAGES.add("settings", "settings.html", "Settings", "Administration")
-async def show_settings(visit: Visit) -> PageValues:
+async def show_settings(request: PageRequest) -> PageValues:
     """The settings in force: of the tenant, and of one project."""
-    project = visit.ask("project")
-    tenant_settings = await visit.get("/v1/admin/settings")
+    project = request.ask("project")
+    tenant_settings = await request.get("/v1/admin/settings")
     values: PageValues = {
         "tenant_settings": tenant_settings,
-        "tenant_form": _form_link(visit, "tenant-settings", "", _list_overrides(tenant_settings)),
+        "tenant_form": _form_link(request, "tenant-settings", "", _list_overrides(tenant_settings)),
         "project": project,
     }
     if project:
-        found = await visit.get(f"/v1/projects/{quote(project, safe='')}/settings")
+        found = await request.get(f"/v1/projects/{quote(project, safe='')}/settings")
         budgets = {
             f"context.{name}": found["context"][name]
             for name, default in vars(ContextBudgets()).items()
@@ -32,7 +32,7 @@ async def show_settings(visit: Visit) -> PageValues:
         changed = _list_overrides(found) | budgets
         values |= {
             "project_settings": found,
-            "project_form": _form_link(visit, "project-settings", project, changed),
+            "project_form": _form_link(request, "project-settings", project, changed),
         }
     return values
 
@@ -47,8 +47,8 @@ def _list_overrides(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _form_link(visit: Visit, action: str, item: str, values: Mapping[str, Any]) -> str:
+def _form_link(request: PageRequest, action: str, item: str, values: Mapping[str, Any]) -> str:
     """The URL of a form that is filled in with these settings."""
     filled = {name: str(value) for name, value in values.items()}
-    here = visit.link(done=None, count=None)
+    here = request.link(done=None, count=None)
     return add_query(f"{HOME}/do/{action}", id=item, next=here, **filled)

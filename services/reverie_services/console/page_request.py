@@ -21,7 +21,7 @@ PageValues = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Visit:
+class PageRequest:
     """A signed-in person's request. `values`: variables of the path; `form`, `files`: posted."""
 
     url: URL
