@@ -58,10 +58,10 @@ class ReverieMemory(AbstractCapability[Any]):
     def get_instructions(self) -> Any:
         """How to use memory, and what it knows for this run."""
 
-        def known(_: RunContext[Any]) -> str:
+        def build_instructions(_: RunContext[Any]) -> str:
             return f"{INSTRUCTIONS}\n\n{self._known}".strip()
 
-        return known
+        return build_instructions
 
     async def before_run(self, ctx: RunContext[Any]) -> None:
         """Continues the session, and calls preflow for this prompt."""

@@ -78,7 +78,7 @@ class NatsBus(MessageBus):
         self._session: NatsSession | None = None
         self._session_ready = asyncio.Event()
         self._connection_task = asyncio.create_task(
-            self._keep_connected(), name=f"bus keeper of {name}"
+            self._maintain_connection(), name=f"bus connection of {name}"
         )
 
     async def __aenter__(self) -> Self:
@@ -261,7 +261,7 @@ class NatsBus(MessageBus):
         with suppress(Unavailable, *DRIVER_ERRORS):
             await session.run(ensure_jetstream(session.js, self._replicas, consumers.values()))
 
-    async def _keep_connected(self) -> None:
+    async def _maintain_connection(self) -> None:
         failures, logged_errors = 0, set[str]()
         while True:
             session = await self._open_session()
@@ -299,7 +299,7 @@ class NatsBus(MessageBus):
                 max_reconnect_attempts=1,
                 **self._credentials.connect_options(self._url),
             )
-        # The keeper must outlive whatever the driver raises: nobody else would connect again.
+        # This task must outlive whatever the driver raises: nobody else would connect again.
         except Exception as error:
             await _close_client(client)
             return (errors or [error])[-1]

@@ -226,12 +226,12 @@ def is_plain_schema(schema: Any) -> bool:
     return is_object and _is_closed(schema, {f"#/$defs/{name}" for name in definitions})
 
 
-def _is_closed(value: Any, known: set[str]) -> bool:
+def _is_closed(value: Any, definitions: set[str]) -> bool:
     if isinstance(value, list):
-        return all(_is_closed(item, known) for item in value)
+        return all(_is_closed(item, definitions) for item in value)
     if not isinstance(value, dict):
         return True
     reference = value.get("$ref")
-    return (not isinstance(reference, str) or reference in known) and all(
-        _is_closed(item, known) for item in value.values()
+    return (not isinstance(reference, str) or reference in definitions) and all(
+        _is_closed(item, definitions) for item in value.values()
     )

@@ -20,13 +20,13 @@ def resolve_agents(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, AgentBo
     return built_in | {name: AgentBody.model_validate(spec) for name, spec in stored.items()}
 
 
-def narrow_mode(own: Mode, asked: str) -> Mode:
+def narrow_mode(own: Mode, requested: str) -> Mode:
     """The mode of a turn: a message may narrow the mode of an agent, and never widen it.
 
     A plan changes nothing and a dream only memory, so of these two the plan wins.
     """
     modes: tuple[Mode, ...] = ("plan", "dream")
-    return next((mode for mode in modes if mode in {own, asked}), "unified")
+    return next((mode for mode in modes if mode in {own, requested}), "unified")
 
 
 def choose_answering(

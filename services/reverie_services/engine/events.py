@@ -78,7 +78,7 @@ class DeltaRedactor:
         text = self._context + complete
         clean, sent = self.redactor.redact(text).text, self._sent
         new = clean.removeprefix(sent) if clean.startswith(sent) else clean[-len(complete) :]
-        self._keep_context(text, clean)
+        self._retain_context(text, clean)
         return new
 
     def _find_end(self) -> int:
@@ -95,7 +95,7 @@ class DeltaRedactor:
             start = closed.end()
         return end
 
-    def _keep_context(self, text: str, clean: str) -> None:
+    def _retain_context(self, text: str, clean: str) -> None:
         """Keeps the line so far, and a little of the lines before it."""
         line = text.rfind("\n") + 1
         if len(text) <= 2 * _CONTEXT or (line == 0 and len(text) <= _MAX_LINE):

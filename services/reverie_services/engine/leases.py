@@ -18,15 +18,15 @@ class TurnLeases:
     turns: TurnTable
     lease_seconds: float
     _held: dict[ClaimedTurn, asyncio.Future[None]] = field(default_factory=dict)
-    _keeper: asyncio.Task[None] | None = None
+    _renewal: asyncio.Task[None] | None = None
 
     @contextmanager
     def hold(self, turn: ClaimedTurn) -> Iterator[asyncio.Future[None]]:
         """Holds a turn. The future is done when a person stops the turn, or raises `LostTurn`."""
         ended = asyncio.get_running_loop().create_future()
         self._held[turn] = ended
-        if self._keeper is None or self._keeper.done():
-            self._keeper = asyncio.create_task(self._keep())
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._renew_while_held())
         try:
             yield ended
         finally:
@@ -34,20 +34,20 @@ class TurnLeases:
             if not ended.cancel():
                 ended.exception()
 
-    async def _keep(self) -> None:
+    async def _renew_while_held(self) -> None:
         while self._held:
             await asyncio.sleep(min(1.0, self.lease_seconds / 3))
             try:
                 with suppress(Unavailable):
-                    await self._prolong()
+                    await self._renew()
             except Exception as error:
                 for ended in self._held.values():
                     _fail(ended, error)
 
-    async def _prolong(self) -> None:
-        asked = list(self._held.items())
-        stops = await self.turns.renew([turn for turn, _ in asked])
-        for turn, ended in asked:
+    async def _renew(self) -> None:
+        held = list(self._held.items())
+        stops = await self.turns.renew([turn for turn, _ in held])
+        for turn, ended in held:
             if turn.id not in stops:
                 _fail(ended, LostTurn())
             elif stops[turn.id] and not ended.done():

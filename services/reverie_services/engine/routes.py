@@ -100,9 +100,9 @@ async def put_agent(deps: ConversationDependencies, call: Call[AgentBody, None])
     """Create or change an agent of the engine."""
     call.principal.check_admin()
     name, body = _check_name(call.path["name"]), call.body
-    _check_known("models", body.models, deps.models.endpoints)
-    _check_known("tools", body.tools or [], deps.settings.tool_names)
-    _check_known("servers", body.servers, deps.settings.servers)
+    _check_registered("models", body.models, deps.models.endpoints)
+    _check_registered("tools", body.tools or [], deps.settings.tool_names)
+    _check_registered("servers", body.servers, deps.settings.servers)
     spec = body.model_dump(mode="json")
     spec["persona"] = call.redactor.redact(body.persona).text
     await deps.conversations.put_agent(call.principal.tenant, name, spec)
@@ -126,7 +126,7 @@ async def create_group(
     principal, body = call.principal, call.body
     agents = list(dict.fromkeys(body.agents))
     known = resolve_agents(await deps.conversations.list_agents(principal.tenant))
-    _check_known("agents", agents, known)
+    _check_registered("agents", agents, known)
     group = new_id()
     name = call.redactor.redact(body.name or ", ".join(agents)).text
     async with deps.open_memory(_read_key(call)) as reverie:
@@ -175,7 +175,7 @@ async def post_message(
         raise PayloadTooLarge("text", size, limit, "turn_limit")
     answering = choose_answering(group.agents, group.answers, body.text, body.mentions)
     known = resolve_agents(await deps.conversations.list_agents(principal.tenant))
-    _check_known("agents", answering, known)
+    _check_registered("agents", answering, known)
     # Each agent runs in its own mode, or a narrower one.
     turns = NewTurns(answering, [new_id() for _ in answering], body.mode or "unified")
     images = [(new_id(), image.media_type, image.data) for image in body.images]
@@ -184,7 +184,7 @@ async def post_message(
     number, tickets = await deps.turns.post(
         (principal.tenant, principal.tenant_name),
         group.id,
-        principal.known_user or principal.agent or "user",
+        principal.effective_user or principal.agent or "user",
         text,
         images,
         turns,
@@ -328,9 +328,9 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _check_known(field: str, names: Iterable[str], known: Container[str]) -> None:
+def _check_registered(field: str, names: Iterable[str], registered: Container[str]) -> None:
     for name in names:
-        if name not in known:
+        if name not in registered:
             raise InvalidInput(field, f"{name[:80]!r} is unknown here")
 
 

@@ -53,7 +53,7 @@ async def store_change(
     principal.check_git(f"project/{project}")
     _check_consistency(change)
     change, hints = _drop_foreign_branches(principal, project, change)
-    if not await deps.webhooks.is_project_known(principal.tenant, project):
+    if not await deps.webhooks.project_exists(principal.tenant, project):
         hints.append(f"the project {project} was not known before: is its name right?")
     redacted, remembered = await _redact_and_remember_commits(
         deps, principal, change, merge_request

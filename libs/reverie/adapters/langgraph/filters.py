@@ -16,19 +16,21 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 def is_match(value: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
     """Whether each field has what the filter asks for."""
-    return all(_has(value.get(name), wanted) for name, wanted in filters.items())
+    return all(_has(value.get(name), expected) for name, expected in filters.items())
 
 
-def _has(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping):
-        if any(name.startswith("$") for name in wanted):
-            return all(_compare(value, name, operand) for name, operand in wanted.items())
-        return isinstance(value, Mapping) and is_match(value, wanted)
-    if isinstance(wanted, list | tuple):
+def _has(value: Any, expected: Any) -> bool:
+    if isinstance(expected, Mapping):
+        if any(name.startswith("$") for name in expected):
+            return all(_compare(value, name, operand) for name, operand in expected.items())
+        return isinstance(value, Mapping) and is_match(value, expected)
+    if isinstance(expected, list | tuple):
         return (
-            isinstance(value, list) and len(value) == len(wanted) and all(map(_has, value, wanted))
+            isinstance(value, list)
+            and len(value) == len(expected)
+            and all(map(_has, value, expected))
         )
-    return bool(value == wanted)
+    return bool(value == expected)
 
 
 def _compare(value: Any, name: str, operand: Any) -> bool:

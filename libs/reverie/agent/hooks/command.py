@@ -97,7 +97,7 @@ class HookCall:
         self.gateway = connect_gateway(os.environ, self.timeout, agent, self._project or "")
 
     @property
-    def answer_is_shown(self) -> bool:
+    def answer_reaches_model(self) -> bool:
         """Whether the model gets to read the answer to this event."""
         return self.event in self.coding_agent.shows
 
@@ -153,7 +153,7 @@ def handle_session_start(hook: HookCall) -> str:
     """Starts or resumes the session, and returns its context."""
     compacted = hook.text_field("source") == "compact" or bool(hook.state.facts.get("compacted"))
     hook.state.save(ended=False, compacted=compacted, warned=[])
-    if hook.gateway is None or not hook.answer_is_shown:
+    if hook.gateway is None or not hook.answer_reaches_model:
         return ""
     response = start_session(hook.state, hook.gateway, include_context=True, compacted=compacted)
     hook.state.save(compacted=False)
@@ -163,7 +163,7 @@ def handle_session_start(hook: HookCall) -> str:
 def handle_user_prompt(hook: HookCall) -> str:
     """Returns the memories for this message that the session has not seen."""
     prompt = hook.text_field("prompt").strip()
-    if not prompt or is_command(prompt) or hook.gateway is None or not hook.answer_is_shown:
+    if not prompt or is_command(prompt) or hook.gateway is None or not hook.answer_reaches_model:
         return ""
     compacted = bool(hook.state.facts.get("compacted"))
     body = {"query": prompt[:MAX_QUERY_CHARS], "compacted": compacted}
@@ -182,7 +182,7 @@ def is_command(prompt: str) -> bool:
 def handle_action(hook: HookCall) -> str:
     """Returns failures, conventions and decisions about the file or command of a tool call."""
     arguments = hook.payload.get("tool_input")
-    if hook.gateway is None or not hook.answer_is_shown or not isinstance(arguments, dict):
+    if hook.gateway is None or not hook.answer_reaches_model or not isinstance(arguments, dict):
         return ""
     path = next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
     text = str(arguments.get("command") or "")

@@ -123,7 +123,7 @@ class MirrorFolder:
                 folder.rmdir()
         return True
 
-    def keep_copy(self, path: str, text: str) -> str:
+    def save_copy(self, path: str, text: str) -> str:
         """Keeps a text beside a file, in a copy of its own; returns the path of the copy."""
         full, number = self._place(path), 1
         while True:
@@ -151,7 +151,7 @@ class MirrorFolder:
         # An editor that had it open may have written into it meanwhile.
         found = _read(taken)
         if found is not None and found != expected:
-            self.keep_copy(full.relative_to(self.root).as_posix(), found)
+            self.save_copy(full.relative_to(self.root).as_posix(), found)
         taken.unlink()
         return is_written
 
@@ -161,7 +161,7 @@ class MirrorFolder:
         except FileExistsError:
             text = _read(taken) or ""
             if text != _read(full):
-                self.keep_copy(full.relative_to(self.root).as_posix(), text)
+                self.save_copy(full.relative_to(self.root).as_posix(), text)
         taken.unlink()
 
     def _recover(self) -> None:

@@ -178,7 +178,7 @@ class MirrorSync:
             self._push(id, file, memory)
         elif self.prefer == "memory":
             if not self.dry_run:
-                self.folder.keep_copy(file.path, file.text)
+                self.folder.save_copy(file.path, file.text)
             self._pull(id, file, record)
         elif entry.copied == theirs and entry.copy and self.folder.read(entry.copy) is None:
             # The copy was removed, so a person has settled the conflict in the file.
@@ -191,7 +191,7 @@ class MirrorSync:
     ) -> None:
         theirs = record.fingerprint
         if not self.dry_run and entry.copied != theirs:
-            entry.copy = self.folder.keep_copy(file.path, render_record(record))
+            entry.copy = self.folder.save_copy(file.path, render_record(record))
             entry.copied = theirs
         self.folder.entries[id] = replace(entry, path=file.path, pending=None)
         copy = entry.copy or "a copy"
@@ -261,7 +261,7 @@ class MirrorSync:
             self.folder.entries.pop(id, None)
         elif self.prefer == "memory":
             if not self.dry_run:
-                self.folder.keep_copy(file.path, file.text)
+                self.folder.save_copy(file.path, file.text)
                 self.folder.remove(file.path, file.text)
             self._note("removed", file.path, "its memory is gone; a copy keeps the text")
             self.folder.entries.pop(id, None)

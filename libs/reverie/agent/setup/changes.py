@@ -55,7 +55,7 @@ class UndoPlan:
     edited: list[Path]
 
 
-def require_known_agent(agent: str) -> None:
+def require_supported_agent(agent: str) -> None:
     """Raises `InvalidInput` for an agent that nobody knows."""
     if agent not in AGENTS:
         raise InvalidInput("agent", f"{agent} is not known; there are {', '.join(AGENTS)}")

@@ -93,12 +93,12 @@ def set_up_agent(
         apply_undo,
         plan_setup,
         plan_undo,
-        require_known_agent,
+        require_supported_agent,
     )
 
     if not folder.is_dir():
         raise InvalidInput("--dir", f"{folder} is not a folder")
-    require_known_agent(agent)
+    require_supported_agent(agent)
     repository = detect_project(str(folder.resolve()), project, {})
     root = Path(repository.root)
     target = SetupTarget(Path.home(), root, repository.project, user, _reverie_command())

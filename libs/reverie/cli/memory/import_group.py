@@ -92,11 +92,11 @@ def import_transcripts(
 def _agent_folders(agents: tuple[str, ...]) -> list[Path]:
     """The folders of agents that exist. Raises `InvalidInput` for an agent that has none here."""
     from reverie.agent.coding_agents import transcript_paths
-    from reverie.agent.setup.changes import require_known_agent
+    from reverie.agent.setup.changes import require_supported_agent
 
     folders = []
     for agent in agents:
-        require_known_agent(agent)
+        require_supported_agent(agent)
         known = transcript_paths(agent, str(Path.home()), [str(Path.cwd())])
         found = [path for path in map(Path, known) if path.exists()]
         if not found:

@@ -247,15 +247,15 @@ class MemoryPage(PageResponse):
     items: list[MemoryBody]
 
 
-def build_provenance(memory: Memory, asked: str | None = None) -> Provenance:
-    """The origin of a memory, with what was `asked` if it is to be told."""
+def build_provenance(memory: Memory, request: str | None = None) -> Provenance:
+    """The origin of a memory, with the `request` if it is to be returned."""
     return Provenance(
         source=memory.source,
         session=memory.session,
         agent=memory.agent,
         turns=list(memory.turns),
         git=memory.git,
-        asked=asked,
+        asked=request,
     )
 
 

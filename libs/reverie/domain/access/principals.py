@@ -123,7 +123,7 @@ class Principal:
         return self.agent or f"key {self.key_id[-8:]}"
 
     @property
-    def known_user(self) -> str | None:
+    def effective_user(self) -> str | None:
         """The slug of the user: the key's own, else whom the call names."""
         return self.user or (slugify(self.acting_user) if self.acting_user else None)
 

@@ -138,9 +138,9 @@ def extract_memories(
         turns: Sequence[TurnText],
         score: float,
         writes: Sequence[TurnText],
-        asked: str = "",
+        request: str = "",
     ) -> ExtractedMemory:
-        return _build_memory(content, kind, turns, score, writes, work_log, roots, asked)
+        return _build_memory(content, kind, turns, score, writes, work_log, roots, request)
 
     memories: list[ExtractedMemory] = []
     for reading in map(read, segments):
@@ -259,11 +259,11 @@ def _build_memory(
     writes: Sequence[TurnText],
     work_log: WorkLog,
     roots: Sequence[str],
-    asked: str = "",
+    request: str = "",
 ) -> ExtractedMemory:
-    """`asked`: the request, which its content need not tell."""
+    """`request`: what the user asked for, which the content need not repeat."""
     at = max(turn.at for turn in turns)
-    searched = content if asked in content else f"{asked}\n{content}"
+    searched = content if request in content else f"{request}\n{content}"
     files = find_related_files(searched, writes, work_log, at, roots)
     return ExtractedMemory(
         content=content,

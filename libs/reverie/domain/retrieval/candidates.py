@@ -136,18 +136,18 @@ def sort_by_score(docs: IntArray, scores: FloatArray) -> IntArray:
     return np.lexsort((docs, -scores))
 
 
-def find_positions(docs: IntArray, wanted: Numbers) -> IntArray:
-    """The positions of `wanted` in `docs`, -1 for what is not there."""
+def find_positions(docs: IntArray, members: Numbers) -> IntArray:
+    """The positions of `members` in `docs`, -1 for what is not there."""
     if not len(docs):
-        return np.full(len(wanted), -1)
+        return np.full(len(members), -1)
     order = np.argsort(docs)
-    rows = order[np.minimum(np.searchsorted(docs, wanted, sorter=order), len(docs) - 1)]
-    return np.where(docs[rows] == wanted, rows, -1)
+    rows = order[np.minimum(np.searchsorted(docs, members, sorter=order), len(docs) - 1)]
+    return np.where(docs[rows] == members, rows, -1)
 
 
-def is_among(docs: IntArray, wanted: Numbers) -> BoolArray:
-    """Which of `wanted` are in `docs`: faster for some hundred numbers than `np.isin`."""
-    found: BoolArray = find_positions(docs, wanted) >= 0
+def is_among(docs: IntArray, members: Numbers) -> BoolArray:
+    """Which of `members` are in `docs`: faster for some hundred numbers than `np.isin`."""
+    found: BoolArray = find_positions(docs, members) >= 0
     return found
 
 

@@ -203,9 +203,9 @@ class RecallIndex:
         covered[self.count :] = False
         return covered
 
-    def get_facts(self, rows: IntArray, wanted: BoolArray) -> FactTable:
-        """The facts of rows, of which the filter lets `wanted` through."""
-        return FactTable(self.records[rows], wanted[rows], self.scopes[rows], self.scope_names)
+    def get_facts(self, rows: IntArray, passes: BoolArray) -> FactTable:
+        """The facts of rows. `passes`: which memories the filter lets through."""
+        return FactTable(self.records[rows], passes[rows], self.scopes[rows], self.scope_names)
 
     def apply(self, entries: IndexEntries, removed: Iterable[UUID] = ()) -> None:
         """Replaces what is known of memories; at most `spare` of them may be new.

@@ -86,7 +86,7 @@ def _schema_files() -> list[tuple[str, str]]:
     return [(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found]
 
 
-def _known_migrations() -> list[str]:
+def _list_migrations() -> list[str]:
     folder = files("reverie.store") / "migrations"
     names = (file.name for file in folder.iterdir())
     return sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
@@ -97,7 +97,7 @@ def _pending_migrations(connection: _Connection) -> list[str]:
     if _can_read(connection, "_yoyo_migration"):
         rows = connection.execute(f"select migration_id from {SCHEMA}._yoyo_migration")  # noqa: S608
         applied = {str(row[0]) for row in rows}
-    return [name for name in _known_migrations() if name not in applied]
+    return [name for name in _list_migrations() if name not in applied]
 
 
 def _state(connection: _Connection) -> str:

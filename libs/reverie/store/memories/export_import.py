@@ -18,7 +18,7 @@ from reverie.domain.formats.obsidian import NoteLink
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.memories.memories import load_scope_names
-from reverie.store.sessions.summaries import load_shown_summaries, remove_outdated_lines
+from reverie.store.sessions.summaries import load_current_summaries, remove_outdated_lines
 
 PAGE_SIZE = 500
 """Rows of a page on the way out, and of a batch on the way in."""
@@ -291,7 +291,7 @@ async def _load_summary(connection: TenantConnection, scope: str, reads: list[st
     if not content:
         return None
     summaries = [{"scope": scope, "content": content}]
-    return (await load_shown_summaries(connection, summaries, [scope])).get(scope, "")
+    return (await load_current_summaries(connection, summaries, [scope])).get(scope, "")
 
 
 async def _load_links(

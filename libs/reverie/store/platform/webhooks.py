@@ -38,7 +38,7 @@ class WebhookStore:
         """Whether secrets can be stored."""
         return self._cipher.newest_key_id is not None
 
-    async def is_project_known(self, tenant: int, project: str) -> bool:
+    async def project_exists(self, tenant: int, project: str) -> bool:
         """Whether a project is known."""
         return bool(await self._db.call("project_exists", tenant, project))
 

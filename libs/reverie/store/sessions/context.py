@@ -21,7 +21,7 @@ from reverie.domain.context.text_rendering import render_staleness_warning
 from reverie.domain.core.kinds import KIND_POLICIES, Kind
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection, update_setting
-from reverie.store.sessions.summaries import load_shown_summaries
+from reverie.store.sessions.summaries import load_current_summaries
 
 INJECTED_KINDS = tuple(kind.value for kind, how in KIND_POLICIES.items() if how.in_session_context)
 
@@ -85,7 +85,7 @@ class ContextStore:
             sessions = await connection.fetch_rows("context_sessions", list(scopes), 1)
             done = await connection.fetch_rows("context_done_tasks", list(scopes), DONE_LIMIT)
             summaries = await connection.fetch_rows("summary_list", list(scopes), None, None, None)
-            shown = await load_shown_summaries(connection, summaries, scopes) if summaries else {}
+            shown = await load_current_summaries(connection, summaries, scopes) if summaries else {}
             file_memories = await _find_file_memories(connection, scopes, project, files)
             task_ids = [r["id"] for r in (*found, *stale, *done) if r["kind"] == Kind.TASK.value]
             task_ids += [item.memory.id for item in file_memories if item.memory.kind is Kind.TASK]

@@ -213,7 +213,7 @@ class SummaryStore:
             )
             scopes = [row["scope"] for row in found]
             sentences = await _load_sentences(connection, scopes)
-            contents = await _render_shown(connection, found, scopes, sentences)
+            contents = await _render_current(connection, found, scopes, sentences)
             lines = await connection.fetch_rows("summary_sources", scopes, None)
         return [
             StoredSummary(
@@ -251,7 +251,7 @@ class SummaryStore:
         ]
 
 
-async def load_shown_summaries(
+async def load_current_summaries(
     connection: TenantConnection, summaries: Sequence[Any], scopes: Sequence[str]
 ) -> dict[str, str]:
     """The summaries as they are shown, by scope; empty ones are left out.
@@ -260,10 +260,10 @@ async def load_shown_summaries(
     of their memories.
     """
     sentences = await _load_sentences(connection, scopes)
-    return await _render_shown(connection, summaries, scopes, sentences)
+    return await _render_current(connection, summaries, scopes, sentences)
 
 
-async def _render_shown(
+async def _render_current(
     connection: TenantConnection,
     summaries: Sequence[Any],
     scopes: Sequence[str],

@@ -127,7 +127,7 @@ def _own_scope(
     principal: Principal, session: SessionRecord | None, body: RememberRequest
 ) -> str | None:
     """The scope of the user, if they say something of their own way of working."""
-    user = (session.user_name if session else None) or principal.known_user
+    user = (session.user_name if session else None) or principal.effective_user
     kind = parse_kind(body.kind) if body.kind else classify_kind(body.content)
     project = session.project if session else principal.project
     files = body.git.files if body.git else ()

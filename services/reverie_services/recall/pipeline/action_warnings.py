@@ -111,14 +111,14 @@ def record_action(
     deps: RecallPipelineDependencies,
     principal: Principal,
     turn: PreflowTurn,
-    asked: tuple[str, list[str]],
+    subject: tuple[str, list[str]],
     outcomes: Sequence[StageOutcome[Any]],
 ) -> RecallRecord:
     """What the trace of a look-up before an edit or a command will say.
 
-    `asked`: the file or the command, and the scopes.
+    `subject`: the file or the command, and the scopes.
     """
-    text, scopes = asked
+    text, scopes = subject
     kinds = [kind.value for kind in ACTION_KINDS]
     question = RecallQuestion(
         text,

@@ -185,8 +185,8 @@ def _apply_texts(state: RecallState, speakers: frozenset[str]) -> RecallState:
     return _compute_totals(state, factors)
 
 
-def _choose_rest(state: RecallState, known: IntArray, pool_size: int) -> IntArray:
-    """Chooses those besides `known` that the factors of their texts could lift into the pool.
+def _choose_rest(state: RecallState, scored: IntArray, pool_size: int) -> IntArray:
+    """Chooses those besides `scored` that the factors of their texts could lift into the pool.
 
     Only memories that the word arm found can contain a name. If a question consists of names only,
     their holders and the memories that replaced them rank first. Names that words in a row may be
@@ -194,9 +194,9 @@ def _choose_rest(state: RecallState, known: IntArray, pool_size: int) -> IntArra
     """
     question, candidates = state.parsed_question, state.candidates
     is_other = state.is_eligible.copy()
-    is_other[known] = False
+    is_other[scored] = False
     pool = choose_distinct(
-        known[np.argsort(-state.totals[known], kind="stable")],
+        scored[np.argsort(-state.totals[scored], kind="stable")],
         state.facts.records["hash"],
         pool_size,
     )

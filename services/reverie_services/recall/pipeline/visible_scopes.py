@@ -56,7 +56,7 @@ def resolve_project_scopes(principal: Principal, project: str) -> list[str]:
     """The scopes that a session of a project sees by default. Raises `Forbidden`."""
     project_scope = f"project/{slugify(project)}"
     principal.check_read([project_scope])
-    default_scopes = default_read_scopes(project_scope, principal.agent, principal.known_user)
+    default_scopes = default_read_scopes(project_scope, principal.agent, principal.effective_user)
     return principal.narrow_to_readable(default_scopes)
 
 
@@ -69,7 +69,7 @@ def resolve_scopes(
     """
     if session is None:
         principal.check_read(requested_scopes or ())
-        own_view = restrict_to_user(principal.reads, principal.known_user)
+        own_view = restrict_to_user(principal.reads, principal.effective_user)
         return list(own_view) if requested_scopes is None else requested_scopes
     session_principal = replace(principal, agent=session.agent)
     if requested_scopes is not None:

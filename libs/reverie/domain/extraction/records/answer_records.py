@@ -159,12 +159,12 @@ def _ends_in_question(exchange: Exchange) -> bool:
     return any(_OF_YOU.search(s) and not any(cue.search(s) for cue in offers) for s in end)
 
 
-def _is_informative(told: Sequence[RecordStatement]) -> bool:
+def _is_informative(statements: Sequence[RecordStatement]) -> bool:
     """Whether an answer tells a cause or a change, or names things."""
-    if not told or any("```" in s.text for s in told):
-        return bool(told)
-    names = frozenset().union(*(s.exact_terms for s in told))
-    return max(s.score for s in told) + 0.25 * min(len(names), 6) >= MIN_ANSWER_SCORE
+    if not statements or any("```" in s.text for s in statements):
+        return bool(statements)
+    names = frozenset().union(*(s.exact_terms for s in statements))
+    return max(s.score for s in statements) + 0.25 * min(len(names), 6) >= MIN_ANSWER_SCORE
 
 
 def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:

@@ -88,7 +88,7 @@ class DecisionRecord:
             text = self.statements[0].text
             is_leaning = text in self.problem and ANAPHOR.search(text)
             return self.problem if is_leaning else text
-        shown = self.shown_problem
+        shown = self.displayed_problem
         parts = {
             "Decided": [s.text for s in self.statements if s.is_decided],
             self._finding_label: [s.text for s in self.statements if s.is_finding],
@@ -110,7 +110,7 @@ class DecisionRecord:
         return render_lines([shown, *(f"{label}: {text}" for label, text in told)])
 
     @cached_property
-    def shown_problem(self) -> str:
+    def displayed_problem(self) -> str:
         """What is shown of the request: the first sentences in a row that the result does not tell.
 
         All of it where the result does not name what it is about, or does not tell what was asked.
@@ -169,13 +169,13 @@ class DecisionRecord:
         if COMMIT_ID.search(self.problem):
             return False
         if self.is_answer and (
-            is_conversational(self.shown_problem) or depends_on_context(self.content)
+            is_conversational(self.displayed_problem) or depends_on_context(self.content)
         ):
             return False
         said = [s for s in self.statements if s.turn.role == "assistant"]
         first = next(iter(split_sentences(without_code(self.statements[0].text))), "")
         return not any(is_conversational(s.text) for s in said) and bool(
-            self.shown_problem or not ANAPHOR.search(first) or names_subject_first(first)
+            self.displayed_problem or not ANAPHOR.search(first) or names_subject_first(first)
         )
 
     @property

@@ -62,23 +62,23 @@ def depends_on_context(text: str) -> bool:
     return any(told) or bool(_MID_TALK.search(text) or _DEMONSTRATIVE.search(first, 1))
 
 
-def adds_information(text: str, told: str) -> bool:
+def adds_information(text: str, other: str) -> bool:
     """Whether another text lacks many of the words of a text, or what it refuses."""
     words = read_content_words(text)
     refused = _REFUSED.search(text)
-    is_named = any(re.search(r"^/\w", w) and w not in told for w in text.rstrip(".").split())
+    is_named = any(re.search(r"^/\w", w) and w not in other for w in text.rstrip(".").split())
     return (
         is_named
-        or bool(refused and refused[refused.lastindex or 0].lower() not in told.lower())
-        or len(words - read_content_words(told)) > MIN_NEW_SHARE * len(words)
+        or bool(refused and refused[refused.lastindex or 0].lower() not in other.lower())
+        or len(words - read_content_words(other)) > MIN_NEW_SHARE * len(words)
     )
 
 
-def drop_covered_sentences(text: str, told: str) -> str:
+def drop_covered_sentences(text: str, other: str) -> str:
     """A text without the sentences that another text holds; code stays."""
     prose = without_code(text)
-    untold = [s for s in split_sentences(prose) if s not in told]
-    return " ".join(untold) + text[len(prose) :] if text.startswith(prose) else text
+    uncovered = [s for s in split_sentences(prose) if s not in other]
+    return " ".join(uncovered) + text[len(prose) :] if text.startswith(prose) else text
 
 
 def names_its_subject(sentence: str) -> bool:

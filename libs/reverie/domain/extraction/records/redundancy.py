@@ -58,11 +58,11 @@ def drop_repeated_sentences(texts: Sequence[str], refused: str = "") -> list[str
     return kept_texts
 
 
-def _is_new(sentence: str, own: frozenset[str], words: frozenset[str], told: str) -> bool:
-    """Whether a sentence names, denies or tells what the words told before it do not."""
+def _is_new(sentence: str, own: frozenset[str], words: frozenset[str], earlier: str) -> bool:
+    """Whether a sentence names, denies or tells what those of `earlier` do not."""
     names = extract_exact_terms(sentence)
     # A figure may be told with its unit, a name in brackets, and names in another order.
-    untold = [n for n in names if n not in told and n[:1] != " "]
+    untold = [n for n in names if n not in earlier and n[:1] != " "]
     opens_code = sentence.endswith((":", "：")) and not names
     if opens_code or any(" " not in n or not read_content_words(n) <= words for n in untold):
         return True
