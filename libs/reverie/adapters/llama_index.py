@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -72,7 +71,8 @@ class ReverieMemoryBlock(BaseMemoryBlock[str]):
             if one.content
         ]
         if turns:
-            session = await self._open(_session_of(messages))
+            ids = (one.additional_kwargs.get("session_id") for one in messages)
+            session = await self._open(next(ids, None))
             await self.client.append_turns(session, turns)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
@@ -92,7 +92,3 @@ class ReverieMemoryBlock(BaseMemoryBlock[str]):
             include_context=False,
         )
         return started.session
-
-
-def _session_of(messages: Sequence[ChatMessage]) -> str | None:
-    return next((one.additional_kwargs.get("session_id") for one in messages), None)

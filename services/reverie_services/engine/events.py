@@ -143,7 +143,8 @@ class TurnEmitter:
 
         A text that is too long is cut.
         """
-        cut = {name: of[:MAX_TEXT] for name, of in data.items() if _is_too_long(of)}
+        texts = {name: value for name, value in data.items() if isinstance(value, str)}
+        cut = {name: text[:MAX_TEXT] for name, text in texts.items() if len(text) > MAX_TEXT}
         if cut:
             data = {**data, **cut, "cut": sorted(cut)}
         self._waiting.append((kind, data, id))
@@ -205,10 +206,6 @@ class TurnEmitter:
             except ReverieError as error:
                 log.warning("event_lost", type=kind, error=type(error).__name__)
                 return
-
-
-def _is_too_long(value: object) -> bool:
-    return isinstance(value, str) and len(value) > MAX_TEXT
 
 
 class GroupWatchers:

@@ -231,7 +231,8 @@ def _run_program(program: Path, arguments: list[str], account: privileges.RunAcc
         **account.options(),
     )
     if result.returncode:
-        raise Unavailable("Postgres", f"{program.name} failed: {_last_line(result.stderr)}")
+        lines = result.stderr.strip().splitlines() or ["it said nothing"]
+        raise Unavailable("Postgres", f"{program.name} failed: {lines[-1]}")
 
 
 def _spawn(
@@ -326,7 +327,3 @@ def _remove_stale_pid_file(home: Home) -> None:
         return
     if not processes.is_running(int(lines[0]), "postgres", str(home.postgres)):
         (home.postgres / "postmaster.pid").unlink()
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it said nothing"])[-1]

@@ -84,7 +84,7 @@ def encode_memory(new: NewMemory, reads: Sequence[str], actor: str | None = None
         "reason": new.supersede_reason,
         "soft": new.soft,
         "summary": new.summary,
-        "session": _optional_str(new.session),
+        "session": str(new.session) if new.session else None,
         "agent": new.agent,
         "actor": new.agent or actor,
         "git": new.git,
@@ -118,7 +118,3 @@ def _encode_edge(edge: NewEdge) -> dict[str, Any]:
         "weight": edge.weight,
         "metadata": edge.metadata,
     }
-
-
-def _optional_str(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -38,7 +38,7 @@ class OutboxTable:
         """Locks up to `limit` rows older than that many seconds, in the order of writing."""
         async with self._db.transaction() as connection:
             rows = await connection.fetch(get_query("outbox_claim").sql, limit, older_than)
-            yield OutboxClaim(connection, [_parse_message(row) for row in rows])
+            yield OutboxClaim(connection, [OutgoingEvent(**row) for row in rows])
 
     async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
         """Deletes published rows; if the deletion is lost, they are published again."""
@@ -48,9 +48,3 @@ class OutboxTable:
         """Returns the number of waiting rows, and the age of the oldest in seconds."""
         found = await self._db.fetch_rows("outbox_age")
         return found[0]["waiting"], found[0]["oldest_seconds"]
-
-
-def _parse_message(row: asyncpg.Record) -> OutgoingEvent:
-    return OutgoingEvent(
-        id=row["id"], subject=row["subject"], payload=row["payload"], headers=row["headers"]
-    )

@@ -123,18 +123,15 @@ def shorten_turns(turns: Sequence[TurnText], redactor: Redactor) -> list[TurnTex
     redacted = [replace(turn, content=redactor.redact(turn.content).text) for turn in turns]
     limit = MAX_TURN_CHARS
     while True:
+        limits = {"tool": min(limit, MAX_TOOL_CHARS)}
         shown = [
-            replace(turn, content=_cut_middle(turn.content, _limit_turn(turn, limit)))
+            replace(turn, content=_cut_middle(turn.content, limits.get(turn.role, limit)))
             for turn in redacted
         ]
         size = sum(len(turn.content) for turn in shown)
         if size <= MAX_MATTER_CHARS or limit <= MIN_TURN_CHARS:
             return shown
         limit //= 2
-
-
-def _limit_turn(turn: TurnText, limit: int) -> int:
-    return min(limit, MAX_TOOL_CHARS) if turn.role == "tool" else limit
 
 
 def _cut_middle(text: str, limit: int) -> str:
