@@ -17,7 +17,6 @@ from itertools import combinations
 from pathlib import Path
 from uuid import UUID
 
-from reverie.agent.transcripts.specstory import read_transcript
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import extract_paths
 from reverie.domain.entities.recognition import extract_entities
@@ -37,6 +36,7 @@ from reverie.domain.graph.clustering import (
 )
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.turns import TurnText, condense_tool_output
+from tests.support.real_transcripts import read_turns
 
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 SEED = 7
@@ -61,7 +61,7 @@ def turns_of(path: Path) -> list[TurnText]:
             turn.at or epoch,
             turn.tool,
         )
-        for i, turn in enumerate(read_transcript(path).turns)
+        for i, turn in enumerate(read_turns(path))
     ]
 
 

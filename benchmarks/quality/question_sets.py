@@ -186,7 +186,7 @@ def long_passages() -> QuestionSet:
     for stem, transcript in transcripts().items():
         parts: list[str] = []
         ids: list[str] = []
-        turns = [turn for turn in transcript.turns if turn.role != "tool" and turn.content.strip()]
+        turns = [turn for turn in transcript if turn.role != "tool" and turn.content.strip()]
         for place, turn in enumerate(turns, start=1):
             parts.append(f"{turn.role}: {turn.content[:PASSAGE_TURN_CHARS]}")
             ids.append((turn.external_id or "").split(".")[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 import pytest
 
-from reverie.agent.transcripts.turns import Transcript
+from reverie.agent.transcripts.turns import ParsedTurn
 from reverie.contracts.memories.git import GitChange
 from reverie.domain.entities.file_paths import is_same_file
 from tests.support.real_history import PROJECT, needs_history, read_history
@@ -78,12 +78,12 @@ def _each_memory_names_its_turns(fed: Fed, memories: list[dict[str, Any]]) -> No
 
 
 def _no_tool_output_is_stored_whole(
-    given: Mapping[str, Transcript], memories: list[dict[str, Any]]
+    given: Mapping[str, Sequence[ParsedTurn]], memories: list[dict[str, Any]]
 ) -> None:
     outputs = [
         " ".join(turn.content.split())
         for transcript in given.values()
-        for turn in transcript.turns
+        for turn in transcript
         if turn.role == "tool" and len(turn.content) > 300
     ]
     assert outputs

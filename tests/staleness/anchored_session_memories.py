@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from reverie.agent.git.anchoring import find_in_source
-from reverie.agent.transcripts.turns import Transcript
+from reverie.agent.transcripts.turns import ParsedTurn
 from reverie.domain.entities.file_paths import extract_identifiers, is_same_file
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import (
@@ -73,7 +73,7 @@ def by_name(steps: Iterable[FileChangeStep]) -> dict[str, list[tuple[int, FileCh
     return found
 
 
-def _turns(stem: str, transcript: Transcript) -> Sequence[TurnText]:
+def _turns(stem: str, transcript: Sequence[ParsedTurn]) -> Sequence[TurnText]:
     return [
         TurnText(
             uuid5(_SPACE, f"{stem} {turn.external_id}"),
@@ -83,15 +83,15 @@ def _turns(stem: str, transcript: Transcript) -> Sequence[TurnText]:
             turn.at or datetime(2026, 1, 15, tzinfo=UTC),
             turn.tool,
         )
-        for n, turn in enumerate(transcript.turns)
+        for n, turn in enumerate(transcript)
         if turn.content.strip()
     ]
 
 
-def _read(transcript: Transcript) -> dict[str, bytes]:
+def _read(transcript: Sequence[ParsedTurn]) -> dict[str, bytes]:
     """What the session read of each file, line by line; what it did not read is empty."""
     lines: defaultdict[str, dict[int, str]] = defaultdict(dict)
-    for turn in transcript.turns:
+    for turn in transcript:
         named = _READ.match(turn.content) if turn.tool == "Read" else None
         if named:
             for number, text in _LINE.findall(turn.content):

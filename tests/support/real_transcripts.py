@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.transcripts.specstory import read_transcript
-from reverie.agent.transcripts.turns import Transcript
+from reverie.agent.transcripts.specstory import parse_markdown
+from reverie.agent.transcripts.turns import ParsedTurn
 from reverie.domain.text.truncation import truncate_middle
 from tests.support.real_history import DATA, PROJECT
 from tests.support.stack import Stack, eventually
@@ -46,18 +46,24 @@ def questions() -> list[Question]:
     ]
 
 
-def transcripts(largest: int = sys.maxsize) -> dict[str, Transcript]:
-    """The sessions whose files have at most so many bytes, by the stem of the file."""
+def read_turns(path: Path) -> list[ParsedTurn]:
+    """The turns of a session's file."""
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        return list(parse_markdown(file))
+
+
+def transcripts(largest: int = sys.maxsize) -> dict[str, list[ParsedTurn]]:
+    """The turns of sessions whose files have at most so many bytes, by the stem of the file."""
     return {
-        path.stem: read_transcript(path)
+        path.stem: read_turns(path)
         for path in sorted(TRANSCRIPTS.glob("*.md"))
         if path.stat().st_size <= largest
     }
 
 
-def bodies(transcript: Transcript) -> Iterator[list[dict[str, Any]]]:
+def bodies(transcript: Sequence[ParsedTurn]) -> Iterator[list[dict[str, Any]]]:
     """The turns of a session, a batch a request."""
-    turns = iter(transcript.turns)
+    turns = iter(transcript)
     while batch := list(islice(turns, BATCH)):
         yield [
             {
@@ -80,7 +86,7 @@ class Fed:
     turns: dict[str, tuple[str, str]]
 
 
-async def feed(stack: Stack, given: Mapping[str, Transcript]) -> Fed:
+async def feed(stack: Stack, given: Mapping[str, Sequence[ParsedTurn]]) -> Fed:
     """Hands the transcripts over and waits until they are digested and enriched."""
     sessions = {}
     for stem, transcript in given.items():
@@ -88,7 +94,7 @@ async def feed(stack: Stack, given: Mapping[str, Transcript]) -> Fed:
             "agent": "claude-code",
             "project": PROJECT,
             "branch": "main",
-            "external_id": transcript.session_id,
+            "external_id": stem,
         }
         session = (await stack.post("/v1/sessions/start", start))["session"]
         for turns in bodies(transcript):

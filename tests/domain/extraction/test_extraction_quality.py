@@ -16,11 +16,10 @@ from uuid import UUID
 
 import pytest
 
-from reverie.agent.transcripts.specstory import read_transcript
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
 from reverie.domain.text.turns import TurnText, condense_tool_output
-from tests.support.real_transcripts import TRANSCRIPTS, needs_transcripts
+from tests.support.real_transcripts import TRANSCRIPTS, needs_transcripts, read_turns
 
 HERE = Path(__file__).parent
 LEAST = 0.8
@@ -103,5 +102,5 @@ def _real(path: Path) -> list[TurnText]:
             turn.at or START,
             turn.tool,
         )
-        for i, turn in enumerate(read_transcript(path).turns)
+        for i, turn in enumerate(read_turns(path))
     ]

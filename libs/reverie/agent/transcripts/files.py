@@ -228,7 +228,7 @@ def _specstory_session(path: Path, head: list[str], project: str | None) -> Tran
         (match[1] for line in head if (match := _GENERATOR_COMMENT.match(line))), "specstory"
     )
     agent = "-".join(re.findall(r"[a-z0-9]+", generator.lower())) or "specstory"
-    session_id, _ = specstory.parse_session_comment(head)
+    session_id = specstory.parse_session_id(head)
     return TranscriptSession(
         agent, f"specstory/{session_id or path.stem}", project or _project_of_file(path)
     )

@@ -12,11 +12,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
-from pathlib import Path
 
-from reverie.agent.transcripts.turns import ParsedTurn, Transcript, TurnRole
-from reverie.domain.core.errors import MalformedInput
+from reverie.agent.transcripts.turns import ParsedTurn, TurnRole
 
 # How many lines may follow a look-alike header before its fence counts as never closed.
 MAX_LOOKAHEAD_LINES = 1500
@@ -34,7 +31,7 @@ _START_THINK = "<think><details>"
 _END_TOOL = "</details></tool-use>"
 _END_THINK = "</details></think>"
 _SUMMARY = re.compile(r"<summary>(?:(?!<summary>)[^\n])*</summary>")
-_SESSION = re.compile(r"<!--(?:.*\s)?Session\s++(\S++)\s++\(([^()]*+)\)\s*+-->")
+_SESSION = re.compile(r"<!--(?:.*\s)?Session\s++(\S++)\s++\([^()]*+\)\s*+-->")
 
 
 @dataclass(frozen=True)
@@ -115,29 +112,9 @@ def parse_markdown(lines: Iterable[str]) -> Iterator[ParsedTurn]:
     yield from _block_turns(block, number)
 
 
-def read_transcript(path: Path) -> Transcript:
-    """Reads the session in a file. Raises `MalformedInput` if it contains no message."""
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        lines = iter(file)
-        head: list[str] = []
-        for line in lines:
-            head.append(line)
-            if _HEADER.fullmatch(line.rstrip("\r\n")):
-                break
-        turns = tuple(parse_markdown(chain(head, lines)))
-    if not turns:
-        raise MalformedInput(f"{path.name} holds no SpecStory message (`_**User ...**_`)")
-    session_id, started_at = parse_session_comment(head)
-    first = next((turn.at for turn in turns if turn.at), None)
-    return Transcript(session_id or path.stem, started_at or first, turns)
-
-
-def parse_session_comment(head: list[str]) -> tuple[str, datetime | None]:
-    """The session that a file's first lines name, and when it began."""
-    for line in head:
-        if match := _SESSION.match(line):
-            return match[1], _parse_time(match[2])
-    return "", None
+def parse_session_id(head: Iterable[str]) -> str:
+    """The session that a file's first lines name, or ""."""
+    return next((match[1] for line in head if (match := _SESSION.match(line))), "")
 
 
 def _separate_headers(lines: Iterable[str]) -> Iterator[_MessageHeader | str]:

@@ -29,15 +29,6 @@ class ParsedTurn:
     sidechain: bool = False
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """A whole session as recorded in its file."""
-
-    session_id: str
-    started_at: datetime | None
-    turns: tuple[ParsedTurn, ...]
-
-
 def text_or_empty(value: object) -> str:
     """Returns the value of a field if it is text, else the empty text."""
     return value if isinstance(value, str) else ""
