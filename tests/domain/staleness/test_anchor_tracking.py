@@ -20,8 +20,6 @@ from reverie.domain.staleness.grading import (
     LineMove,
     StaleGrade,
     StaleMark,
-    StalenessVerdict,
-    combine_scores,
     grade_file,
 )
 from reverie.domain.staleness.line_ranges import DiffHunk, LineRange, hunk_touches, shift_range
@@ -280,17 +278,6 @@ def test_truncated_hunks_make_every_line_uncertain() -> None:
     changed = file("modified", hunks=((90, 1, 90, 1),), is_truncated=True)
     trail = followed(changed, of=known(lines=((10, 20),), symbols=(("load", 10, 20),)))
     assert (grades(trail), trail.ranges) == ([("suspect", 0.5)], (LineRange(0, 0, "load"),))
-
-
-def test_several_marks_add_up_under_the_worst_grade() -> None:
-    hit = followed(file("modified", hunks=((12, 1, 12, 1),)), of=known(lines=((10, 20),))).marks
-    mild = followed(file("modified")).marks
-    found = combine_scores([(mark.grade, mark.score) for mark in (*hit, *mild)])
-    assert found.grade is StaleGrade.STALE
-    assert found.score == pytest.approx(1 - 0.2 * 0.5)
-    [only] = mild
-    verdict = combine_scores([(only.grade, only.score)])
-    assert verdict == StalenessVerdict(StaleGrade.SUSPECT, 0.5)
 
 
 COUNTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 6), st.integers(0, 6)), max_size=6)

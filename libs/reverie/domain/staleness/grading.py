@@ -21,7 +21,6 @@ counts. A memory learned at or after a commit already reflects it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -208,14 +207,6 @@ class StaleMark:
     change_id: UUID | None = None
 
 
-@dataclass(frozen=True)
-class StalenessVerdict:
-    """All the doubts about one memory together."""
-
-    grade: StaleGrade
-    score: float
-
-
 def grade_file(
     file: ChangedFile, ranges: tuple[LineRange, ...] = (), identifiers: frozenset[str] = frozenset()
 ) -> GradedScore | None:
@@ -303,14 +294,3 @@ def find_move_target(file: ChangedFile, line_range: LineRange) -> LineMove | Non
         and move.similarity >= MIN_MOVE_SIMILARITY
     )
     return max(candidates, key=lambda move: move.similarity, default=None)
-
-
-def combine_scores(graded_scores: Iterable[GradedScore]) -> StalenessVerdict:
-    """Joins at least one doubt to one: the worst grade, and the score by noisy-or.
-
-    Noisy-or, 1 - product of (1 - score), treats the marks as independent reasons: each increases
-    the doubt, and the result is at most 1.
-    """
-    grades, scores = zip(*graded_scores, strict=True)
-    trust = math.prod(1 - score for score in sorted(scores))
-    return StalenessVerdict(max(grades, key=_RANK.__getitem__), min(1.0, 1 - trust))
