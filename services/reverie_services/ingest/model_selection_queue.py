@@ -38,11 +38,6 @@ class ModelSelectionQueue:
         if count % CHECK_EVERY == 0:
             self._queue.put_nowait(tenant)
 
-    @property
-    def pending_count(self) -> int:
-        """The number of queued tenants."""
-        return self._queue.qsize()
-
     def retry_later(self, tenant: int) -> None:
         """Queues the tenant again, after those that already wait."""
         if not self._retries:

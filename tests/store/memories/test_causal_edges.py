@@ -16,12 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.core.kinds import CAUSAL_EDGE_KINDS, STORED_EDGE_KINDS, EdgeKind
+from reverie.domain.core.kinds import STORED_EDGE_KINDS, EdgeKind
 from reverie.domain.core.memory import NewEdge
 from reverie.store.db.connections import SERVER_SETTINGS, prepare_connection
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import Store, add_tenants, admin_rows, new, open_store_apart, write
 
+CAUSAL_EDGE_KINDS = frozenset(
+    map(EdgeKind, ("caused_by", "led_to", "supersedes", "learned_in", "part_of"))
+)
 LINK = "select link($1, $2, $3, $4, $5, 1, '{}')"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 

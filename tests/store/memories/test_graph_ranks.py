@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.core.errors import Conflict
-from reverie.domain.core.kinds import CAUSAL_EDGE_KINDS, EdgeKind, Kind
+from reverie.domain.core.kinds import EdgeKind, Kind
 from reverie.domain.core.memory import WriteResult
 from reverie.domain.graph.pagerank import rank_scopes
 from reverie.store.db.database import open_database
@@ -25,6 +25,7 @@ from reverie.store.memories.memories import MemoryStore
 from reverie.store.search.ranking_signals import RankStore
 from reverie.store.sessions.context import CENTRAL_MEMORY_LIMIT, ContextStore
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database
+from tests.store.memories.test_causal_edges import CAUSAL_EDGE_KINDS
 from tests.support.networkx_reference import networkx_ranks
 from tests.support.store_setup import (
     PATH,

@@ -115,16 +115,6 @@ class EdgeKind(StrEnum):
     FOLLOWS = "follows"
 
 
-CAUSAL_EDGE_KINDS = frozenset(
-    {
-        EdgeKind.CAUSED_BY,
-        EdgeKind.LED_TO,
-        EdgeKind.SUPERSEDES,
-        EdgeKind.LEARNED_IN,
-        EdgeKind.PART_OF,
-    }
-)
-
 STORED_EDGE_KINDS = tuple(kind for kind in EdgeKind if kind is not EdgeKind.FOLLOWS)
 
 
