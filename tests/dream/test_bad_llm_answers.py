@@ -16,7 +16,7 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageProvider
 from reverie.store.sessions.dreams import DreamLease, DreamSession
 from reverie_services.dream.digest.llm_extractor import (
-    MAX_MATTER_CHARS,
+    MAX_SUBTOPIC_CHARS,
     LlmExtractor,
     shorten_turns,
 )
@@ -155,7 +155,7 @@ async def test_a_turn_that_gives_orders_to_the_model_changes_nothing(
     assert [memory.content for memory in by_model] == [CONTENT, NAMED]
 
 
-async def test_a_matter_without_a_record_of_the_rules_gets_that_of_the_model() -> None:
+async def test_a_subtopic_without_a_record_of_the_rules_gets_that_of_the_model() -> None:
     talk = [
         ("user", "the thing with the thumbnails again, somehow they come out sideways on phones?? "
                  + "see the screenshots from support, they are all from portrait mode cameras"),
@@ -171,12 +171,12 @@ async def test_a_matter_without_a_record_of_the_rules_gets_that_of_the_model() -
     assert (memory.kind.value, memory.produced_by) == ("bug", "record/1 stub")
 
 
-async def test_a_long_matter_is_cut_to_its_limit_and_keeps_the_ends_of_turns() -> None:
+async def test_a_long_subtopic_is_cut_to_its_limit_and_keeps_the_ends_of_turns() -> None:
     turns = build_segment(
         *(("user", f"begin{n} " + "x y " * 2_000 + f"end{n}") for n in range(60))
     ).turns
     shown = await asyncio.to_thread(shorten_turns, turns, await known_redactor(1))
-    assert sum(len(turn.content) for turn in shown) <= MAX_MATTER_CHARS
+    assert sum(len(turn.content) for turn in shown) <= MAX_SUBTOPIC_CHARS
     assert all(
         turn.content.startswith(f"begin{n} ") and turn.content.endswith(f"end{n}")
         for n, turn in enumerate(shown)

@@ -29,8 +29,8 @@ SEGMENT = build_segment(
     ("user", "连接池最多二十个连接，超时是 30 秒。"),
     ("tool", "Bash: `make check` [ok]\n128 passed in 4.2s"),
 )
-[MATTER] = split_subtopics(annotate_exchanges(SEGMENT))
-EXCHANGES = [item.exchange for item in MATTER]
+[SUBTOPIC] = split_subtopics(annotate_exchanges(SEGMENT))
+EXCHANGES = [item.exchange for item in SUBTOPIC]
 TURNS = [turn for e in EXCHANGES for turn in (e.opening, *e.replies) if turn]
 SENTENCES = [sentence for turn in TURNS for sentence in split_sentences(turn.content)]
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})

@@ -22,10 +22,10 @@ class ExtractionContext:
 
 
 RecordOutcome = Literal["rules", "not_asked", "model", "failed", "empty", "unsupported"]
-"""What wrote the record of a matter: a model, or the rules, and why the rules.
+"""What wrote the record of a subtopic: a model, or the rules, and why the rules.
 
-`rules`: no model is set. `not_asked`: the matter is short. `failed`: there was no usable answer in
-time. `empty`, `unsupported`: the answer had no record, or none that the turns support.
+`rules`: no model is set. `not_asked`: the subtopic is short. `failed`: there was no usable answer
+in time. `empty`, `unsupported`: the answer had no record, or none that the turns support.
 """
 
 
@@ -35,7 +35,7 @@ class Extraction:
 
     `prompt`: name and version of what a model was asked, if memories are from its answers.
     `degraded`: why the rules replaced a configured model. `llm_calls` and `llm_tokens` include
-    failed calls. `outcomes`: matters by who wrote their record. `kept_statements`: of a model.
+    failed calls. `outcomes`: subtopics by who wrote their record. `kept_statements`: of a model.
     `dropped`: statements of a model that its turns do not support.
     """
 

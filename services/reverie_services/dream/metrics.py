@@ -29,7 +29,7 @@ class DreamMetrics:
         self._turns = Counter("reverie_dream_turns", "Turns digested.", registry=registry)
         self._records = Counter(
             "reverie_dream_records",
-            "Matters digested, by what wrote the record: rules or model; else why the rules did.",
+            "Subtopics digested, by what wrote the record: rules or model; else why the rules did.",
             ["outcome"],
             registry=registry,
         )
@@ -51,7 +51,7 @@ class DreamMetrics:
             self._segments.labels(kind).inc()
 
     def count_records(self, outcomes: Mapping[RecordOutcome, int]) -> None:
-        """Counts matters by what wrote their record."""
+        """Counts subtopics by what wrote their record."""
         for outcome, count in outcomes.items():
             self._records.labels(outcome).inc(count)
 

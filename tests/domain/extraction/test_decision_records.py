@@ -281,7 +281,7 @@ def test_the_command_of_one_folder_is_no_check_of_the_whole_project() -> None:
     assert checks == ["Checks after a change of the project: `make lint`"]
 
 
-def test_a_session_of_one_matter_or_one_that_taught_nothing_has_no_memory() -> None:
+def test_a_session_of_one_subtopic_or_one_that_taught_nothing_has_no_memory() -> None:
     assert build_session_memory(segment_turns(build_turns(*WITH_ASIDE))) is None
     capital = build_turns(("user", "What is the capital of France?"), ("assistant", "Paris."))
     assert build_session_memory(segment_turns(capital)) is None
@@ -338,7 +338,7 @@ def test_a_request_that_ends_in_the_code_of_an_advice_keeps_its_problem() -> Non
 
 
 def test_an_order_to_find_out_more_is_no_problem_where_what_it_is_about_was_named() -> None:
-    """The first report ends a matter, so what is asked on begins its own."""
+    """The first report ends a subtopic, so what is asked on begins its own."""
     (record,) = records(
         ("user", "Two customers write that they were charged twice. Can you look at pay.py?"),
         ("tool", "pay.py\n38  def charge(order: Order) -> Receipt:"),

@@ -1,4 +1,4 @@
-"""Extracts memories with a language model: the record of each matter, held against its turns."""
+"""Extracts memories with a language model: the record of each subtopic, held against its turns."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from reverie_services.dream.digest.record_answers import (
 from reverie_services.dream.extractor import Extraction, ExtractionContext, RecordOutcome
 
 MIN_CHARS = 200
-"""A shorter matter is not worth a call."""
+"""A shorter subtopic is not worth a call."""
 
-MAX_MATTER_CHARS, MAX_TURN_CHARS, MAX_TOOL_CHARS, MIN_TURN_CHARS = 24_000, 4_000, 800, 200
-"""Limits of what is sent for a matter, in characters: about 6,000 tokens."""
+MAX_SUBTOPIC_CHARS, MAX_TURN_CHARS, MAX_TOOL_CHARS, MIN_TURN_CHARS = 24_000, 4_000, 800, 200
+"""Limits of what is sent for a subtopic, in characters: about 6,000 tokens."""
 TIMEOUTS_PER_RECORD = 2
 """All tries for a record together may take so many times `llm_timeout`."""
 
@@ -40,8 +40,8 @@ NOT_ANSWERED = CheckedAnswer(None, (), ())
 
 
 @dataclass(frozen=True)
-class MatterResult:
-    """The record of a matter, who wrote it and why, and what is left of the model's answer."""
+class SubtopicResult:
+    """The record of a subtopic, who wrote it and why, and what is left of the model's answer."""
 
     record: DecisionRecord | None
     outcome: RecordOutcome
@@ -50,22 +50,22 @@ class MatterResult:
 
 
 class LlmExtractor:
-    """Asks a language model for the record of each matter. Where its answer is late, broken or not
-    supported by the turns, the rules' record stands."""
+    """Asks a language model for the record of each subtopic. Where its answer is late, broken or
+    not supported by the turns, the rules' record stands."""
 
     def __init__(self, model: LanguageModel, load_redactor: RedactorLoader) -> None:
         self._model, self._load_redactor = model, load_redactor
 
     async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        """Implements `Extractor.extract`; short matters are left to the rules."""
+        """Implements `Extractor.extract`; short subtopics are left to the rules."""
         lease = context.lease
         redactor = (await self._load_redactor(lease.tenant)).within(lease.scope)
-        matters, stated_lasting = await asyncio.to_thread(_read_by_rules, part)
+        subtopics, stated_lasting = await asyncio.to_thread(_read_by_rules, part)
         tally = UsageTally()
         results = await asyncio.gather(
             *(
                 self._write_record(lease.tenant, exchanges, record, redactor, tally)
-                for exchanges, record in matters
+                for exchanges, record in subtopics
             )
         )
         lasting = [statement for result in results for statement in result.checked.lasting]
@@ -97,10 +97,10 @@ class LlmExtractor:
         rules_record: DecisionRecord | None,
         redactor: Redactor,
         tally: UsageTally,
-    ) -> MatterResult:
+    ) -> SubtopicResult:
         turns = [t for e in exchanges for t in (e.opening, *e.replies) if t is not None]
         if sum(len(turn.content) for turn in turns) < MIN_CHARS:
-            return MatterResult(rules_record, "not_asked")
+            return SubtopicResult(rules_record, "not_asked")
         prompt = get_prompt("record")
         shown = await asyncio.to_thread(shorten_turns, turns, redactor)
         text = fence_items((f"{turn.role} {turn.tool or ''}", turn.content) for turn in shown)
@@ -108,7 +108,7 @@ class LlmExtractor:
         try:
             answer = await self._model.ask(tenant, prompt, text, RecordAnswer, tally, time_limit)
         except LanguageModelError as error:
-            return MatterResult(rules_record, "failed", degraded=f"llm: {error}")
+            return SubtopicResult(rules_record, "failed", degraded=f"llm: {error}")
         checked = await asyncio.to_thread(
             check_answer, answer, shown, exchanges, f"{prompt.label} {self._model.name}"
         )
@@ -118,7 +118,7 @@ class LlmExtractor:
 def shorten_turns(turns: Sequence[TurnText], redactor: Redactor) -> list[TurnText]:
     """The turns as they are shown to a model: redacted, long ones without their middle.
 
-    Together they have at most about `MAX_MATTER_CHARS` characters.
+    Together they have at most about `MAX_SUBTOPIC_CHARS` characters.
     """
     redacted = [replace(turn, content=redactor.redact(turn.content).text) for turn in turns]
     limit = MAX_TURN_CHARS
@@ -129,7 +129,7 @@ def shorten_turns(turns: Sequence[TurnText], redactor: Redactor) -> list[TurnTex
             for turn in redacted
         ]
         size = sum(len(turn.content) for turn in shown)
-        if size <= MAX_MATTER_CHARS or limit <= MIN_TURN_CHARS:
+        if size <= MAX_SUBTOPIC_CHARS or limit <= MIN_TURN_CHARS:
             return shown
         limit //= 2
 
@@ -140,30 +140,30 @@ def _cut_middle(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:half]} […] {text[-half:]}"
 
 
-_Matter: TypeAlias = tuple[Sequence[Exchange], DecisionRecord | None]
+_Subtopic: TypeAlias = tuple[Sequence[Exchange], DecisionRecord | None]
 
 
-def _read_by_rules(part: TopicSegment) -> tuple[list[_Matter], list[RecordStatement]]:
-    """The matters of a topic, each with the record that rules make of it, and what is a memory of
+def _read_by_rules(part: TopicSegment) -> tuple[list[_Subtopic], list[RecordStatement]]:
+    """The subtopics of a topic, each with the record that rules make of it, and what is a memory of
     its own by rules."""
     stated = annotate_exchanges(part)
     is_work = any(turn.role == "tool" for turn in part.turns)
-    matters: list[_Matter] = [
-        ([item.exchange for item in matter], build_record(matter, is_work))
-        for matter in split_subtopics(stated)
+    subtopics: list[_Subtopic] = [
+        ([item.exchange for item in subtopic], build_record(subtopic, is_work))
+        for subtopic in split_subtopics(stated)
     ]
-    return matters, [s for item in stated for s in item.statements if s.is_own_memory]
+    return subtopics, [s for item in stated for s in item.statements if s.is_own_memory]
 
 
-def _choose_record(checked: CheckedAnswer, rules_record: DecisionRecord | None) -> MatterResult:
+def _choose_record(checked: CheckedAnswer, rules_record: DecisionRecord | None) -> SubtopicResult:
     """The model's record, unless it says less than that of the rules."""
     record = checked.record
     if record and (_is_decision(record) or not _is_decision(rules_record)):
-        return MatterResult(record, "model", checked)
+        return SubtopicResult(record, "model", checked)
     problem = "its record decides nothing" if record else "its record is empty"
     if checked.dropped:
         problem = "the turns do not support its record"
-    return MatterResult(
+    return SubtopicResult(
         rules_record,
         "unsupported" if checked.dropped else "empty",
         checked,

@@ -79,7 +79,7 @@ class RefusedAnswer(BaseModel):
 
 
 class RecordAnswer(BaseModel):
-    """The record of one matter in the model's words."""
+    """The record of one subtopic in the model's words."""
 
     problem: str = Field("", max_length=MAX_ANSWER_CHARS)
     decided: list[StatementAnswer] = Field(default_factory=list, max_length=MAX_ANSWER_ITEMS)

@@ -55,7 +55,7 @@ _CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, 
 
 
 def drop_frame(sentence: str) -> str:
-    """A sentence without what turns to the matter."""
+    """A sentence without what turns to the subject."""
     if match := _ORDER_OPENING.match(sentence):
         return capitalize(sentence[match.end() :])
     text = drop_adverbs(_EMPTY_CLAUSE.sub("", sentence))
