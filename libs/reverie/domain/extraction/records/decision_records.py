@@ -40,7 +40,7 @@ from reverie.domain.extraction.records.rejected_alternatives import RejectedAlte
 from reverie.domain.extraction.records.subtopics import (
     is_order,
 )
-from reverie.domain.extraction.wording.salience import extract_exact_terms, is_question
+from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.markdown import split_sentences, without_code
 from reverie.domain.text.turns import TurnText
 
@@ -86,61 +86,73 @@ class DecisionRecord:
         """
         if self.is_single:
             text = self.statements[0].text
-            is_leaning = text in self.problem and ANAPHOR.search(text)
-            return self.problem if is_leaning else text
-        shown = self.displayed_problem
-        parts = {
-            "Decided": [s.text for s in self.statements if s.is_decided],
-            self._finding_label: [s.text for s in self.statements if s.is_finding],
-            "Done": [s.text for s in self.statements if s.is_change],
-        }
+            return self.problem if ANAPHOR.search(text) else text
+        lines = self._list_lines()
+        if len(lines) == 1 and not self.displayed_problem:
+            return render_lines([_NEEDLESS_ANSWER.sub("", lines[0][1])])
+        return render_lines(
+            [self.displayed_problem, *(f"{label}: {text}" for label, text in lines)]
+        )
+
+    def _list_lines(self) -> list[tuple[str, str]]:
+        """What it tells beside the request: a label and a text for each line."""
         if self.is_whole:
-            label = "Done" if self.statements[0].is_change else self._finding_label
-            parts = {label: [s.text for s in self.statements]}
-        told = [
-            (label, text)
-            for label, texts in parts.items()
-            if (text := join_sentences(drop_covered_sentences(t, shown) for t in texts))
+            parts = [(self._finding_label, self.statements)]
+        else:
+            parts = [
+                ("Decided", tuple(s for s in self.statements if s.is_decided)),
+                (self._finding_label, tuple(s for s in self.statements if s.is_finding)),
+                ("Done", tuple(s for s in self.statements if s.is_change)),
+            ]
+        shown = self.displayed_problem
+        lines = [
+            (label, join_sentences(drop_covered_sentences(s.text, shown) for s in statements))
+            for label, statements in parts
         ]
-        told += [
+        lines += [
             ("Refused", " — ".join(filter(None, (r.proposal, r.reason)))) for r in self.refused
         ]
-        if len(told) == 1 and not shown:
-            return render_lines([_NEEDLESS_ANSWER.sub("", told[0][1])])
-        return render_lines([shown, *(f"{label}: {text}" for label, text in told)])
+        return [(label, text) for label, text in lines if text]
 
     @cached_property
     def displayed_problem(self) -> str:
-        """What is shown of the request: the first sentences in a row that the result does not tell.
+        """What is shown of the request: what the result does not tell of it.
 
         All of it where the result does not name what it is about, or does not tell what was asked.
         """
-        told = join_sentences(s.text for s in self.statements)
         if self.is_claim:
             return ""
-        is_asked = self.is_answer
-        subject = _SUBJECT.match(self.problem)
-        is_unnamed = subject and subject[1].lower() not in told.lower()
-        is_named = names_subject_first(_NEEDLESS_ANSWER.sub("", without_code(told)))
-        if is_asked and (not is_named or is_unnamed or adds_information(self.problem, told)):
+        result = join_sentences(s.text for s in self.statements)
+        is_named = names_subject_first(_NEEDLESS_ANSWER.sub("", without_code(result)))
+        if self.is_answer and (not is_named or self._tells_more_than(result)):
             return self.problem
-        shown = ""
-        if self.statements[0].is_recap and extract_exact_terms(told.partition(":")[0]):
-            # What was said on the way to a summing-up that names its subject is no news.
+        if not is_named:
+            sentences = split_sentences(self.problem)
+            known = " ".join(s for s in sentences if not (is_speculative(s) or is_question(s)))
+            return known or self.problem
+        return self._find_untold_opening(result)
+
+    def _tells_more_than(self, result: str) -> bool:
+        """Whether its question names or tells what the answer does not."""
+        subject = _SUBJECT.match(self.problem)
+        is_unnamed = subject and subject[1].lower() not in result.lower()
+        return bool(is_unnamed) or adds_information(self.problem, result)
+
+    def _find_untold_opening(self, result: str) -> str:
+        """The first sentences of the request that the result does not tell, orders aside."""
+        told, shown = result, ""
+        if self.statements[0].is_recap:
+            # What was said on the way to a summing-up is no news.
             request = _find_opening(self.exchanges)
             said = (e.opening for e in self.exchanges if e.opening is not request)
-            told = " ".join([told, *(turn.content for turn in said if turn)])
-        sentences = [] if is_asked else split_sentences(self.problem)
-        if sentences and (is_unnamed or not is_named):
-            told = " ".join(s for s in sentences if not (is_speculative(s) or is_question(s)))
-            return told or self.problem
-        for sentence in sentences:
-            if is_order(sentence) and not shown:
+            told = " ".join([result, *(turn.content for turn in said if turn)])
+        for sentence in split_sentences(self.problem):
+            if is_order(sentence):
                 continue
             is_talk = is_question(sentence) or is_speculative(sentence) or is_anecdotal(sentence)
-            leans = is_talk or (not shown and ANAPHOR.search(sentence))
+            leans = not shown and ANAPHOR.search(sentence)
             fits = len(shown) + len(sentence) < MAX_SHOWN_CHARS
-            if leans or is_order(sentence) or not fits or not adds_information(sentence, told):
+            if is_talk or leans or not fits or not adds_information(sentence, told):
                 break
             shown = f"{shown} {sentence}".lstrip()
         return shown
@@ -164,18 +176,14 @@ class DecisionRecord:
     @property
     def is_self_contained(self) -> bool:
         """Whether it is no chat, and does not point to what is not told with it."""
-        if self.is_single:
-            return True
         if COMMIT_ID.search(self.problem):
             return False
         if self.is_answer and (
             is_conversational(self.displayed_problem) or depends_on_context(self.content)
         ):
             return False
-        said = [s for s in self.statements if s.turn.role == "assistant"]
-        first = next(iter(split_sentences(without_code(self.statements[0].text))), "")
-        return not any(is_conversational(s.text) for s in said) and bool(
-            self.displayed_problem or not ANAPHOR.search(first) or names_subject_first(first)
+        return not any(
+            is_conversational(s.text) for s in self.statements if s.turn.role == "assistant"
         )
 
     @property
