@@ -26,7 +26,6 @@ MAX_FILES = 16
 _WRITE_TOOLS = frozenset({"edit", "write", "multiedit", "notebookedit", "apply_patch", "create"})
 # Forms of a code name that do not also occur in prose or on a command line.
 _IDENTIFIER_SHAPE = re.compile(r"[a-z][A-Z]|[A-Z][a-z]+[A-Z]|[a-z0-9]_[a-z0-9]|[A-Z]_[A-Z]")
-_LINE_REFERENCE = re.compile(r"\blines? \d", re.I)
 
 
 @dataclass(frozen=True)

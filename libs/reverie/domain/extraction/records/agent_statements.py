@@ -95,7 +95,6 @@ def _names_cause(part: str, lead: str) -> bool:
 
 
 _LOOKED_UP_KINDS = frozenset({Kind.CONTEXT, Kind.SPEC, Kind.REFERENCE})
-_TEST_LIST = re.compile(rf"{sentence_patterns.TEST_NAME.pattern}|\btest cases?\b")
 _IN_PLACE = re.compile(r"\b(?:is|are) (?:now )?(?:in place|verified|done)\b", re.I)
 _FIRST_PERSON = re.compile(r"\b(?:I(?:['’](?:m|d|ve|ll))?|my|me)\b(?!/)")
 _INQUIRY_VERBS = (
@@ -180,9 +179,6 @@ class _Reply:
             # Before its last reply, an agent at work tells what it does; what it learns lasts.
             parts = point.parts if point.is_item else (point.text,)
             point = replace(point, parts=tuple(filter(_is_learned, parts)))
-        if point.is_item and _TEST_LIST.search(point.lead):
-            # The cases stand in the file of the tests.
-            point = replace(point, lead="", parts=(f"{point.lead}.",), is_item=False)
         text = strip_line_places(strip_opening(point.full_text))
         if not point.parts or len(text.encode()) < MIN_STATEMENT_BYTES:
             return None
@@ -236,7 +232,6 @@ class _Reply:
             score = max(rating.score, 0.0) + 1.0 + is_chosen + rate_detail(text)
         if is_done and not sentence_patterns.TEST_NAME.search(text):
             score = max(score + 1.0, self.is_final * DONE_SCORE)
-        score += 1.0 * bool(discourse_markers.MISMATCH.search(text))
         return score - 2.5 * bool(discourse_markers.ASIDE.search(text))
 
     def _is_decided(self, text: str) -> bool:
@@ -311,12 +306,8 @@ def rate_best_part(parts: Iterable[str], lead: str) -> SentenceRating:
 
 
 def _is_learned(text: str) -> bool:
-    """Whether a sentence tells a cause, a pitfall, or that something is not as it looked."""
-    return bool(
-        sentence_patterns.ROOT_CAUSE.search(text)
-        or sentence_patterns.PITFALL.search(text)
-        or discourse_markers.MISMATCH.search(text)
-    )
+    """Whether a sentence tells a cause or a pitfall."""
+    return bool(sentence_patterns.ROOT_CAUSE.search(text) or sentence_patterns.PITFALL.search(text))
 
 
 def is_lasting_point(point: KeyStatement) -> bool:

@@ -45,7 +45,6 @@ _WONDERING = re.compile(
     re.I,
 )
 _OF_YOU = re.compile(r"\byou(?:r|'re|'ve)?\b", re.I)
-_SUPPOSING = re.compile(r"(?:i (?:assume|guess|thought|think|take it|remember)|or\b)", re.I)
 _TOLD_BY_ONESELF = re.compile(r"\b(?:i|my|me|you|your)\b", re.I)
 _ACTIVITY = re.compile(
     r"(?:(?:i|we)(?: was|'m| were)?|was|just|been|got) (?:just |me )?\w+ing\b", re.I
@@ -130,7 +129,7 @@ def _iter_facts(item: AnnotatedExchange) -> Iterator[DecisionRecord]:
 def _build_answer_record(item: AnnotatedExchange, subject: str) -> DecisionRecord | None:
     exchange = item.exchange
     question = find_self_contained_question(exchange, subject)
-    if question and subject not in question and is_question(question):
+    if subject not in question and is_question(question):
         if not extract_exact_terms(question):
             return None
         question = f"About {subject}: {question}"
@@ -174,38 +173,49 @@ def find_self_contained_question(exchange: Exchange, subject: str = "") -> str:
     merely remarks in the middle of a talk asks nothing.
     """
     sentences = list_informative_sentences(exchange.request)
-    is_first = not exchange.previous_subject
     stop = next((n for n, s in enumerate(sentences) if is_question(s)), None)
     if stop is None:
-        problem = find_problem([exchange], MAX_PROBLEM_CHARS)
-        is_told = discourse_markers.OBSERVATION.match(exchange.request)
-        is_request = problem and not is_told and not _is_anecdote(problem)
-        # Beside a report, "Why?" says nothing by itself.
-        is_report = exchange.asks and not _is_personal(problem)
-        is_order = is_report or any(map(_orders, sentences))
-        is_own_memory = is_first or (is_order and _is_self_contained(problem))
-        return problem if is_request and is_own_memory else ""
+        return _find_request(exchange, sentences)
     asked = [_WONDERING.sub("", s) for s in sentences[stop:] if is_question(s)]
-    asked = [s[:1].upper() + s[1:] for s in asked if not _SUPPOSING.match(s)]
-    if not asked or not _ASKING.search(asked[0]) or any(map(_asks_opinion, asked)):
+    asked = [s[:1].upper() + s[1:] for s in asked]
+    if not _ASKING.search(asked[0]) or any(map(_asks_opinion, asked)):
         return ""
     alone = " ".join(asked)
     points = ANAPHOR.search(alone) or _points_back(alone)
-    is_named = extract_exact_terms(alone) and len(_long_words(alone)) >= MIN_SUBJECT_WORDS
-    if subject not in alone and not points and is_named:
+    if subject not in alone and not points and extract_exact_terms(alone):
         return f"About {subject}: {alone}" if len(alone) < MAX_PROBLEM_CHARS else ""
-    start = stop
-    while start and not _is_self_contained(" ".join([*sentences[start:stop], *asked])):
+    return _tell_with_context(asked, sentences[:stop], not exchange.previous_subject)
+
+
+def _find_request(exchange: Exchange, sentences: Sequence[str]) -> str:
+    """What a message without a question wants to be told or done; "" if it only remarks."""
+    problem = find_problem([exchange], MAX_PROBLEM_CHARS)
+    is_observation = discourse_markers.OBSERVATION.match(exchange.request)
+    if not problem or is_observation or _is_anecdote(problem):
+        return ""
+    if not exchange.previous_subject:
+        return problem
+    # Beside a report, "Why?" says nothing by itself.
+    is_report = exchange.asks and not _is_personal(problem)
+    is_order = is_report or any(map(_orders, sentences))
+    return problem if is_order and _is_self_contained(problem) else ""
+
+
+def _tell_with_context(asked: Sequence[str], before: Sequence[str], is_first: bool) -> str:
+    """The questions of a message with the sentences that they lean on; "" if one is missing."""
+    start = len(before)
+    while start and not _is_self_contained(" ".join([*before[start:], *asked])):
         start -= 1
-    if not is_first and _is_personal(" ".join(sentences[start:stop])):
+    context = before[start:]
+    is_personal = not is_first and _is_personal(" ".join(context))
+    if is_personal or any(map(discourse_markers.THINKING_ALOUD.search, context)):
         return ""
     # Of a long message, the sentence that names the subject and the question are told.
-    told = [*sentences[start:stop], *asked]
+    told = [*context, *asked]
     texts = [" ".join(told), " ".join(dict.fromkeys((told[0], *asked))), " ".join(asked)]
     text = next((t for t in texts if len(t) <= MAX_PROBLEM_CHARS), "")
-    is_musing = any(map(discourse_markers.THINKING_ALOUD.search, sentences[start:stop]))
-    is_named_here = text and (_is_self_contained(text) or (is_first and not _points_back(text)))
-    return text if is_named_here and not is_musing else ""
+    is_named = text and (_is_self_contained(text) or (is_first and not _points_back(text)))
+    return text if is_named else ""
 
 
 def _is_personal(text: str) -> bool:

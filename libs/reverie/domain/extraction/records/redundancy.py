@@ -21,10 +21,6 @@ denies something repeats nothing as long as it has a new stem.
 MIN_NOVEL_STEMS_OF_NAMED = 2
 MAX_ANNOUNCEMENT_WORDS = 8
 
-_ATTRIBUTION = re.compile(
-    r",? as (?:you|i|we) (?:just )?(?:said|confirmed|noted|mentioned|suggested|pointed out)\b,?",
-    re.I,
-)
 _FIGURE = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 # Who begins with "Not that" answers a proposal.
 _DENIED = re.compile(r"(?!^)\b(?:not|never|no|only|without)\b|n['’]t\b|[不没无]", re.I)
@@ -39,7 +35,7 @@ def drop_repeated_sentences(texts: Sequence[str], refused: str = "") -> list[str
     words, told = frozenset[str](), ""
     kept_texts: list[str] = []
     for text in _drop_announcement(texts):
-        text = drop_adverbs(_ATTRIBUTION.sub("", text))
+        text = drop_adverbs(text)
         prose = without_code(text)
         sentences = split_sentences(prose) if text.startswith(prose) else [text]
         kept: list[str] = []

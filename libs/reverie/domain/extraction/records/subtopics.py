@@ -72,8 +72,6 @@ _FINE = re.compile(
 # What was cut off, or leaves a choice open.
 _CLAUSE_END = re.compile(r"(?=; | — | - |: |, |(?<=[.!?]) )")
 _OPEN_END = re.compile(r"…$|^(?:either|options?|alternatives?|consider)\b", re.I)
-# What introduces a list that is not told to its end.
-_LIST_START = re.compile(r"\b(?:following|cover|includ\w+|particularly|to|are|e\.g\.)\s*: ", re.I)
 # "Let's include those in the tests": what was named before is asked for.
 _NAMELESS = re.compile(
     r"^[^`\d]{0,60}\b(?:those|these)\b"
@@ -238,8 +236,6 @@ def _take_sentences(sentences: Sequence[str], limit: int) -> str:
     taken = [sentences[0]]
     for sentence in sentences[1:]:
         if sum(map(len, taken)) + len(sentence) >= limit or _OPEN_END.search(sentence):
-            if len(taken) > 1 and _LIST_START.search(taken[-1]):
-                taken.pop()
             break
         if not _is_bare_order(sentence):
             taken.append(sentence)

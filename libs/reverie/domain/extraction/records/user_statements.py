@@ -41,7 +41,6 @@ _ANAPHORIC_ORDER = re.compile(
 _CHANGED_IT = re.compile(
     r"(?:changed|updated|fixed|moved|replaced|removed|made|added) (?:it|that|this|them)\b", re.I
 )
-_RECALLING = re.compile(r"\b(?:why|whether|forg[eo]t|remember) [^.]{0,80}\bdecided\b", re.I)
 _NOTE_OPENING = re.compile(r"(?:fyi|for the record|note|remember|for context)\b[:,]?", re.I)
 _OWN_WORD_KINDS = frozenset({Kind.PREFERENCE, Kind.DECISION})
 """Kinds that a user states in the first person."""
@@ -115,7 +114,7 @@ def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> boo
     if kind is Kind.BUG or _is_vague(text):
         return False
     if kind is Kind.DECISION:
-        return not _RECALLING.search(text) and bool(sentence_patterns.CHOOSING.search(text))
+        return bool(sentence_patterns.CHOOSING.search(text))
     if kind in DECIDED_KINDS:
         return True
     if kind is Kind.SPEC and sentence_patterns.REQUIREMENT.search(text):
