@@ -43,6 +43,36 @@ def test_a_record_has_the_parts_of_its_text_and_cites_the_turns_they_come_from()
     assert {UUID(int=1), UUID(int=3), UUID(int=6)} <= set(record.turns)
 
 
+FACTS = [
+    f"`load_{n}` of `table_{n}.py` keeps row {n * 7} in queue q{n}, because worker {n * 13} reads "
+    f"shard {n * 3} at offset {n * 101}."
+    for n in range(40)
+]
+DONE = " ".join(f"Changed {fact}" for fact in FACTS[20:30])
+REFUSALS = [
+    turn
+    for n in range(3)
+    for turn in (
+        ("assistant", f"I could keep `table_{n}.py` in the job {'of region 4 ' * 15}?"),
+        ("user", f"No, the job of `table_{n}.py` is wrong, {'as it locks 7 rows ' * 9}."),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("assistant", f"{' '.join(FACTS[:11])} Fix it?"), ("user", "yes"), ("assistant", DONE)],
+        [*REFUSALS, ("tool", "`make test`"), ("assistant", "\n\n".join(FACTS))],
+    ],
+    ids=["an answer with what was done", "refusals with long reasons"],
+)
+def test_a_record_of_a_long_talk_keeps_to_its_limit(said: list[tuple[str, str]]) -> None:
+    asked = f"Why does `ledger.py` lose the writes {'of two workers ' * 20}at night?"
+    (record,) = records(("user", asked), *said)
+    assert len(record.content) <= MAX_RECORD_CHARS
+
+
 def test_an_aside_is_no_part_of_a_record() -> None:
     (record,) = records(*WITH_ASIDE)
     assert "flaky" not in record.content

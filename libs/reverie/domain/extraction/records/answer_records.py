@@ -9,7 +9,11 @@ from collections.abc import Iterator, Sequence
 from reverie.domain.extraction.conversation.exchanges import Exchange
 from reverie.domain.extraction.records.answer_statements import list_answer_statements
 from reverie.domain.extraction.records.decision_records import MAX_PROBLEM_CHARS, DecisionRecord
-from reverie.domain.extraction.records.record_builder import build_record, is_user_decision
+from reverie.domain.extraction.records.record_builder import (
+    build_record,
+    fit_record,
+    is_user_decision,
+)
 from reverie.domain.extraction.records.record_statements import ANAPHOR, RecordStatement
 from reverie.domain.extraction.records.statement_selection import (
     MAX_RECORD_CHARS,
@@ -100,7 +104,7 @@ def build_answer_records(stated: Sequence[AnnotatedExchange]) -> Iterator[Decisi
         records += [record] if record else _iter_facts(item)
     answers = [record for record in records if _is_plain_answer(record)]
     best = heapq.nlargest(MAX_ANSWER_RECORDS, answers, key=lambda record: record.score)
-    return (record for record in records if record not in answers or record in best)
+    return (fit_record(r) for r in records if r not in answers or r in best)
 
 
 def _is_plain_answer(record: DecisionRecord) -> bool:
@@ -119,6 +123,7 @@ def _iter_facts(item: AnnotatedExchange) -> Iterator[DecisionRecord]:
             and not statement.is_own_memory
             and not item.exchange.previous_subject
             and "?" not in statement.turn.content
+            and len(statement.text) <= MAX_PROBLEM_CHARS
             and sentence_patterns.PROJECT_STATE.search(statement.text)
             and not ANAPHOR.search(statement.text)
             and not discourse_markers.THINKING_ALOUD.search(statement.text)
@@ -142,7 +147,7 @@ def _build_answer_record(item: AnnotatedExchange, subject: str) -> DecisionRecor
     ):
         return None
     # Of an answer that is too long for a record, the weightiest statements stay.
-    is_long = sum(len(s.text) for s in told) > MAX_RECORD_CHARS
+    is_long = len(question) + sum(len(s.text) for s in told) > MAX_RECORD_CHARS
     selected = select_statements(told, question) if is_long else told
     if not selected:
         return None

@@ -24,6 +24,7 @@ from reverie.domain.extraction.records.rejected_alternatives import (
     iter_rejected,
 )
 from reverie.domain.extraction.records.statement_selection import (
+    MAX_RECORD_CHARS,
     MAX_REJECTED,
     drop_redundancy,
     select_statements,
@@ -37,6 +38,9 @@ from reverie.domain.extraction.wording import discourse_markers, sentence_patter
 from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
 from reverie.domain.text.turns import TurnText
+
+MAX_OUTCOME_CHARS = 900
+"""A longer outcome does not fit beside the problem."""
 
 _COSMETIC = re.compile(
     r"\b(?:comments?|test cases?|unused|typos?|wording|grammar|blank lines?|visual\w*|whitespace"
@@ -116,7 +120,7 @@ def build_record(subtopic: Sequence[AnnotatedExchange], is_work: bool) -> Decisi
     if not composed or (claims and _is_cosmetic_change(composed)):
         return None
     answers = [turn for e in claims for turn in e.replies]
-    return DecisionRecord(
+    record = DecisionRecord(
         problem,
         tuple(composed),
         _drop_covered_reasons(rejected, selected),
@@ -124,6 +128,19 @@ def build_record(subtopic: Sequence[AnnotatedExchange], is_work: bool) -> Decisi
         tuple(_find_restatements(selected, statements, exchanges)),
         is_claim=bool(claims) and any(s.is_finding or s.turn not in answers for s in composed),
     )
+    return fit_record(record)
+
+
+def fit_record(record: DecisionRecord) -> DecisionRecord:
+    """The record within its limit: reasons of refusals go first, then what weighs least."""
+    if len(record.content) > MAX_RECORD_CHARS:
+        record = replace(record, refused=tuple(replace(r, reason="") for r in record.refused))
+    while len(record.content) > MAX_RECORD_CHARS and len(record.statements) > 1:
+        least = min(record.statements, key=lambda s: (s.is_recap, _reports_outcome(s), s.score))
+        record = replace(record, statements=tuple(s for s in record.statements if s is not least))
+    while len(record.content) > MAX_RECORD_CHARS and record.refused:
+        record = replace(record, refused=record.refused[1:])
+    return record
 
 
 def _is_fragment(selected: Sequence[RecordStatement], problem: str) -> bool:
@@ -175,7 +192,11 @@ def _require_outcome(
     if any(map(_reports_outcome, reported)):
         return selected
     has_written = select_write_turns(turn for e in exchanges for turn in e.replies)
-    outcomes = [s for s in statements if s.turn.role == "assistant" and _reports_outcome(s)]
+    outcomes = [
+        s
+        for s in statements
+        if s.turn.role == "assistant" and _reports_outcome(s) and len(s.text) <= MAX_OUTCOME_CHARS
+    ]
     last = max(outcomes, key=lambda s: (s.turn.ordinal, s.score), default=None)
     if last and has_written:
         return [*selected, last]
