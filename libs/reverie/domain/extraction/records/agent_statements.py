@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
+from itertools import compress
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.exchanges import Exchange
@@ -70,21 +70,32 @@ def iter_agent_statements(
     yield from (RecordStatement(s, turn, RECAP_SCORE, Kind.DECISION, True, True) for s in decided)
     points = extract_key_statements(turn.content, not is_work)
     if recap:
-        # Beside what was decided, its cause lasts, and the answer that it restates.
-        points = [
-            replace(p, parts=tuple(part for part in p.parts if _names_cause(part, p.lead)))
-            if number or not reply.restates
-            else p
-            for number, p in enumerate(points)
-            if not p.lead or p.lead not in " ".join(recap)
-        ]
-        points = [replace(p, parts=tuple(x for x in p.parts if x not in recap)) for p in points]
+        points = list(_iter_points_beside(recap, points, reply.restates))
     for number, point in enumerate(points):
         is_apart = number > 0 or exchange.previous_subject != ""
         parts = _select_parts(point, exchange, is_apart)
         is_lasting = parts and is_lasting_point(point)
         if is_lasting and (statement := reply.build(replace(point, parts=parts), number == 0)):
             yield statement
+
+
+def _iter_points_beside(
+    recap: Sequence[str], points: Iterable[KeyStatement], restates: bool
+) -> Iterator[KeyStatement]:
+    """Yields what lasts beside a summing-up: causes, and the answer that a reply restates."""
+    summary = " ".join(recap)
+    for number, point in enumerate(points):
+        if point.lead and point.lead in summary:
+            continue
+        is_restated = number == 0 and restates
+        yield replace(
+            point,
+            parts=tuple(
+                part
+                for part in point.parts
+                if part not in recap and (is_restated or _names_cause(part, point.lead))
+            ),
+        )
 
 
 def _names_cause(part: str, lead: str) -> bool:
@@ -187,34 +198,32 @@ class _Reply:
             rating = SentenceRating(Kind.BUG, max(rating.score, 0.0) + DISCOVERY_SCORE)
         if _is_mostly_code(text) and rating.kind is not Kind.SKILL:
             return None
-        is_done = (self.used_tools or not self.is_answer) and bool(
-            discourse_markers.COMPLETED_CHANGE.match(point.parts[0])
-            or sentence_patterns.DONE_HEADING.match(point.lead)
-        )
+        is_done = self._reports_change(point)
         score = self._score(text, rating, is_done)
         is_decided = self._is_decided(text)
-        if not (is_decided or is_done) and self._is_passing(point, rating.kind):
+        is_settled = is_decided or is_done
+        if not is_settled and self._is_passing(point, rating.kind):
             return None
-        kind = rating.kind
-        if kind is Kind.DECISION and self.is_answer and not (is_decided or is_done):
-            kind = Kind.CONTEXT
-        is_own_memory = (
-            kind in OWN_MEMORY_KINDS
-            and (point.is_item or len(point.parts) == 1)
-            and score >= MIN_SCORE
-            and not (kind is Kind.SKILL and self.is_answer)
-        )
-        if is_own_memory and (
-            discourse_markers.ANAPHORIC_START.match(text)
-            or discourse_markers.OBSERVATION.search(text)
-            or (kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
-        ):
+        is_advice = rating.kind is Kind.DECISION and self.is_answer and not is_settled
+        kind = Kind.CONTEXT if is_advice else rating.kind
+        is_own_memory = self._is_own_memory(point, kind, score)
+        if is_own_memory and _is_remark(text, kind):
             return None
         if kind is Kind.TASK and not is_own_memory:
             kind = Kind.CONTEXT
         return RecordStatement(
             text, self.turn, score, kind, is_decided, is_own_memory=is_own_memory
         )
+
+    def _reports_change(self, point: KeyStatement) -> bool:
+        is_change = discourse_markers.COMPLETED_CHANGE.match(point.parts[0])
+        is_report = is_change or sentence_patterns.DONE_HEADING.match(point.lead)
+        return bool(is_report) and (self.used_tools or not self.is_answer)
+
+    def _is_own_memory(self, point: KeyStatement, kind: Kind, score: float) -> bool:
+        is_single = point.is_item or len(point.parts) == 1
+        is_told = kind is Kind.SKILL and self.is_answer
+        return kind in OWN_MEMORY_KINDS and is_single and score >= MIN_SCORE and not is_told
 
     def _is_passing(self, point: KeyStatement, kind: Kind) -> bool:
         """Whether it is a supposition of talk, or a list of what an agent looked up."""
@@ -246,25 +255,37 @@ class _Reply:
 def _select_parts(point: KeyStatement, exchange: Exchange, is_apart: bool) -> tuple[str, ...]:
     """The sentences or items that last: no question, guess, open proposal, or state of the work.
 
-    What says nothing is left out where a paragraph begins and ends. What a sentence leans on
-    stays before it. `is_apart`: nothing is told before the paragraph that it could lean on.
+    `is_apart`: nothing is told before the paragraph that it could lean on.
     """
     parts = point.parts
+    lasting = [_is_lasting_part(part, exchange) for part in parts]
     if point.is_item:
-        return tuple(part for part in parts if _is_lasting_part(part, exchange))
-    kept = [_is_lasting_part(part, exchange) for part in parts]
-    least = -inf if exchange.asks else MIN_EDGE_SCORE
-    worth = [n for n, k in enumerate(kept) if k and rate_agent_statement(parts[n]).score > least]
-    kept = [k and worth[0] <= n <= worth[-1] for n, k in enumerate(kept)] if worth else kept
+        return tuple(compress(parts, lasting))
     leans = [bool(discourse_markers.ANAPHORIC_START.match(strip_opening(part))) for part in parts]
+    if not exchange.asks:
+        lasting = _trim_edges(parts, lasting)
+    _keep_antecedents(parts, lasting, leans, exchange)
+    first = next((n for n, k in enumerate(lasting) if k and not (leans[n] and is_apart)), None)
+    return () if first is None else tuple(compress(parts[first:], lasting[first:]))
+
+
+def _trim_edges(parts: Sequence[str], lasting: list[bool]) -> list[bool]:
+    """Leaves out what says nothing where a paragraph begins and ends."""
+    scores = [rate_agent_statement(part).score for part in parts]
+    worth = [n for n, k in enumerate(lasting) if k and scores[n] > MIN_EDGE_SCORE]
+    return [k and worth[0] <= n <= worth[-1] for n, k in enumerate(lasting)] if worth else lasting
+
+
+def _keep_antecedents(
+    parts: Sequence[str], lasting: list[bool], leans: Sequence[bool], exchange: Exchange
+) -> None:
+    """Keeps the sentence that one leans on; leaves out what leans on a place in a file."""
     for n in range(len(parts) - 1, 0, -1):
         before = parts[n - 1]
         is_told = not (is_question(before) or _is_open(before, exchange) or _places(before))
-        kept[n - 1] |= kept[n] and leans[n] and is_told
+        lasting[n - 1] |= lasting[n] and leans[n] and is_told
     for n in range(1, len(parts)):
-        kept[n] &= not (leans[n] and _places(parts[n - 1]))
-    first = next((n for n, k in enumerate(kept) if k and not (leans[n] and is_apart)), len(kept))
-    return tuple(part for part, k in zip(parts[first:], kept[first:], strict=True) if k)
+        lasting[n] &= not (leans[n] and _places(parts[n - 1]))
 
 
 def _is_lasting_part(part: str, exchange: Exchange) -> bool:
@@ -333,10 +354,22 @@ def _find_recap(content: str) -> list[str]:
             if DECISION_LABEL.match(sentence) or (
                 sums_up and discourse_markers.RECAP.search(sentence)
             ):
-                told = [s for s in sentences[n:] if not is_question(s)]
-                kept = [s for s in told if not sentence_patterns.TRANSIENT.search(s)]
-                return [s for s in kept if not _IN_PLACE.search(s)]
+                states = (sentence_patterns.TRANSIENT, _IN_PLACE)
+                return [
+                    s
+                    for s in sentences[n:]
+                    if not (is_question(s) or any(cue.search(s) for cue in states))
+                ]
     return []
+
+
+def _is_remark(text: str, kind: Kind) -> bool:
+    """Whether it leans on something, or tells of what somebody saw or always does."""
+    return bool(
+        discourse_markers.ANAPHORIC_START.match(text)
+        or discourse_markers.OBSERVATION.search(text)
+        or (kind is Kind.TASK and re.search(r"\b(?:always|never)\b", text, re.I))
+    )
 
 
 def _is_mostly_code(text: str) -> bool:
