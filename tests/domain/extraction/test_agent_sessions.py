@@ -89,6 +89,7 @@ def test_a_cause_that_was_found_is_a_line_of_its_session_if_it_names_what_it_is_
 def test_a_review_of_changes_leaves_no_memory_as_its_advice_may_be_refused() -> None:
     turns = build_turns(("user", "/pr-review 12"), TOOL, ("assistant", REPORT))
     assert [m for m in memories(("user", "/pr-review 12"), ("assistant", REPORT)) if m.record] == []
+    assert records(("user", "Please review my changes."), ("assistant", REPORT)) == []
     session = build_session_memory(segment_turns(turns))
     assert session is not None
     assert session.content == "Session: /pr-review 12"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
-from reverie.domain.extraction.rule_extractor import build_session_memory
-from tests.support.extraction import build_turns, memories, records
+from tests.support.extraction import memories, records
 
 TALK = (
     (
@@ -41,15 +39,6 @@ def test_talk_that_settles_nothing_leaves_its_questions_with_their_whole_answers
 
 def test_who_thinks_aloud_decides_nothing() -> None:
     assert not any("Decided" in memory.content for memory in memories(*TALK))
-
-
-def test_a_question_that_points_back_is_left_out_where_its_subject_is_not_told() -> None:
-    turns = (*TALK, ("user", "And is that the same there?"), ("assistant", "It is, by default."))
-    assert not any("same there" in record.content for record in records(*turns))
-
-
-def test_a_session_of_answers_has_no_memory_beside_them() -> None:
-    assert build_session_memory(segment_turns(build_turns(*TALK))) is None
 
 
 def test_an_answer_keeps_its_code_and_its_yes() -> None:

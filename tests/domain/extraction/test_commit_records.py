@@ -23,6 +23,8 @@ from reverie.domain.extraction.commit_records import extract_commit_record
         ("perf: simplify retry", "Closes #12\nSigned-off-by: A <a@example.org>"),
         ("docs: rename the page of the as-built state to another name", ""),
         ("bump version to 26.0.1dev because of the release", ""),
+        ("Fix typo in README", ""),
+        ("Merge branch 'main' into feature/x", ""),
     ],
 )
 def test_a_message_that_explains_nothing_makes_no_memory(subject: str, body: str) -> None:

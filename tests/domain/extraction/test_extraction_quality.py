@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -19,13 +18,13 @@ import pytest
 from reverie.domain.extraction.conversation.topic_segmentation import segment_turns
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
 from reverie.domain.text.turns import TurnText, condense_tool_output
+from tests.support.extraction import START, build_turns
 from tests.support.real_transcripts import TRANSCRIPTS, needs_transcripts, read_turns
 
 HERE = Path(__file__).parent
 LEAST = 0.8
 KEPT = 0.75
 """The share of what is worth keeping that is kept at least: a digest is to be short."""
-START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 @dataclass
@@ -50,13 +49,6 @@ class Judged:
         assert kind >= LEAST
 
 
-def _turns(said: list[list[str]]) -> list[TurnText]:
-    return [
-        TurnText(UUID(int=i + 1), i, role, text, START + timedelta(minutes=i))
-        for i, (role, text) in enumerate(said)
-    ]
-
-
 @pytest.mark.parametrize("half", ["dev", "held_out"])
 def test_memories_distilled_from_a_conversation_are_useful_and_of_the_right_kind(half: str) -> None:
     judged, sought, found = Judged(), 0, 0
@@ -64,7 +56,9 @@ def test_memories_distilled_from_a_conversation_are_useful_and_of_the_right_kind
         if talk["half"] != half:
             continue
         made = [
-            one for part in segment_turns(_turns(talk["turns"])) for one in extract_memories([part])
+            one
+            for part in segment_turns(build_turns(*map(tuple, talk["turns"])))
+            for one in extract_memories([part])
         ]
         for one in made:
             judged.add(one, next((k for said, k in talk["keep"] if said in one.content), None))

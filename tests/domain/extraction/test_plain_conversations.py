@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reverie.domain.extraction.amendments import find_amendment
 from tests.support.extraction import UPLOADS, memories, records
 
 
@@ -57,27 +56,6 @@ def test_an_answer_that_refuses_a_proposal_stays_in_its_topic() -> None:
     )
     assert record.content.startswith("Deleting a team leaves its invoices visible")
     assert "Refused: Remove them in the nightly reindex job." in record.content
-
-
-def test_what_was_found_stands_in_the_record() -> None:
-    (record,) = records(
-        ("user", "test_upload fails about once in ten runs in our pipeline."),
-        ("tool", "pytest -k test_upload --count 50"),
-        ("assistant", "Found it. The test reads the file before the writer has flushed it."),
-    )
-    assert "Found: The test reads the file before the writer has flushed it." in record.content
-
-
-def test_an_amendment_that_names_the_decision_amends_it() -> None:
-    older = (
-        "We need to decide how the mobile app syncs notes when two devices edited offline.\n"
-        "Decided: Notes sync by an operation log, merged on the server by Lamport clock; devices "
-        "offline for more than 30 days get a snapshot; operations are kept 90 days for support."
-    )
-    newer = "Amendment to the sync decision: legal says we keep operations only 14 days, not 90."
-    amendment = find_amendment({"problem": newer, "decided": [newer], "found": []}, older)
-    assert amendment is not None
-    assert not amendment.is_whole
 
 
 def test_sentences_that_begin_with_small_letters_are_told_apart() -> None:

@@ -46,7 +46,7 @@ def records_of_work(said: str, report: str) -> list[ExtractedMemory]:
         ),
     ],
 )
-def test_how_somebody_came_upon_a_matter_is_not_told(said: str, told: str) -> None:
+def test_how_somebody_came_upon_a_subject_is_not_told(said: str, told: str) -> None:
     assert drop_frame(said) == told
 
 
@@ -127,12 +127,6 @@ def test_an_answer_that_asks_back_is_not_the_last_word() -> None:
     assert not records(asked, ("assistant", f"{answer} Which lines do you see skipped?"))
 
 
-def test_a_sentence_whose_figures_are_all_told_is_a_repetition() -> None:
-    told = "7 attempts take 12.7 s in all."
-    again = "So the whole delay adds up to 12.7 s where a client makes 7 attempts."
-    assert drop_repeated_sentences([told, again]) == [told, ""]
-
-
 @pytest.mark.parametrize(
     ("told", "again", "refused"),
     [
@@ -149,6 +143,11 @@ def test_a_sentence_whose_figures_are_all_told_is_a_repetition() -> None:
         (
             "`close_ledger` rounds half a cent down toward zero, as the ledger does.",
             "Half cents are rounded down in the ledger.",
+            "",
+        ),
+        (
+            "7 attempts take 12.7 s in all.",
+            "So the whole delay adds up to 12.7 s where a client makes 7 attempts.",
             "",
         ),
     ],
@@ -170,3 +169,12 @@ def test_what_was_decided_in_the_words_of_what_was_refused_stays() -> None:
     assert drop_repeated_sentences(
         [decided], "Retry 2 times after 5 seconds in `sync_ledger`."
     ) == [decided]
+
+
+def test_stars_in_quotes_and_names_between_underscores_are_no_emphasis() -> None:
+    rule = (
+        "Final rule: a key of `redact` is masked where it ends with `token`, its value becomes "
+        "'***', `card_number` keeps its last four as '***1234', and __slots__ is never masked."
+    )
+    (record,) = records(("user", "Secrets stand in our logs. Mask them?"), ("assistant", rule))
+    assert "'***', `card_number` keeps its last four as '***1234', and __slots__" in record.content

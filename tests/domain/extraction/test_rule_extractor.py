@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -23,20 +23,9 @@ from reverie.domain.extraction.rule_extractor import (
     extract_memories,
 )
 from reverie.domain.text.turns import TurnText, condense_tool_output
+from tests.support.extraction import START, build_turns
 
-START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
-
-
-def turns(*said: tuple[str, str]) -> list[TurnText]:
-    found = []
-    for i, (role, content) in enumerate(said):
-        tool = "Bash" if role == "tool" else None
-        text = condense_tool_output(tool, content) if tool else content
-        found.append(TurnText(UUID(int=i + 1), i, role, text, START + timedelta(minutes=i), tool))
-    return found
-
-
-SESSION = turns(
+SESSION = build_turns(
     ("user", "The CI fails to restore its cache: go.sum is not found. Find out why."),
     ("assistant", "Let me look at the workflow first."),
     ("tool", "Show it\n\n`cat .github/workflows/ci.yml`\n\n```text\nname: CI SECRETDUMP\n```"),
@@ -75,43 +64,6 @@ def test_a_cause_cites_the_turn_that_stated_it_and_the_confirmation() -> None:
     assert UUID(int=4) in cause.turns
 
 
-@pytest.mark.parametrize(
-    ("said", "fix"),
-    [
-        (
-            "Root cause: the form in src/orders.py has no token, so each press posts again. The "
-            "fix is to send a token made when the page is drawn and to refuse a second one in "
-            "charge().",
-            "refuse a second one in charge()",
-        ),
-        (
-            "The fix is to send a token made when the page is drawn and to refuse a second one in "
-            "charge(). The root cause is that the form in src/orders.py has none, so each press "
-            "posts again.",
-            "refuse a second one in charge()",
-        ),
-    ],
-)
-def test_the_fix_of_a_bug_is_extracted_with_its_cause_from_a_short_conversation(
-    said: str, fix: str
-) -> None:
-    asked = ("user", "Orders are charged twice when somebody double clicks on pay. Why?")
-    found = memories(turns(asked, ("assistant", said)))
-    assert any("posts again" in memory.content for memory in found)
-    assert any(fix in memory.content for memory in found)
-
-
-def test_completed_work_is_extracted_with_its_file() -> None:
-    found = turns(
-        ("user", "The CI fails to restore its cache: go.sum is not found."),
-        ("assistant", "Fixed: `.github/workflows/ci.yml` now names the file, as it is in `cli/`."),
-    )
-    done = next(one for one in memories(found) if "now names the file" in one.content)
-    assert ".github/workflows/ci.yml" in done.files
-    assert done.kind is Kind.BUG
-    assert set(done.turns) == {UUID(int=1), UUID(int=2)}
-
-
 def test_a_preference_keeps_the_users_words_and_the_date_of_its_turn() -> None:
     wish = containing("slow and certain")
     assert wish.kind is Kind.PREFERENCE
@@ -121,7 +73,7 @@ def test_a_preference_keeps_the_users_words_and_the_date_of_its_turn() -> None:
 
 def test_a_clause_that_begins_with_when_is_no_question() -> None:
     said = "When I work on TypeScript projects I always use bun, not npm or yarn."
-    kept = memories(turns(("user", f"That's it for now. {said}"), ("assistant", "Got it.")))
+    kept = memories(build_turns(("user", f"That's it for now. {said}"), ("assistant", "Got it.")))
     assert any(said in one.content and one.kind is Kind.PREFERENCE for one in kept)
 
 
@@ -133,12 +85,12 @@ def test_a_clause_that_begins_with_when_is_no_question() -> None:
     ],
 )
 def test_a_task_about_notes_is_no_rule_and_a_request_to_note_is(said: str, rule: bool) -> None:
-    kept = memories(turns(("user", said), ("assistant", "Here it is.")))
+    kept = memories(build_turns(("user", said), ("assistant", "Here it is.")))
     assert any(one.kind is not Kind.SESSION and said in one.content for one in kept) is rule
 
 
 def test_a_short_conversation_yields_figures_rather_than_remarks() -> None:
-    found = turns(
+    found = build_turns(
         ("user", "We need rate limiting on the upload endpoints of the service."),
         ("assistant", "Limits per address:\n\n- `/upload`: 10 requests/minute\n- `/list`: 300\n"),
         ("user", "That works. Is it fine to keep it as it is for the time being?"),
@@ -147,18 +99,14 @@ def test_a_short_conversation_yields_figures_rather_than_remarks() -> None:
     assert any("10 requests/minute" in one.content for one in memories(found))
 
 
-def test_passed_commands_are_extracted() -> None:
-    assert containing("`go test ./...`").kind is Kind.SKILL
-
-
-def test_a_session_of_several_matters_is_summarized_in_one_memory() -> None:
+def test_a_session_of_several_subtopics_is_summarized_in_one_memory() -> None:
     more = (
         ("user", "The nightly export writes rows twice, look at `export/writer.py` please."),
         ("tool", "Edit: `export/writer.py` [ok]"),
         ("assistant", "Fixed `export/writer.py`: the retry no longer repeats what was written."),
     )
     said = [(turn.role, turn.content) for turn in SESSION[:-2]]
-    found = memories(turns(*said, *more))
+    found = memories(build_turns(*said, *more))
     (whole,) = [memory for memory in found if memory.kind is Kind.SESSION]
     assert "go.sum is not found" in whole.content
     assert "the retry no longer repeats what was written" in whole.content
@@ -174,21 +122,9 @@ def test_noise_is_not_extracted(noise: str) -> None:
     assert all(noise not in memory.content for memory in memories())
 
 
-def test_a_statement_corrected_by_the_user_is_not_extracted_as_an_outcome() -> None:
-    found = turns(
-        ("user", "Look at the workflows and add one that runs the linter on every push."),
-        ("assistant", "There is no `.github/workflows/` folder because nobody made one yet."),
-        ("user", "No, you are one folder too deep, the workflows are in the parent folder."),
-        ("assistant", "Added `../.github/workflows/lint.yml` since the root is the parent."),
-    )
-    contents = [memory.content for memory in memories(found)]
-    assert not any("nobody made one" in content for content in contents)
-    assert any("parent folder" in content for content in contents)
-
-
 def test_near_duplicates_become_one_that_cites_both() -> None:
     said = "The `importer` drops rows because the date column is parsed in local time."
-    found = turns(
+    found = build_turns(
         ("user", "Why are there fewer orders at night than in the day?"),
         ("assistant", said),
         ("tool", "`make test`"),
@@ -200,27 +136,8 @@ def test_near_duplicates_become_one_that_cites_both() -> None:
     assert kept[0].content.count("local time") == 1
 
 
-def test_a_bare_file_name_becomes_the_path_used_by_tools() -> None:
-    path = "services/billing/importer.py"
-    found = turns(
-        ("user", "Why are there fewer orders at night than in the day?"),
-        ("tool", f"`{path}`\n\n```text\ncode\n```"),
-        ("assistant", "Found in `importer.py`: rows are lost because dates are parsed locally."),
-    )
-    assert any(path in memory.files for memory in memories(found))
-
-
-def test_a_point_that_refers_to_the_question_gets_its_subject() -> None:
-    found = turns(
-        ("user", "Explain the retry limit of the uploader."),
-        ("assistant", "Sure.\n\nIt must stay at three because the gateway bans us after four."),
-    )
-    kept = next(memory for memory in memories(found) if "bans us" in memory.content)
-    assert "retry limit of the uploader" in kept.content
-
-
 def test_chinese_conversations_are_distilled_too() -> None:
-    found = turns(
+    found = build_turns(
         ("user", "为什么数据库连接池在高峰期会耗尽？请调查一下。"),
         (
             "assistant",
@@ -255,7 +172,7 @@ def test_an_answer_to_a_question_is_a_decision() -> None:
 
 
 def test_a_conversation_without_content_yields_nothing() -> None:
-    assert memories(turns(("user", "hi"), ("assistant", "Hello! How can I help?"))) == []
+    assert memories(build_turns(("user", "hi"), ("assistant", "Hello! How can I help?"))) == []
     assert memories([]) == []
 
 
@@ -280,7 +197,9 @@ def test_of_a_pasted_log_the_users_words_and_the_error_are_extracted() -> None:
 @pytest.mark.parametrize("unit", ["[", "a.", "a-", "_", "`a` ", "a@", "*", "|", "a/", "- a\n"])
 def test_the_largest_repetitive_message_does_not_hang(unit: str) -> None:
     content = unit * (64_000 // len(unit))
-    memories(turns(("user", "Look at why this is so."), ("assistant", content), ("user", content)))
+    memories(
+        build_turns(("user", "Look at why this is so."), ("assistant", content), ("user", content))
+    )
 
 
 PHRASES = st.sampled_from(
@@ -309,7 +228,7 @@ TURN = st.tuples(
 def test_extracted_memories_are_bounded_cited_and_deterministic(
     said: list[tuple[str, str]],
 ) -> None:
-    found = turns(*said)
+    found = build_turns(*said)
     kept = memories(found)
     known = {turn.id for turn in found}
     assert kept == memories(found)
@@ -332,6 +251,8 @@ def test_a_statement_that_an_agent_calls_a_decision_is_one(label: str) -> None:
     )
     if label.startswith("-"):
         answer = answer.replace(f" {label}", f"\n\n{label}")
-    found = memories(turns(("user", "The nightly import times out. Why?"), ("assistant", answer)))
+    found = memories(
+        build_turns(("user", "The nightly import times out. Why?"), ("assistant", answer))
+    )
     kinds = {one.kind for one in found if "batches of 500" in one.content and one.kind != "session"}
     assert kinds == {Kind.DECISION}
