@@ -24,7 +24,7 @@ PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer adapters agents protos fuzz chaos soak generate vendor pictures clean
+.PHONY: help install up demo test suite check lint sizes bench bench-quality bench-speed newcomer image adapters agents protos fuzz chaos soak generate vendor pictures clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -75,6 +75,9 @@ protos: ## compile the gRPC description for Java, Go and Rust, as far as their t
 
 newcomer: $(READY) ## follow the README from a clean clone in an empty home, in bash and in zsh
 	@$(BIN)/python -m tests.docs.shell_blocks
+
+image: $(READY) ## make the image's environment, and run its commands on servers of their own
+	@$(BIN)/pytest -q tests/deploy/image.py
 
 # Each in an environment of its own: what they need cannot be installed together.
 adapters: $(READY) ## install the clients and frameworks that are tested with, and run their tests

@@ -1,4 +1,7 @@
-"""The container image's commands, run without a container engine on external servers."""
+"""The container image's commands, run without a container engine on external servers.
+
+`make image` runs it: to make the environment of the image takes a while.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tests.support.store_setup import Store, open_store
 FOLDER = "PYTEST_REVERIE_FOLDER"
 LONG = (
     *("test_real_sessions.py", "test_operations_guide.py", "test_openapi_conformance.py"),
-    *("e2e", "test_image.py", "test_telemetry_end_to_end.py"),
+    *("e2e", "test_telemetry_end_to_end.py"),
     *("test_tenant_isolation.py", "test_reindex.py", "test_input_limits.py"),
 )
 """Files and folders of tests that take seconds each, the longest first."""
