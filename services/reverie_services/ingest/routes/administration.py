@@ -284,21 +284,7 @@ def _require_admin(principal: Principal) -> Principal:
 
 
 def _build_key_body(key: ApiKey) -> KeyBody:
-    return KeyBody(
-        id=key.id,
-        label=key.label,
-        role=key.role,
-        reads=key.reads,
-        writes=key.writes,
-        project=key.project,
-        agent=key.agent,
-        user=key.user,
-        created_at=key.created,
-        expires_at=key.expires_at,
-        revoked_at=key.revoked,
-        limits=dict(key.limits),
-        previous_expires_at=key.previous_expires_at,
-    )
+    return KeyBody(**vars(key), created_at=key.created, revoked_at=key.revoked)
 
 
 def _build_limits(requested: KeyLimits | None) -> dict[str, int]:

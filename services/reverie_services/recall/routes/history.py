@@ -71,25 +71,10 @@ async def get_provenance(
         promoted=promotion.model_dump(mode="json") if promotion else None,
         session=None
         if session is None
-        else SourceSessionBody(
-            id=session.id,
-            agent=session.agent,
-            external_id=session.external_id,
-            project=session.project,
-            branch=session.branch,
-            started_at=session.started,
-            ended_at=session.ended,
-        ),
+        else SourceSessionBody(**vars(session), started_at=session.started, ended_at=session.ended),
         turns=[SourceTurnBody(**vars(turn)) for turn in origin.turns],
         replaced=[
-            ReplacedMemoryBody(
-                id=predecessor.id,
-                version=predecessor.version,
-                content=predecessor.content,
-                agent=predecessor.agent,
-                created_at=predecessor.created,
-                step=predecessor.step,
-            )
+            ReplacedMemoryBody(**vars(predecessor), created_at=predecessor.created)
             for predecessor in origin.replaced
         ],
     )

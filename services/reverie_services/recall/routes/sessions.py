@@ -72,16 +72,9 @@ async def list_turns(deps: SessionDependencies, call: Call[None, PageQuery]) -> 
 
 def _build_session_body(session: SessionRecord) -> SessionBody:
     return SessionBody(
-        id=session.id,
-        agent=session.agent,
-        scope=session.scope,
-        project=session.project,
-        branch=session.branch,
+        **vars(session),
         user=session.user_name,
         group=session.group_name,
-        external_id=session.external_id,
-        turns=session.turns,
         started_at=session.started,
         ended_at=session.ended,
-        summary=session.summary,
     )
