@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reverie.domain.access.principals import KeyRole
-from reverie_services.ingest import write_bursts
+from reverie_services.ingest.routes import writes
 from tests.support.stack import Stack
 
 SCOPE = "project/shop"
@@ -60,7 +60,7 @@ async def test_a_burst_of_writes_is_stored_without_a_search_for_conflicts(
     own = stack.apart()
     await _remember(own, STANDING)
     with monkeypatch.context() as burst:
-        burst.setattr(write_bursts, "BURST_BYTES", 0)
+        burst.setattr(writes, "CONFLICT_SEARCH_BYTES", 0)
         answer = await _remember(own, OTHER)
     assert (answer["status"], answer["conflicts"]) == ("created", [])
     assert (await _remember(own, "The nightly import no longer runs asynchronously."))["conflicts"]

@@ -65,6 +65,7 @@ from reverie_services.ingest.write.prepared_records import (
     prepare_memory,
     prepare_turn,
 )
+from reverie_services.ingest.write_bursts import CONFLICT_SEARCH_BYTES
 
 ScopedKey = tuple[str, str | None]
 
@@ -84,12 +85,13 @@ async def remember(deps: WriteDependencies, call: Call[RememberRequest, None]) -
     principal, session_id = call.principal, call.body.session
     session = await deps.sessions.get(principal, session_id) if session_id else None
     prepared = prepare_memory(call.body, principal, call.redactor, deps.settings, session)
+    waiting_bytes = deps.bursts.count_waiting_bytes(principal.tenant)
     is_burst = deps.bursts.is_burst(principal.tenant, prepared.memory.content)
     headers = trace_headers() | (BULK_HEADERS if is_burst else {})
     storing = _store(deps, call, [prepared], headers)
     conflicts: list[ContradictedMemory] = []
-    if is_burst:
-        # No user can be asked so fast, and the search would take the processors from the writes.
+    if waiting_bytes >= CONFLICT_SEARCH_BYTES:
+        # The search would take the processors from the writes.
         results, vault_hints = await storing
     else:
         searching = find_conflicts(deps.conflicts, principal, prepared.memory)
