@@ -1,4 +1,4 @@
-"""Fills a database with one tenant of 100,000 memories and several small ones."""
+"""Fills a database with one tenant of 40,000 memories and several small ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import psycopg
 
 from tests.support.store_setup import PATH
 
-BIG = 100_000
+BIG = 40_000
 SMALL = 200
 VECTORS = 24_000
 

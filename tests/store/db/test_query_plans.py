@@ -1,4 +1,4 @@
-"""No frequent statement reads a large table whole, at 100,000 memories."""
+"""No frequent statement reads a large table whole, at 40,000 memories."""
 
 from __future__ import annotations
 
