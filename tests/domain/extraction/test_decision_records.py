@@ -63,8 +63,9 @@ REFUSALS = [
     [
         [("assistant", f"{' '.join(FACTS[:11])} Fix it?"), ("user", "yes"), ("assistant", DONE)],
         [*REFUSALS, ("tool", "`make test`"), ("assistant", "\n\n".join(FACTS))],
+        [("tool", "`make test`"), ("assistant", f"Fixed it: {'; '.join(FACTS[:11])[:-1]}.")],
     ],
-    ids=["an answer with what was done", "refusals with long reasons"],
+    ids=["an answer with what was done", "refusals with long reasons", "a long sentence"],
 )
 def test_a_record_of_a_long_talk_keeps_to_its_limit(said: list[tuple[str, str]]) -> None:
     asked = f"Why does `ledger.py` lose the writes {'of two workers ' * 20}at night?"

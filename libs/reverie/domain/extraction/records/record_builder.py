@@ -37,10 +37,11 @@ from reverie.domain.extraction.records.subtopics import (
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.index_terms import content_words
+from reverie.domain.text.markdown import shorten
 from reverie.domain.text.turns import TurnText
 
-MAX_OUTCOME_CHARS = 900
-"""A longer outcome does not fit beside the problem."""
+MAX_LABELS_CHARS = 20
+"""The label of a line, its end, and the line break after the problem."""
 
 _COSMETIC = re.compile(
     r"\b(?:comments?|test cases?|unused|typos?|wording|grammar|blank lines?|visual\w*|whitespace"
@@ -132,7 +133,10 @@ def build_record(subtopic: Sequence[AnnotatedExchange], is_work: bool) -> Decisi
 
 
 def fit_record(record: DecisionRecord) -> DecisionRecord:
-    """The record within its limit: reasons of refusals go first, then what weighs least."""
+    """The record within its limit: reasons of refusals go first, then what weighs least.
+
+    A statement that does not fit alone is cut.
+    """
     if len(record.content) > MAX_RECORD_CHARS:
         record = replace(record, refused=tuple(replace(r, reason="") for r in record.refused))
     while len(record.content) > MAX_RECORD_CHARS and len(record.statements) > 1:
@@ -140,6 +144,10 @@ def fit_record(record: DecisionRecord) -> DecisionRecord:
         record = replace(record, statements=tuple(s for s in record.statements if s is not least))
     while len(record.content) > MAX_RECORD_CHARS and record.refused:
         record = replace(record, refused=record.refused[1:])
+    if len(record.content) > MAX_RECORD_CHARS:
+        [last] = record.statements
+        room = MAX_RECORD_CHARS - len(record.problem) - MAX_LABELS_CHARS
+        record = replace(record, statements=(replace(last, text=shorten(last.text, room)),))
     return record
 
 
@@ -192,11 +200,7 @@ def _require_outcome(
     if any(map(_reports_outcome, reported)):
         return selected
     has_written = select_write_turns(turn for e in exchanges for turn in e.replies)
-    outcomes = [
-        s
-        for s in statements
-        if s.turn.role == "assistant" and _reports_outcome(s) and len(s.text) <= MAX_OUTCOME_CHARS
-    ]
+    outcomes = [s for s in statements if s.turn.role == "assistant" and _reports_outcome(s)]
     last = max(outcomes, key=lambda s: (s.turn.ordinal, s.score), default=None)
     if last and has_written:
         return [*selected, last]

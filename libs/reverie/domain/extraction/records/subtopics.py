@@ -69,9 +69,6 @@ _NAME_ALONE = re.compile(r"[A-Za-z]{2,} \d[\d.]*\W?$")
 _FINE = re.compile(
     r"[^.!?]{0,40}\b(?:is|are|looks?|sounds?) (?:fine|good|great|ok(?:ay)?|perfect)\W*", re.I
 )
-# What was cut off, or leaves a choice open.
-_CLAUSE_END = re.compile(r"(?=; | — | - |: |, |(?<=[.!?]) )")
-_OPEN_END = re.compile(r"…$|^(?:either|options?|alternatives?|consider)\b", re.I)
 # "Let's include those in the tests": what was named before is asked for.
 _NAMELESS = re.compile(
     r"^[^`\d]{0,60}\b(?:those|these)\b"
@@ -232,29 +229,14 @@ def _asks_on(sentence: str) -> bool:
 def _take_sentences(sentences: Sequence[str], limit: int) -> str:
     """The first sentences that fit; bare orders to the agent are left out after the first."""
     if len(sentences[0]) > limit:
-        return cut_clause(sentences[0], limit)
+        return shorten(sentences[0], limit)
     taken = [sentences[0]]
     for sentence in sentences[1:]:
-        if sum(map(len, taken)) + len(sentence) >= limit or _OPEN_END.search(sentence):
+        if sum(map(len, taken)) + len(sentence) >= limit:
             break
         if not _is_bare_order(sentence):
             taken.append(sentence)
     return " ".join(taken)
-
-
-def cut_clause(text: str, limit: int) -> str:
-    """The text cut after the last clause that fits, without a mark of what is left out."""
-    if len(text) <= limit:
-        return text
-    stops = [m.start() for m in _CLAUSE_END.finditer(text[:limit])]
-    # Neither code nor what is in brackets is cut.
-    whole = [
-        n
-        for n in stops
-        if text[:n].count("`") % 2 == 0 and text[:n].count("(") == text[:n].count(")")
-    ]
-    stop = max(whole, default=0)
-    return f"{text[:stop].rstrip('.')}." if stop > limit // 3 else shorten(text, limit)
 
 
 def _drop_open_advice(sentence: str) -> str:
