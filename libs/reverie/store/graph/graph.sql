@@ -40,20 +40,21 @@ order by e.weight desc, near, far;
 
 -- name: graph_nodes
 -- The memories of a picture as they were known at $4 (null: now).
-select id, kind, scope, status, key, created,
+select id, kind, scope, status, key, created as created_at,
        case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
 from memory_as_of($1, $4) where id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted'
   and (kind not in ('file', 'entity') or node_is_visible($1, id, scope, $3));
 
 -- name: graph_edges
 -- The edges among the memories of $2 that were open at $4 (null: now); at most $3.
-select id, src, dst, kind, weight, meta, known_from, known_to, actor from edge_as_of($1, $4)
+select id, src as source, dst as target, kind as type, weight, meta as metadata, known_from, known_to,
+       actor from edge_as_of($1, $4)
 where src = any($2::uuid[]) and dst = any($2::uuid[])
 order by src, dst, kind limit $3;
 
 -- name: graph_follows
 -- The session order among the memories of $2 at $5 (null: now): which memory follows which.
-select m.id as src, b.id as dst, m.created as known_from
+select m.id as source, b.id as target, 'follows' as type, m.created as known_from
 from memory m cross join lateral (
   select p.id from memory p cross join lateral (
     select from memory_as_of($1, $5) k
@@ -63,7 +64,7 @@ from memory m cross join lateral (
   order by p.created desc, p.id desc limit 1
 ) b
 where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])
-order by src;
+order by source;
 
 -- name: graph_counts
 -- Nodes by kind and status that the grants $2 and the patterns $3 (null: all) cover.

@@ -22,7 +22,6 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope, slugify
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.ids import short_id
-from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.entities.recognition import candidate_labels
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, decode_cursor, encode_cursor
@@ -112,7 +111,7 @@ async def get_subgraph(
         root=root,
         depth=query.depth,
         nodes=_build_nodes(records),
-        edges=_build_edges(records),
+        edges=[GraphEdge(**row) for row in (*records.edges, *records.follows)],
         truncated=bool(records.truncated_by),
         truncated_by=sorted(records.truncated_by),
         as_of=query.as_of,
@@ -184,47 +183,10 @@ def _resolve_stats_scopes(principal: Principal, query: StatsQuery) -> list[str] 
 
 def _build_nodes(records: SubgraphRecords) -> list[GraphNode]:
     nodes = [
-        GraphNode(
-            id=row["id"],
-            short_id=short_id(row["id"]),
-            kind=row["kind"],
-            label=row["label"],
-            scope=row["scope"],
-            status=row["status"],
-            key=row["key"],
-            created_at=row["created"],
-            depth=records.depths[row["id"]],
-        )
+        GraphNode(**row, short_id=short_id(row["id"]), depth=records.depths[row["id"]])
         for row in records.nodes
     ]
     return sorted(nodes, key=lambda node: (node.depth, node.id))
-
-
-def _build_edges(records: SubgraphRecords) -> list[GraphEdge]:
-    edges = [
-        GraphEdge(
-            id=row["id"],
-            source=row["src"],
-            target=row["dst"],
-            type=row["kind"],
-            weight=row["weight"],
-            metadata=row["meta"],
-            known_from=row["known_from"],
-            known_to=row["known_to"],
-            actor=row["actor"],
-        )
-        for row in records.edges
-    ]
-    follows = [
-        GraphEdge(
-            source=row["src"],
-            target=row["dst"],
-            type=EdgeKind.FOLLOWS.value,
-            known_from=row["known_from"],
-        )
-        for row in records.follows
-    ]
-    return [*edges, *follows]
 
 
 def _build_impact_item(records: ImpactRecords, row: Any) -> ImpactItem:
