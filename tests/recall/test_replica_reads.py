@@ -141,9 +141,15 @@ async def test_a_recall_index_of_a_replica_finds_a_write_it_names(
 ) -> None:
     for pause in ("RELOAD_SECONDS", "RETRY_SECONDS", "LOAD_SHARE"):
         monkeypatch.setattr(recall_index_cache, pause, 0)
+    monkeypatch.setattr(replicas, "QUERY_TIMEOUT_SECONDS", 30.0)
     answered = list[bool]()
-    replica = ReplicaOptions(pair.read_url, wait_timeout=10.0, on_read=answered.append)
+    replica = ReplicaOptions(
+        pair.read_url, wait_timeout=10.0, max_lag=3600.0, on_read=answered.append
+    )
     async with open_engines(pair.database, replica=replica) as engines:
+        # An index that is loaded from the primary does not answer for a replica.
+        assert engines.store.db.replica is not None
+        assert await eventually(engines.store.db.replica.is_usable)
 
         async def find(text: str) -> list[UUID]:
             """What a reader finds who names the last write."""
