@@ -9,7 +9,6 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-import structlog
 from nats.aio.client import Client
 
 from reverie.bus.consumer import consume
@@ -22,6 +21,7 @@ from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.servers import NatsServer
 from tests.bus.bus_cases import Inbox, Rows, event, running
+from tests.support.log_capture import capture_logs
 
 ENRICH = replace(INGEST_ENRICH, ack_wait=2.0, backoff=(0.1,))
 
@@ -310,7 +310,7 @@ async def test_an_invalid_address_is_an_invalid_setting(url: str) -> None:
 
 async def test_a_wrong_password_is_retried_and_never_logged(nats_server: NatsServer) -> None:
     wrong = f"nats://reverie:hunter2@127.0.0.1:{port_of(nats_server)}"
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         async with connect(wrong, "stranger") as bus, asyncio.timeout(60):
             while True:
                 if "Authorization Violation" in str(logs):

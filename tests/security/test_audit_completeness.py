@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 from multidict import CIMultiDict
-from structlog.testing import capture_logs
 from yarl import URL
 
 from reverie.domain.access.audit import AuditEntry
@@ -25,6 +24,7 @@ from reverie.runtime.observability.metrics import create_registry
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from tests.support.in_memory_runtime import build_principal
+from tests.support.log_capture import capture_logs
 from tests.support.raw_http import answer_to
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import rows, value

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import structlog
+from structlog.typing import EventDict
 
 
 @contextmanager
@@ -24,3 +25,15 @@ def restored_logging() -> Iterator[io.StringIO]:
         logging.getLogger("reverie").setLevel(logging.NOTSET)
         structlog.configure(**configured)
         structlog.contextvars.clear_contextvars()
+
+
+@contextmanager
+def capture_logs() -> Iterator[list[EventDict]]:
+    """The log lines of every level, whatever level this process writes."""
+    configured = structlog.get_config()["wrapper_class"]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
+    try:
+        with structlog.testing.capture_logs() as lines:
+            yield lines
+    finally:
+        structlog.configure(wrapper_class=configured)

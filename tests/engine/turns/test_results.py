@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from pydantic import TypeAdapter
-from structlog.testing import capture_logs
 
 from reverie_services.engine.turns.results import end_by_failure
+from tests.support.log_capture import capture_logs
 
 WORDS = "the words of the model"
 

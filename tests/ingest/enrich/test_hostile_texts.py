@@ -11,12 +11,12 @@ from typing import LiteralString
 from uuid import UUID
 
 import pytest
-from structlog.testing import capture_logs
 
 from reverie.domain.entities.recognition import Entity, extract_entities
 from reverie_services.ingest.batching import MAX_BATCH_TEXTS
 from reverie_services.ingest.enrich import derivation_limit, mentions
 from tests.support import tables
+from tests.support.log_capture import capture_logs
 from tests.support.stack import Stack, eventually
 
 ENRICHED: LiteralString = "select enriched_version >= version from memory where id = %s"

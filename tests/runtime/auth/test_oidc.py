@@ -13,7 +13,6 @@ from typing import Any
 import grpc
 import jwt
 import pytest
-import structlog
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
@@ -27,6 +26,7 @@ from reverie.store.platform.api_keys import ensure_tenant
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.routes import events
+from tests.support.log_capture import capture_logs
 from tests.support.stack import eventually, running_stack
 
 ISSUER, AUDIENCE = "https://id.acme.test/", "reverie"
@@ -118,7 +118,7 @@ async def test_the_log_names_the_claim_that_refused_a_token_and_not_its_value(
         {"tenant": "nobody"}, {"tenant": None}, {"role": "emperor"}, {"reads": 5},
         {"writes": "every where"}, {"project": " "},
     ):  # fmt: skip
-        with structlog.testing.capture_logs() as lines, pytest.raises(Unauthenticated):
+        with capture_logs() as lines, pytest.raises(Unauthenticated):
             await tokens.verify(_token(**wrong))
         assert [(line["event"], line["claim"]) for line in lines] == [("token_rejected", *wrong)]
         assert not {"nobody", "emperor", "every"} & set(str(lines).replace("'", " ").split())
