@@ -134,6 +134,15 @@ def greeting_example(printed: str) -> str:
     return "\n".join(lines[: next(n for n, line in enumerate(lines) if "/v1/recall" in line) + 1])
 
 
+def _check_chat(printed: str) -> None:
+    first, second = printed.split("The second day")
+    assert "fowler: Decided. Prices are kept as whole cents" in first
+    assert "beck: One test: 0.10 + 0.20 is 30 cents, exactly." in first
+    assert "torvalds: Good." in first
+    assert "beck: I compute it in whole cents, as we decided" in second
+    assert "What the first day decided was used on the second." in second
+
+
 def _follow_readme(shell: str, clone: Path, home: Path) -> None:
     home.mkdir()
     kept = {k: v for k, v in os.environ.items() if not k.startswith(DROPPED_VARIABLES)}
@@ -142,6 +151,8 @@ def _follow_readme(shell: str, clone: Path, home: Path) -> None:
     with keep_running(demo, "rm -r ", clone, environment, ENVIRONMENT_SECONDS) as printed:
         assert "The sample day is complete" in printed
     assert [one.name for one in home.iterdir() if "reverie" in one.name] == [".reverie-demo"]
+    chat = [str(clone / ".venv" / "bin" / "reverie"), "demo", "chat", "--once"]
+    _check_chat(subprocess.check_output(chat, text=True, env=environment, timeout=PASTE_SECONDS))
     with keep_running(up, "Ctrl-C stops", clone, environment, PASTE_SECONDS) as printed:
         tried = paste(shell, greeting_example(printed), clone, environment)
         assert "behind the buoy" in tried.split('"memories"')[1][:400], tried

@@ -1,132 +1,89 @@
-"""The demo, and the blocks of the README, pasted into a shell as one block."""
+"""The sample day, and then the blocks of the README, pasted into a shell as one block.
+
+`make newcomer` does it from a clean clone, with the commands that start and play.
+"""
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from reverie.cli.demo.scenes import open_project
+from reverie.cli.demo.scenes import open_project, play_sample_day
 from reverie.cli.demo.story import read_story
+from reverie.cli.operate.up_display import UpDisplay
 from reverie.client import AsyncReverie
-from reverie.testing.models import model_home
-from reverie.testing.servers import TestRun
-from tests.docs.shell_blocks import (
-    check_first_steps,
-    first_steps,
-    greeting_example,
-    keep_running,
-    paste,
-    read_gateway,
-)
-from tests.support.reverie_up import ANY_PORT
+from reverie.embedded.reporting import GATEWAY, Addresses
+from tests.docs.shell_blocks import check_first_steps, first_steps, greeting_example, paste
+from tests.support.reverie_up import COMMAND
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.timeout(300)
-START_SECONDS = 150
 
 
-@dataclass(frozen=True)
-class Newcomer:
-    """A started Reverie, seen from the folder of a clone.
-
-    `demo`, `greeting`: what `reverie demo` and then `reverie demo chat` printed. `made`: what
-    lay in HOME after the demo.
-    """
-
-    clone: Path
-    environment: Mapping[str, str]
-    demo: str
-    made: set[str]
-    greeting: str
-
-    @property
-    def store(self) -> Path:
-        """The home folder of the sample."""
-        return Path(self.environment["HOME"]) / ".reverie-demo"
-
-
-@pytest.fixture(scope="module")
-def newcomer(test_run: TestRun) -> Iterator[Newcomer]:
-    """The sample day was played in this store, so that much is found that was not asked for."""
-    folder = test_run.new_folder("newcomer")
-    programs, home = folder / "clone" / ".venv" / "bin", folder / "home"
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder with `reverie` where a clone has it."""
+    programs = tmp_path / "clone" / ".venv" / "bin"
     programs.mkdir(parents=True)
-    home.mkdir()
     path = ":".join(path for path in sys.path if path)
-    runs = f"exec env PYTHONPATH='{path}' {sys.executable} -P -m reverie.cli.app.main"
+    runs = f"exec env PYTHONPATH='{path}' {' '.join(COMMAND)}"
     (programs / "reverie").write_text(f'#!/bin/sh\n{runs} "$@"\n')
     (programs / "reverie").chmod(0o755)
-    environment = {"PATH": os.defpath, "HOME": str(home), "COLUMNS": "200"}
-    reverie, ports = programs / "reverie", " ".join(ANY_PORT)
-    # Most of a start is to load models, which no answer of the sample day needs.
-    without = f"--set embedding_model_dir={folder} --set model_download=false"
-    first = subprocess.run(
-        shlex.split(f"{reverie} demo {ports} {without} --set recall_sparse=off --once"),
-        capture_output=True,
-        text=True,
-        cwd="/",
-        env=environment,
-        check=False,
-        timeout=START_SECONDS,
+    return tmp_path / "clone"
+
+
+def greet(stack: Stack, home: Path) -> str:
+    """What `reverie up` prints once it runs; the key lies in the home folder."""
+    key_file = home / "secrets" / "api_key"
+    key_file.parent.mkdir(parents=True)
+    key_file.write_text(stack.key)
+    printed = Console(file=StringIO(), width=200)
+    services = {GATEWAY: stack.url}
+    UpDisplay(printed).up(
+        Addresses(home, services, "", "", api_key=stack.key, key_file=key_file, new_key=True)
     )
-    assert first.returncode == 0, first.stdout[-2000:] + first.stderr
-    made = {one.name for one in home.iterdir()}
-    # Commands without --home look there.
-    (home / ".reverie").symlink_to(".reverie-demo")
-    # It stays up, as `reverie up` does.
-    models = model_home() / "models"
-    command = f"{reverie} demo chat {ports} --set engine_port=0 --set embedding_model_dir={models}"
-    with keep_running(command, "delete the folder", folder, environment, START_SECONDS) as printed:
-        yield Newcomer(folder / "clone", environment, first.stdout, made, printed)
+    return said(printed)
 
 
-def test_the_demo_keeps_to_a_home_of_its_own(newcomer: Newcomer) -> None:
-    assert newcomer.made == {newcomer.store.name}
-    assert "The sample day is complete" in newcomer.demo
-    assert "rm -r ~/.reverie-demo" in newcomer.demo
-    assert "Its project is tidewater-demo." in newcomer.demo
-    assert "played before is removed" not in newcomer.demo
+def said(console: Console) -> str:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
 
 
-def test_the_chat_uses_on_the_second_day_what_the_first_one_decided(newcomer: Newcomer) -> None:
-    first, second = newcomer.greeting.split("The second day")
-    assert "fowler: Decided. Prices are kept as whole cents" in first
-    assert "beck: One test: 0.10 + 0.20 is 30 cents, exactly." in first
-    assert "torvalds: Good." in first
-    assert "beck: I compute it in whole cents, as we decided" in second
-    assert "What the first day decided was used on the second." in second
-
-
-def test_the_first_steps_answer_as_written(newcomer: Newcomer) -> None:
-    commands = first_steps(newcomer.greeting)
-    check_first_steps(paste("bash", commands, newcomer.clone, newcomer.environment))
-
-
-def test_the_example_of_the_greeting_finds_itself_first(newcomer: Newcomer) -> None:
-    """In the other shell, where there is one; `make newcomer` does everything in both."""
-    example, shell = greeting_example(newcomer.greeting), "zsh" if shutil.which("zsh") else "bash"
-    printed = paste(shell, example, newcomer.clone, newcomer.environment)
+async def test_the_first_steps_answer_as_written_beside_the_sample_day(
+    stack: Stack, clone: Path
+) -> None:
+    """So much is found that was not asked for. Where there is zsh, it runs the example."""
+    played, home = Console(file=StringIO(), width=80), clone.parent / "home"
+    assert await play_sample_day(stack.url, stack.key, None, played, None), said(played)
+    assert "Its project is tidewater-demo." in said(played)
+    assert "played before is removed" not in said(played)
+    environment: Mapping[str, str] = {
+        "PATH": os.defpath,
+        "HOME": str(home),
+        "COLUMNS": "200",
+        "REVERIE_GATEWAY_URL": stack.url,
+    }
+    greeting = greet(stack, home / ".reverie")
+    shell = "zsh" if shutil.which("zsh") else "bash"
+    printed = paste(shell, greeting_example(greeting), clone, environment)
     recalled = printed.split('"memories"')[1]
     assert "behind the buoy" in recalled[:400], recalled
+    check_first_steps(paste("bash", first_steps(greeting), clone, environment))
 
 
-async def test_a_demo_removes_what_was_played_before(newcomer: Newcomer) -> None:
-    key = (newcomer.store / "secrets" / "api_key").read_text().strip()
+async def test_the_sample_day_removes_what_was_played_before(stack: Stack) -> None:
     console, story = Console(file=StringIO(), width=80), read_story()
-    async with AsyncReverie(read_gateway(newcomer.greeting), key) as client:
-        assert [memory async for memory in client.list_memories(scope=f"project/{story.project}")]
+    scope = f"project/{story.project}"
+    await stack.post("/v1/remember", {"content": "Barges wait for the tide.", "scope": scope})
+    async with AsyncReverie(stack.url, stack.key) as client:
         await open_project(client, story, console)
-        assert not [
-            memory async for memory in client.list_memories(scope=f"project/{story.project}")
-        ]
-    assert isinstance(console.file, StringIO)
-    assert "played before is removed" in console.file.getvalue()
+        assert not [memory async for memory in client.list_memories(scope=scope)]
+    assert "played before is removed" in said(console)
