@@ -73,8 +73,9 @@ agents: $(READY) ## drive Claude Code, Codex and OpenCode against a scripted mod
 protos: ## compile the gRPC description for Java, Go and Rust, as far as their tools are here
 	@clients/proto/check.sh
 
-newcomer: $(READY) ## follow the README from a clean clone in an empty home, in bash and in zsh
+newcomer: $(READY) ## follow the README from a clean clone in bash and in zsh, and the pages for operators
 	@$(BIN)/python -m tests.docs.shell_blocks
+	@REVERIE_TEST_STEPS=all $(BIN)/pytest -q tests/e2e/test_operations_guide.py
 
 image: $(READY) ## make the image's environment, and run its commands on servers of their own
 	@$(BIN)/pytest -q tests/deploy/image.py
