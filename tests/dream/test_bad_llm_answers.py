@@ -151,7 +151,7 @@ async def test_a_turn_that_gives_orders_to_the_model_changes_nothing(
     }
     extraction, _ = await _extract(_answers(answer), provider, talk=talk)
     assert [dropped.objection for dropped in extraction.dropped] == [Objection.INSTRUCTIONS] * 3
-    by_model = [m for m in extraction.memories if m.produced_by == "record/1 stub"]
+    by_model = [m for m in extraction.memories if m.produced_by == "record/2 stub"]
     assert [memory.content for memory in by_model] == [CONTENT, NAMED]
 
 
@@ -168,7 +168,7 @@ async def test_a_subtopic_without_a_record_of_the_rules_gets_that_of_the_model()
     extraction, _ = await _extract(_answers(answer), "openai", talk=talk)
     [memory] = extraction.memories
     assert found in memory.content
-    assert (memory.kind.value, memory.produced_by) == ("bug", "record/1 stub")
+    assert (memory.kind.value, memory.produced_by) == ("bug", "record/2 stub")
 
 
 async def test_a_long_subtopic_is_cut_to_its_limit_and_keeps_the_ends_of_turns() -> None:

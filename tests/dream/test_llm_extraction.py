@@ -113,7 +113,7 @@ async def test_a_model_writes_the_record_and_the_run_says_so(
         stub.answer = lambda _: GOOD
         async with _asking(store, url, provider) as parts:
             await _dream(store, replace(parts, metrics=DreamMetrics(registry)), TALK)
-        by = "record/1 stub"
+        by = "record/2 stub"
         assert _made(store) == {
             CONTENT: ("decision", "project/shop", 0.804, False, by),
             NAMED: ("convention", "project/shop", 0.804, False, by),
@@ -148,7 +148,7 @@ async def test_a_model_writes_the_record_and_the_run_says_so(
             "select degraded, llm_calls, prompts, (select string_agg(reason, ' | ')"
             " from dream_decision d where d.run = r.id and d.kind = 'decision') from dream_run r",
         )
-        assert (degraded, calls, prompts) == ([], 1, ["record/1"])
+        assert (degraded, calls, prompts) == ([], 1, ["record/2"])
         assert f"written by {by}" in reasons
         assert 'reverie_dream_records_total{outcome="model"} 1.0' in _exported(registry)
 

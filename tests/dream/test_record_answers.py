@@ -81,7 +81,7 @@ anything = st.recursive(
 
 
 def _check(answer: dict[str, Any]) -> CheckedAnswer:
-    return check_answer(RecordAnswer.model_validate(answer), TURNS, EXCHANGES, "record/1 m")
+    return check_answer(RecordAnswer.model_validate(answer), TURNS, EXCHANGES, "record/2 m")
 
 
 def _assert_supported(text: str, cited: list[TurnText]) -> None:
@@ -128,7 +128,7 @@ def test_any_json_is_refused_by_its_type_or_checked(body: Any) -> None:
         answer = RecordAnswer.model_validate(body)
     except ValidationError:
         return
-    checked = check_answer(answer, TURNS, EXCHANGES, "record/1 m")
+    checked = check_answer(answer, TURNS, EXCHANGES, "record/2 m")
     assert checked.record is None or checked.record.statements
 
 

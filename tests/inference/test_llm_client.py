@@ -38,7 +38,7 @@ PINNED = {
     "names/1": "f6587a06fe4e",
     "narrate/1": "94da81f0ca58",
     "picture/1": "5133b616f9b8",
-    "record/1": "7fe47afc21d6",
+    "record/2": "ce17b61d474d",
     "reflect/1": "2cf11c36b07e",
     "rephrase/1": "79056f97ad0f",
     "review/1": "c616c78f034c",
