@@ -41,7 +41,7 @@ _TOOLS_WITHOUT_EXCERPT = frozenset(
 
 @dataclass(frozen=True)
 class TurnText:
-    """One stored turn: `ord` counts from 0 in its session; a tool's content is its trace."""
+    """One stored turn: `ordinal` counts from 0 in its session; a tool's content is its trace."""
 
     id: UUID
     ordinal: int

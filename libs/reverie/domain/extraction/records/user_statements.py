@@ -23,6 +23,7 @@ from reverie.domain.extraction.records.record_statements import (
 )
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
 from reverie.domain.extraction.wording.salience import (
+    SentenceRating,
     is_question,
     rate_correction,
     rate_user_sentence,
@@ -54,45 +55,77 @@ def iter_user_statements(exchange: Exchange) -> Iterator[RecordStatement]:
     is_refusal = exchange.previous_subject != "" and bool(
         discourse_markers.REFUSAL.search(turn.content[:200])
     )
-    statements = (s.lstrip(".… ") for s in extract_statements(turn.content))
-    for number, statement in enumerate(_join_anaphoric(statements)):
-        aside = discourse_markers.ASIDE_OPENING.match(statement)
-        text = strip_opening(statement[aside.end() :] if aside else statement)
+    sentences = (s.lstrip(".… ") for s in extract_statements(turn.content))
+    for number, sentence in enumerate(_join_anaphoric(sentences)):
+        aside = discourse_markers.ASIDE_OPENING.match(sentence)
+        text = strip_opening(sentence[aside.end() :] if aside else sentence)
         if aside:
             text = text[:1].upper() + text[1:]
-        if not _is_informative_statement(text, is_refusal):
+        rating = _rate_sentence(text, is_quoted, is_refusal)
+        is_answer = not is_quoted and (exchange.is_reply or is_refusal)
+        if (rating is None and not is_answer) or not _is_informative(text, is_refusal):
             continue
-        ratings = [rate_user_sentence(part, is_quoted) for part in (text, *split_sentences(text))]
-        rating = next(filter(None, ratings), rate_correction(text) if is_refusal else None)
-        if rating is None and (is_quoted or not (exchange.is_reply or is_refusal)):
-            continue
-        kind = rating.kind if rating else Kind.SPEC
-        if _is_remark(text) or (
-            discourse_markers.OBSERVATION.search(text) and kind not in _OWN_WORD_KINDS
-        ):
-            continue
-        score = 0.5 + (rating.score / 2 if rating else 0.0) + rate_detail(text)
-        score += 0.5 * is_refusal
-        score -= 2.5 * bool(discourse_markers.ASIDE.search(text))
-        is_rule = kind is not Kind.LESSON and rating is not None and rating.score >= RULE_SCORE
-        is_report = discourse_markers.COMPLETED_CHANGE.match(text)
-        is_own_memory = (
-            ((is_rule and not exchange.is_reply) or kind in OWN_MEMORY_KINDS)
-            and not discourse_markers.ANAPHORIC_START.match(text)
-            and not is_report
-            and not sentence_patterns.GUESS.match(text)
-            and not discourse_markers.THINKING_ALOUD.search(text[:MAX_OPENING_CHARS])
-        )
-        if aside and number and not is_own_memory:
-            continue
-        is_passing = sentence_patterns.FOR_THIS_TIME.search(text)
-        if is_own_memory and is_passing and not sentence_patterns.EVERY_TIME.search(text):
-            continue
-        if rating and (is_own_memory or sentence_patterns.CAUSE_LABEL.match(text)):
-            score = rating.score
-        is_decided = is_own_memory or _settles(text, kind, exchange, is_refusal)
-        if is_decided or kind is Kind.BUG or not _is_vague(text):
-            yield RecordStatement(text, turn, score, kind, is_decided, is_own_memory=is_own_memory)
+        statement = _build_statement(text, turn, exchange, rating, is_refusal)
+        # An aside at the start is what the message is about.
+        if statement and (statement.is_own_memory or not (aside and number)):
+            yield statement
+
+
+def _rate_sentence(text: str, is_quoted: bool, is_refusal: bool) -> SentenceRating | None:
+    """The rating of the whole text, or else of the first of its sentences that has one."""
+    ratings = (rate_user_sentence(part, is_quoted) for part in (text, *split_sentences(text)))
+    return next(filter(None, ratings), rate_correction(text) if is_refusal else None)
+
+
+def _build_statement(
+    text: str, turn: TurnText, exchange: Exchange, rating: SentenceRating | None, is_refusal: bool
+) -> RecordStatement | None:
+    """The statement of a sentence; None if it is a remark, a passing wish or too vague."""
+    kind = rating.kind if rating else Kind.SPEC
+    is_observation = discourse_markers.OBSERVATION.search(text) and kind not in _OWN_WORD_KINDS
+    if is_observation or _is_remark(text):
+        return None
+    is_own_memory = _is_own_memory(text, kind, rating, exchange.is_reply)
+    if is_own_memory and _is_for_this_time(text):
+        return None
+    is_decided = is_own_memory or _settles(text, kind, exchange, is_refusal)
+    if not is_decided and kind is not Kind.BUG and _is_vague(text):
+        return None
+    if rating and (is_own_memory or sentence_patterns.CAUSE_LABEL.match(text)):
+        score = rating.score
+    else:
+        score = _score_record_part(text, rating, is_refusal)
+    return RecordStatement(text, turn, score, kind, is_decided, is_own_memory=is_own_memory)
+
+
+def _is_own_memory(text: str, kind: Kind, rating: SentenceRating | None, is_reply: bool) -> bool:
+    """Whether a sentence is a memory of its own, beside the record: a lasting rule, for example.
+
+    A rule in a reply belongs to what was asked. A report, a guess, or a sentence that leans on the
+    one before is none.
+    """
+    is_rule = kind is not Kind.LESSON and rating is not None and rating.score >= RULE_SCORE
+    if kind not in OWN_MEMORY_KINDS and (not is_rule or is_reply):
+        return False
+    return not (
+        discourse_markers.ANAPHORIC_START.match(text)
+        or discourse_markers.COMPLETED_CHANGE.match(text)
+        or sentence_patterns.GUESS.match(text)
+        or discourse_markers.THINKING_ALOUD.search(text[:MAX_OPENING_CHARS])
+    )
+
+
+def _is_for_this_time(text: str) -> bool:
+    return bool(sentence_patterns.FOR_THIS_TIME.search(text)) and not (
+        sentence_patterns.EVERY_TIME.search(text)
+    )
+
+
+def _score_record_part(text: str, rating: SentenceRating | None, is_refusal: bool) -> float:
+    """The weight of a sentence among those of a record; an aside counts less."""
+    score = 0.5 + (rating.score / 2 if rating else 0.0) + rate_detail(text)
+    score += 0.5 * is_refusal
+    return score - 2.5 * bool(discourse_markers.ASIDE.search(text))
 
 
 def _is_remark(text: str) -> bool:
@@ -123,7 +156,7 @@ def _settles(text: str, kind: Kind, exchange: Exchange, is_refusal: bool) -> boo
     return is_answer and bool(discourse_markers.NORMATIVE.search(text))
 
 
-def _is_informative_statement(text: str, is_refusal: bool) -> bool:
+def _is_informative(text: str, is_refusal: bool) -> bool:
     """Whether a sentence of the user is no order for the work at hand, question, or courtesy."""
     is_order = (sentence_patterns.DIRECTIVE.match(text) and not is_refusal) or (
         sentence_patterns.ONE_OFF_ORDER.match(text)
