@@ -136,8 +136,13 @@ class RecallEngines:
     async def load_index(self, who: Principal | None = None) -> None:
         """Loads the index of a tenant."""
         await self.holds_index(who)
-        await self.indexes.load_pending()
+        await self.load_requested()
         assert await self.holds_index(who)
+
+    async def load_requested(self) -> None:
+        """Loads all indexes that are asked for now, as the background task does."""
+        while self.indexes._pending:
+            await self.indexes._load_next()
 
     async def holds_index(self, who: Principal | None = None) -> bool:
         """Whether there is an index that can answer now; if not, one is asked for."""

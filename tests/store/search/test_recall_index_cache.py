@@ -164,7 +164,7 @@ async def test_a_change_that_commits_late_is_seen(engines: RecallEngines) -> Non
             assert len(await find(engines, "gnu")) == number + 1
             if number == 1:
                 engines.indexes._request(*_key_of(engines))
-                await engines.indexes.load_pending()
+                await engines.load_requested()
             assert await find_factors() == [None, None]
         await transaction.commit()
     assert await find_factors() == [PINNED_FACTOR, PINNED_FACTOR]
@@ -292,7 +292,7 @@ async def test_an_index_of_which_much_has_changed_is_loaded_anew_beside_it(
     first = engines.indexes._cached[_key_of(engines)[0]].index
     await write(engines.store, *(new(f"a gnu {n}") for n in range(8)))
     assert await engines.holds_index()
-    await engines.indexes.load_pending()
+    await engines.load_requested()
     assert await engines.holds_index()
     assert engines.indexes._cached[_key_of(engines)[0]].index is not first
     assert len(await find(engines, "gnu")) == 8
@@ -322,7 +322,7 @@ async def test_an_index_larger_than_the_budget_evicts_nothing(engines: RecallEng
     engines.indexes._capacity = size + 1_000
     for _ in range(2):
         assert not await engines.holds_index(second)
-        await engines.indexes.load_pending()
+        await engines.load_requested()
     assert await engines.holds_index(first)
     assert not await engines.holds_index(second)
 
@@ -338,7 +338,7 @@ async def test_an_index_that_cannot_fit_is_never_loaded(
         with monkeypatch.context() as patch:
             patch.setattr(recall_index_cache, limit, value)
             assert not await engines.holds_index()
-            await engines.indexes.load_pending()
+            await engines.load_requested()
             assert not await engines.holds_index()
             assert len(await find(engines, "worker")) == 10
 
@@ -348,7 +348,7 @@ async def test_without_a_budget_nothing_is_loaded(database: DatabaseUrls) -> Non
         await write(engines.store, *make_crowd())
         for _ in range(3):
             assert not await engines.holds_index()
-            await engines.indexes.load_pending()
+            await engines.load_requested()
         assert len(await find(engines, "worker")) == 10
 
 

@@ -140,11 +140,6 @@ class RecallIndexCache:
             await self._load_next()
             await asyncio.to_thread(release_memory)
 
-    async def load_pending(self) -> None:
-        """Loads all indexes that are requested now."""
-        while self._pending:
-            await self._load_next()
-
     def _drop(self, key: CacheKey) -> None:
         self._cached.pop(key, None)
 
