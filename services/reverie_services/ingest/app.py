@@ -51,9 +51,9 @@ from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.store.vault.redaction_backfill import RedactionBackfillStore
 from reverie_services.ingest import dependencies as deps
-from reverie_services.ingest.batching import BATCH_SIZE
 from reverie_services.ingest.enrich.model_selection import run_model_selection
 from reverie_services.ingest.enrich.worker import handle_remembered
+from reverie_services.ingest.enrichment_batches import BATCH_SIZE
 from reverie_services.ingest.gauges import build_derivation_gauges, build_gauges
 from reverie_services.ingest.outbox_cleanup import BufferedOutbox
 from reverie_services.ingest.redaction_backfill import run_redaction_backfill

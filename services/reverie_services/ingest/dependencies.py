@@ -42,7 +42,7 @@ from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.store.vault.redaction_backfill import RedactionBackfillStore
 from reverie.store.vault.vault import VaultStore
-from reverie_services.ingest.batching import EnrichmentBatches
+from reverie_services.ingest.enrichment_batches import EnrichmentBatches
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write_bursts import WriteBursts

@@ -10,7 +10,7 @@ from reverie.contracts.events import DEAD_LETTER_STREAM
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.store.platform.leader_lock import LeaderLock
 from reverie.store.sessions.dreams import DreamStore
-from reverie_services.ingest.enrich import derivation_limit
+from reverie_services.ingest.enrich import derivation_timeout
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
 from reverie_services.ingest.outbox_cleanup import BufferedOutbox
 from reverie_services.startup import build_dream_queue_gauges
@@ -78,7 +78,7 @@ def build_derivation_gauges(queue: ModelSelectionQueue) -> list[PolledGauge]:
         return float(len(queue.unreadable))
 
     async def cut() -> float:
-        return float(derivation_limit.cuts)
+        return float(derivation_timeout.cuts)
 
     description = "Tenants whose embedding model does not support the script of their memories."
     return [

@@ -1,7 +1,8 @@
-"""Tells a burst of single writes, which goes with bulk so that other tenants need not wait for it.
+"""Detects a burst of single writes of one tenant; its events then go to the bulk consumer.
 
-All single memories share one queue. A tenant may have as much text in it as the models read in a
-second or two, and then as much a second as they read beside a backlog.
+The single writes of all tenants share one consumer, so a burst would make other tenants wait. A
+tenant may have as much text there as the models embed in two seconds (`BURST_BYTES`). After that it
+may add as much in a second as they embed beside a backlog (`BYTES_PER_SECOND`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import time
 from cachetools import LRUCache
 
 BURST_BYTES = 20_000
-"""Text of one tenant that may wait; more goes with bulk."""
+"""The text of a tenant that may wait with single writes; more goes to the bulk consumer."""
 
 CONFLICT_SEARCH_BYTES = 5_000
-"""Text that may wait while conflicts are searched for: no user can be asked any faster."""
+"""With this much text waiting, a write is not searched for conflicts. Nobody writes so fast by
+hand, so nobody could be asked about them."""
 
 BYTES_PER_SECOND = 10_000.0
 _MAX_TENANTS = 10_000

@@ -20,10 +20,10 @@ from reverie.store.platform.outbox import OutboxTable
 from reverie.store.platform.quotas import LlmUsageStore
 from reverie.store.vault.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest.batching import BatchQueues
 from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich import worker
 from reverie_services.ingest.enrich.enrichment import LoadedMemory, PreparedEnrichment
+from reverie_services.ingest.enrichment_batches import BatchQueues
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 from tests.support.stub_llm import stub_llm
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reverie_services.ingest.batching import BatchQueues
+from reverie_services.ingest.enrichment_batches import BatchQueues
 
 
 class Doing:

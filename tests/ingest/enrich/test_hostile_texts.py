@@ -13,8 +13,8 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.entities.recognition import Entity, extract_entities
-from reverie_services.ingest.batching import MAX_BATCH_TEXTS
-from reverie_services.ingest.enrich import derivation_limit, mentions
+from reverie_services.ingest.enrich import derivation_timeout, mentions
+from reverie_services.ingest.enrichment_batches import MAX_BATCH_TEXTS
 from tests.support import tables
 from tests.support.log_capture import capture_logs
 from tests.support.stack import Stack, eventually
@@ -39,7 +39,7 @@ async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
         return extract_entities(text)
 
     monkeypatch.setattr(mentions, "extract_entities", extract_slowly)
-    monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 2.0)
+    monkeypatch.setattr(derivation_timeout, "DERIVATION_SECONDS", 2.0)
 
     async def remember(content: str) -> str:
         body = {"content": content, "scope": "project/shop"}
@@ -62,7 +62,7 @@ async def test_a_memory_that_takes_too_long_to_read_holds_up_no_others(
 async def test_a_memory_that_takes_too_long_to_embed_keeps_the_vectors_it_has(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(derivation_limit, "EMBEDDING_SECONDS", 0.0)
+    monkeypatch.setattr(derivation_timeout, "EMBEDDING_SECONDS", 0.0)
     sentences = (f"Part {n} of the manual explains lamp {n * 7} and its wick." for n in range(600))
     contents = ["A lamp is lit at dusk.", "\n\n".join(sentences), "Oil is kept in the cellar."]
 
@@ -82,14 +82,14 @@ async def test_a_memory_that_takes_too_long_to_embed_keeps_the_vectors_it_has(
 
 
 async def test_a_text_that_waits_for_a_thread_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derivation_limit, "DERIVATION_SECONDS", 0.5)
+    monkeypatch.setattr(derivation_timeout, "DERIVATION_SECONDS", 0.5)
     loop, released = asyncio.get_running_loop(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         loop.set_default_executor(pool)
         # Another text has the only thread for longer than the limit.
         pool.submit(released.wait)
         loop.call_later(1.0, released.set)
-        kept = await derivation_limit.derive_in_thread(
+        kept = await derivation_timeout.derive_in_thread(
             UUID(int=1), "part", lambda: True, default=False
         )
         released.set()

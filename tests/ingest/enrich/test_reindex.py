@@ -15,7 +15,7 @@ from reverie.store.memories.enrichment import EnrichmentStore
 from reverie.store.search.reindex import ReindexStore
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest.enrich import derivation_limit
+from reverie_services.ingest.enrich import derivation_timeout
 from reverie_services.ingest.enrich.reindex import (
     ReindexDependencies,
     ReindexTarget,
@@ -230,5 +230,5 @@ async def test_a_text_whose_embedding_is_cut_keeps_its_vectors(
 
         before = await list_vectors()
         assert len(before) > 20
-        monkeypatch.setattr(derivation_limit, "EMBEDDING_SECONDS", 0.0)
+        monkeypatch.setattr(derivation_timeout, "EMBEDDING_SECONDS", 0.0)
         assert await list_vectors() == before

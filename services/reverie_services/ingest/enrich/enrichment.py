@@ -22,10 +22,9 @@ from reverie.store.memories.enrichment import (
     EnrichableMemory,
     TextEmbedding,
 )
-from reverie_services.ingest.batching import MAX_BATCH_TEXTS
 from reverie_services.ingest.dependencies import DerivationDependencies, EnrichmentDependencies
-from reverie_services.ingest.enrich import derivation_limit
-from reverie_services.ingest.enrich.derivation_limit import derive_in_thread, report_cut
+from reverie_services.ingest.enrich import derivation_timeout
+from reverie_services.ingest.enrich.derivation_timeout import derive_in_thread, report_cut
 from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfound_causes
 from reverie_services.ingest.enrich.mentions import (
     Origins,
@@ -33,6 +32,7 @@ from reverie_services.ingest.enrich.mentions import (
     extract_all_mentions,
     link_mentions,
 )
+from reverie_services.ingest.enrichment_batches import MAX_BATCH_TEXTS
 
 MAX_CANDIDATES = 40
 MAX_RELATIVES = 5
@@ -186,7 +186,7 @@ async def embed_chunks(
     )
     for chunked in present:
         if not vectors.keys() >= chunked.texts.keys():
-            report_cut(chunked.memory, "vectors", derivation_limit.EMBEDDING_SECONDS)
+            report_cut(chunked.memory, "vectors", derivation_timeout.EMBEDDING_SECONDS)
     return [
         None
         if chunked is None
@@ -209,7 +209,7 @@ async def _run_missing(
     """Adds the model's results of the texts that have none, until the time limit has passed."""
     missing = [(digest, text) for digest, text in texts.items() if digest not in results]
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + derivation_limit.EMBEDDING_SECONDS
+    deadline = loop.time() + derivation_timeout.EMBEDDING_SECONDS
     for first in range(0, len(missing), MAX_BATCH_TEXTS):
         if first and loop.time() >= deadline:
             return

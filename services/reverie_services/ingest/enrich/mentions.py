@@ -15,7 +15,7 @@ from reverie.inference.llm_endpoint import LanguageModelError
 from reverie.inference.llm_prompts import get_prompt
 from reverie.store.memories.enrichment import EnrichableMemory, MemoryMentions
 from reverie_services.ingest.dependencies import DerivationDependencies, EnrichmentDependencies
-from reverie_services.ingest.enrich.derivation_limit import derive_in_thread
+from reverie_services.ingest.enrich.derivation_timeout import derive_in_thread
 from reverie_services.ingest.enrich.llm_causes import LLM_RULE_PREFIX
 from reverie_services.ingest.enrich.llm_entities import (
     find_entities,

@@ -13,7 +13,6 @@ from reverie.bus.interface import Message, Reject, verify_tenant
 from reverie.contracts.events import MemoryEvent
 from reverie.runtime.observability.tracing import span, trace_headers
 from reverie.store.memories.duplicates import deduplicate_all
-from reverie_services.ingest.batching import EnrichmentBatches
 from reverie_services.ingest.dependencies import EnrichmentDependencies
 from reverie_services.ingest.enrich.enrichment import (
     PreparedEnrichment,
@@ -21,6 +20,7 @@ from reverie_services.ingest.enrich.enrichment import (
     load_memories,
     write_enrichments,
 )
+from reverie_services.ingest.enrichment_batches import EnrichmentBatches
 
 
 async def enrich_memory(
@@ -63,7 +63,7 @@ async def enrich_memory(
 async def write_and_deduplicate(
     deps: EnrichmentDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
 ) -> list[bool]:
-    """Writes what is due, and merges all with their duplicates; whether each was written now."""
+    """Writes what is due and merges duplicates; returns whether each memory was written now."""
     due = {item.id: item for item in group if item.loaded.is_due and item.written is None}
     await write_enrichments(deps, tenant, list(due.values()))
     headers = {item.id: item.headers for item in group}
@@ -81,7 +81,6 @@ async def handle_remembered(
         event = MemoryEvent.model_validate_json(message.data)
     except ValidationError as error:
         raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
-    # Without its first try to load the model, what came before would lack its vectors until the
-    # clock comes round.
+    # Enriched before the model is loaded, a memory lacks its vectors until the scheduler finds it.
     await deps.model_manager.wait_for_first_attempt()
     await enrich_memory(deps, batches, (event.tenant, message.subject.split(".")[1]), event.id)

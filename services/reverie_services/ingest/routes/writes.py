@@ -68,13 +68,9 @@ from reverie_services.ingest.write.prepared_records import (
 from reverie_services.ingest.write_bursts import CONFLICT_SEARCH_BYTES
 
 ScopedKey = tuple[str, str | None]
-
 """A scope and a key in it."""
-
 WriteResults = Mapping[UUID, WriteResult | ReverieError]
-
 """The outcome of each memory, by its id."""
-
 
 routes = RouteTable[WriteDependencies]()
 

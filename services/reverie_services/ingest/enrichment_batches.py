@@ -1,4 +1,4 @@
-"""Batches concurrent work items of a tenant, in the order in which they came."""
+"""Groups memories of a tenant that are enriched at the same time, in the order they came."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BatchWork = Callable[[list[T]], Awaitable[Sequence[R]]]
 
 
 class _PendingItem:
-    """One that waits. `wakeup` is done when its answer is there, or when it is to lead a group."""
+    """An item in a queue. `wakeup` is done when its result is there, or when it leads a group."""
 
     def __init__(self, item: Any) -> None:
         self.item = item
@@ -74,7 +74,7 @@ class BatchQueues:
     async def _run_batch(
         self, queue: deque[_PendingItem], pending: _PendingItem, work: BatchWork[Any, Any]
     ) -> None:
-        """Does what is first in the queue; `pending` is among it."""
+        """Processes the first group of the queue, which `pending` leads."""
         group = [pending] if pending.runs_alone else self._next_batch(queue)
         try:
             results = await work([entry.item for entry in group])
@@ -114,7 +114,7 @@ class BatchQueues:
 
 
 class EnrichmentBatches:
-    """The groups that a memory goes through: to be read, to the models, and to be written.
+    """The queues that a memory passes: it is loaded, embedded and written, each with others.
 
     Memories written one by one and those that came in bulk have groups of their own.
     """

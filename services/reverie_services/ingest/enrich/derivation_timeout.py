@@ -1,4 +1,4 @@
-"""Limits the time that deriving from one text may take; what takes longer is left out."""
+"""Gives up what takes too long to derive from a text; the memory is kept without that part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EMBEDDING_SECONDS = 20.0
 """How long the texts of a group may be embedded. 64 KiB take about five seconds."""
 
 cuts = 0
-"""How often this process gave up; `reverie_derivations_cut`."""
+"""How often this process gave up: the metric `reverie_derivations_cut`."""
 
 log = structlog.get_logger("reverie.ingest")
 T = TypeVar("T")
@@ -34,7 +34,7 @@ async def derive_in_thread(memory: UUID, part: str, function: Callable[[], T], d
         return function()
 
     work = asyncio.create_task(asyncio.to_thread(run))
-    # Waiting for a thread is not the text's time.
+    # The time begins when a thread is free.
     await started.wait()
     try:
         return await asyncio.wait_for(work, DERIVATION_SECONDS)
