@@ -45,12 +45,18 @@ async def test_a_person_chats_and_decides_a_call_in_the_console(engine: Engine) 
         assert "Written, <b>really</b>." in page.page.text
         assert "<b>really" not in page.body
         [live] = page.page.find("div", id="chat-live")
-        source = f"{gateway.url}{live['data-source'].replace('from=0', 'from=1')}"
-        async with visitor.http.get(source) as stream:
+        assert "from=" not in live["data-source"]
+        # The first message of a new system is said at the position 0.
+        page = await visitor.get(f"{address.removeprefix('/console')}?from=0")
+        [live] = page.page.find("div", id="chat-live")
+        async with visitor.http.get(gateway.url + live["data-source"]) as stream:
             assert stream.status == 200
-            async for event in read_server_sent_events(stream.content):
-                if event.event == "result":
-                    break
+            events = read_server_sent_events(stream.content)
+            assert (await anext(events)).id == "0"
+            kinds: list[str] = []
+            while "result" not in kinds:
+                kinds.append((await anext(events)).event)
+            assert "turn_started" in kinds
     assert (engine.folder / "from-console.txt").exists()
 
 
@@ -85,10 +91,10 @@ async def test_a_long_chat_shows_its_end_and_leads_back(
 NODE = shutil.which("node")
 SCRIPT = files("reverie_services.console") / "static/chat.js"
 STUBS = """
-const heard = {}, left = [], calls = JSON.parse(process.argv[1]);
+const heard = {}, left = [], [calls, from, positions] = JSON.parse(process.argv[1]);
 globalThis.addEventListener = () => {};
 globalThis.location = {
-  href: "http://x/console/chat/g?from=7#end",
+  href: `http://x/console/chat/g${from}#end`,
   reload: () => left.push("reload"), replace: (address) => left.push(address),
 };
 globalThis.document = {
@@ -103,7 +109,7 @@ globalThis.EventSource = class { addEventListener(type, tell) { heard[type] = te
 """
 HEARD = """
 begin();
-for (const [call, lastEventId] of [["c0", "11"], ["c1", "12"]]) {
+for (const [call, lastEventId] of [["c0", positions[0]], ["c1", positions[1]]]) {
   const event = {type: "approval", turn: "t", data: {call}};
   heard.approval({data: JSON.stringify(event), lastEventId});
 }
@@ -113,16 +119,24 @@ console.log(JSON.stringify(left));
 
 @pytest.mark.skipif(NODE is None, reason="no node is installed")
 @pytest.mark.parametrize(
-    ("calls", "left"), [([], ["http://x/console/chat/g?from=7&seen=12#end"]), (["c1"], [])]
+    ("calls", "asked", "positions", "left"),
+    [
+        ([], "?from=7", ["11", "12"], ["from=7&seen=12"]),
+        (["c1"], "?from=7", ["11", "12"], []),
+        # The start of the stream is a position, too.
+        ([], "?from=0", ["2", "3"], ["from=0&seen=3"]),
+        ([], "", ["1", "2"], ["from=0&seen=2"]),
+        ([], "", ["5", "6"], ["from=4&seen=6"]),
+    ],
 )
 def test_a_page_without_the_form_of_a_call_is_loaded_once_for_it(
-    calls: list[str], left: list[str]
+    calls: list[str], asked: str, positions: list[str], left: list[str]
 ) -> None:
     assert NODE
     script = STUBS + SCRIPT.read_text() + HEARD
-    command = [NODE, "-e", script, json.dumps(calls)]
+    command = [NODE, "-e", script, json.dumps([calls, asked, positions])]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert json.loads(done.stdout) == left
+    assert json.loads(done.stdout) == [f"http://x/console/chat/g?{query}#end" for query in left]
 
 
 async def test_a_form_sends_texts_and_images_which_the_page_shows(engine: Engine) -> None:

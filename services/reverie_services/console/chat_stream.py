@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 
 from reverie.contracts.events import is_position
 from reverie.contracts.problems import build_problem
-from reverie.mcp.rest_calls import RestCallError
+from reverie.mcp.rest_calls import RestCallError, encode_query
 from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.live import POLL_SECONDS, LiveStream, LiveStreams, SignInCheck
 from reverie_services.console.page_request import PageRequest
@@ -29,9 +29,9 @@ async def stream_chat(
     # A missing right is answered here, and not within a stream.
     await request.get(f"/v1/groups/{quote(group, safe='')}/messages", limit=1)
     streams.check(stream.key)
-    after = int(last_event) if is_position(last_event) else request.number("from", 0, 2**53)
+    after = int(last_event) if is_position(last_event) else request.position("from")
     headers = {**SECURITY_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
-    path = f"/v1/groups/{quote(group, safe='')}/events" + (f"?after={after}" if after else "")
+    path = f"/v1/groups/{quote(group, safe='')}/events{encode_query({'after': after})}"
 
     async def iterate_events() -> AsyncGenerator[bytes, None]:
         """Passes nothing on after the sign-in ended."""

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from multidict import MultiDict, MultiMapping
 from yarl import URL
 
+from reverie.contracts.events import is_position
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.mcp.rest_calls import RestCallError, call_rest, call_rest_any
@@ -47,6 +48,11 @@ class PageRequest:
         """A number from the query between 0 and `maximum`."""
         text = self.ask(name) or ""
         return min(int(text), maximum) if text.isascii() and text.isdigit() else default
+
+    def position(self, name: str) -> int | None:
+        """A position in a stream from the query. 0 is the start of the stream."""
+        text = self.ask(name) or ""
+        return int(text) if is_position(text) else None
 
     async def get(self, path: str, /, **query: Any) -> dict[str, Any]:
         """The body of a GET call. Raises `RestCallError`."""

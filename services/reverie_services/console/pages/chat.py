@@ -37,9 +37,9 @@ async def show_chat(request: PageRequest) -> PageValues:
     """The messages, the open turns, and the form for a message."""
     group_id = request.values["id"]
     path = f"/v1/groups/{quote(group_id, safe='')}/messages"
-    page = await request.get(path, limit=MESSAGES, before=request.number("before", 0, 2**53))
+    before = request.number("before", 0, 2**53)
+    page = await request.get(path, limit=MESSAGES, before=before)
     turns = {turn["id"]: turn for turn in page["turns"]}
-    start, before = request.number("from", 0, 2**53), request.number("before", 0, 2**53)
     return {
         "group": group_id,
         "messages": [_show_message(item, turns) for item in page["items"]],
@@ -47,7 +47,7 @@ async def show_chat(request: PageRequest) -> PageValues:
         "earlier": page["previous"],
         "open_turns": [turn for turn in page["turns"] if turn["status"] in OPEN],
         "settled": _list_settled(page["turns"]),
-        "start": start,
+        "start": request.position("from"),
     }
 
 

@@ -11,7 +11,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const answers = new Map();
   for (const item of document.querySelectorAll("li[data-turn]")) answers.set(item.dataset.turn, item);
   const asked = new URL(location.href).searchParams;
-  let first = Number(asked.get("from") || 0);
+  let first = asked.get("from") ? Number(asked.get("from")) : null;
 
   const add = (parent, tag, className, text) => {
     const element = document.createElement(tag);
@@ -115,7 +115,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const hear = (message) => {
     const event = JSON.parse(message.data), position = Number(message.lastEventId);
-    first = first || position - 1;
+    first = first ?? position - 1;
     if (event.type === "approval") return showForm(event.data.call, position);
     const follows = isAtEnd();
     if (event.type === "result") open.delete(event.turn);
