@@ -232,10 +232,8 @@ class GroupWatchers:
         self._open[principal.key_id] += 1
         try:
             yield f": alive\nid: {after}\n\n".encode()
-            async with (
-                aclosing(self._bus.watch(ENGINE_STREAM, subject, after)) as watched,
-                aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS)) as ticks,
-            ):
+            watched = self._bus.watch(ENGINE_STREAM, subject, after)
+            async with aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS)) as ticks:
                 checked = monotonic()
                 async for message in ticks:
                     yield _encode(message) if message else b": alive\n\n"

@@ -135,11 +135,12 @@ async def _send_chunks(
         async with aclosing(chunks):
             await sent.prepare(request)
             sources = stream_until_stopped(request, chunks) if response.endless else chunks
-            async for chunk in sources:
-                if request.method == "HEAD":
-                    break
-                async with asyncio.timeout(write_timeout):
-                    await sent.write(chunk)
+            async with aclosing(sources):
+                async for chunk in sources:
+                    if request.method == "HEAD":
+                        break
+                    async with asyncio.timeout(write_timeout):
+                        await sent.write(chunk)
             await sent.write_eof()
     except ConnectionError:
         log.debug("client_disconnected")

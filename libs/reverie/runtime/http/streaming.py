@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -31,9 +32,12 @@ async def _signal_shutdown(app: web.Application) -> None:
 
 
 async def stream_until_stopped(
-    request: web.Request, chunks: AsyncIterator[bytes]
+    request: web.Request, chunks: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
-    """Yields the pieces until they end, the service stops or the client disconnects."""
+    """Yields the pieces until they end, the service stops or the client disconnects.
+
+    Closes them.
+    """
     stop = request.app[STOPPING]
     async with aclosing(iterate_with_ticks(chunks, POLL_SECONDS, stop)) as ticks:
         async for chunk in ticks:
@@ -44,14 +48,18 @@ async def stream_until_stopped(
 
 
 async def iterate_with_ticks(
-    source: AsyncIterator[T], seconds: float, wake_event: asyncio.Event | None = None
+    source: AsyncGenerator[T, None], seconds: float, wake_event: asyncio.Event | None = None
 ) -> AsyncGenerator[T | None, None]:
-    """Yields the items of `source`; and None after `seconds` without one or at the alarm."""
+    """Yields the items of `source`; and None after `seconds` without one or at the alarm.
+
+    All of the source runs in one context, and is closed in it: it may hold a span open.
+    """
+    context = copy_context()
     wake_task = asyncio.create_task((wake_event or asyncio.Event()).wait())
     next_task: asyncio.Task[T] | None = None
     try:
         while True:
-            next_task = next_task or asyncio.create_task(_next(source))
+            next_task = next_task or asyncio.create_task(_next(source), context=context)
             tasks = {next_task, wake_task}
             await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not next_task.done():
@@ -63,10 +71,15 @@ async def iterate_with_ticks(
         return
     finally:
         await _cancel_and_wait(wake_task, next_task)
+        await asyncio.create_task(_close(source), context=context)
 
 
 async def _next(source: AsyncIterator[T]) -> T:
     return await anext(source)
+
+
+async def _close(source: AsyncGenerator[T, None]) -> None:
+    await source.aclose()
 
 
 async def _cancel_and_wait(*tasks: asyncio.Task[T] | asyncio.Task[bool] | None) -> None:

@@ -179,10 +179,8 @@ class EventHandlers:
             cursor = encode_cursor(position)
             yield _encode_event(cursor, "reset", {}) if is_gap else _encode_heartbeat(cursor)
             heartbeat_due = monotonic() + HEARTBEAT_SECONDS
-            async with (
-                aclosing(self._deps.bus.watch(MEMORY_STREAM, subject, position)) as watched,
-                aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS / 3)) as ticks,
-            ):
+            watched = self._deps.bus.watch(MEMORY_STREAM, subject, position)
+            async with aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS / 3)) as ticks:
                 async for message in ticks:
                     if has_token_expired(principal):
                         return
