@@ -21,10 +21,14 @@ from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
 from reverie_services.recall.dependencies import RecallPipelineDependencies
 from reverie_services.recall.pipeline.recall import start_recall
-from reverie_services.recall.pipeline.recall_trace import RecallRecord
 from reverie_services.recall.pipeline.retrievers import load_model, open_retriever
 from reverie_services.recall.pipeline.stage_runner import Deadline, StageOutcome, resolve
-from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion, RecallResult
+from reverie_services.recall.pipeline.state import (
+    PreflowTurn,
+    RecallQuestion,
+    RecallRecord,
+    RecallResult,
+)
 
 ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC)
 """What may warn before an action, failures first."""

@@ -10,8 +10,8 @@ from reverie.store.graph.project_links import ProjectLinkStore
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie_services.recall.dependencies import RecallDependencies
-from reverie_services.recall.pipeline.recall_trace import RecallRecord, measure_recall
-from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion
+from reverie_services.recall.pipeline.recall import measure_recall
+from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion, RecallRecord
 from reverie_services.recall.pipeline.visible_scopes import or_none_if_unavailable
 
 MAX_HITS = MAX_PER_SCOPE

@@ -48,13 +48,14 @@ from reverie_services.recall.pipeline.action_warnings import (
 )
 from reverie_services.recall.pipeline.linked_projects import explain_hit, recall_turn
 from reverie_services.recall.pipeline.next_files import NOT_ABOUT_FILES, find_before_edit
-from reverie_services.recall.pipeline.recall_trace import (
-    PreflowOutcome,
-    RecallRecord,
-    build_trace,
-)
+from reverie_services.recall.pipeline.recall_trace import build_trace
 from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
-from reverie_services.recall.pipeline.state import PreflowTurn, RecallResult
+from reverie_services.recall.pipeline.state import (
+    PreflowOutcome,
+    PreflowTurn,
+    RecallRecord,
+    RecallResult,
+)
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
 MAX_OPEN_FILE = 2

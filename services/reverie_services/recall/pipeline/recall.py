@@ -6,12 +6,14 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from time import monotonic
+from time import monotonic, perf_counter
+from uuid import UUID
 
 import numpy as np
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Overloaded
+from reverie.domain.core.ids import new_id
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit, assemble_answer
 from reverie.domain.retrieval.candidates import (
     NO_EDGES,
@@ -31,8 +33,10 @@ from reverie.domain.retrieval.question_parsing import (
 from reverie.domain.retrieval.selection import POOL_FACTOR, select_memories
 from reverie.domain.text.index_terms import expand_query_text
 from reverie.inference.sparse_encoder import MAX_QUERY_WORDS, WordWeights
+from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.search.embedding_models import TenantModel
 from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.recall_trace import build_trace
 from reverie_services.recall.pipeline.retrievers import (
     Retriever,
     Vectors,
@@ -43,15 +47,16 @@ from reverie_services.recall.pipeline.scoring import (
     LOADING_SHARE,
     MAX_RERANKED,
     load_texts,
+    rate_relevance,
     score,
 )
 from reverie_services.recall.pipeline.stage_runner import Deadline, run_stage
 from reverie_services.recall.pipeline.state import (
     ArmWeights,
     RecallQuestion,
+    RecallRecord,
     RecallResult,
     RecallState,
-    rate_relevance,
 )
 from reverie_services.recall.query_expansion import NO_EXPANSION
 
@@ -66,6 +71,35 @@ EXPANSION_SHARE, EMBEDDING_SHARE, RETRIEVAL_SHARE, RESCORING_SHARE, GRAPH_SHARE 
     0.6,
 )
 """Shares of a recall's timeout by which its stages must be over; the last stage has the rest."""
+
+
+async def recall_with_trace(
+    deps: RecallPipelineDependencies,
+    principal: Principal,
+    question: RecallQuestion,
+    session: UUID | None,
+) -> RecallResult:
+    """Runs `recall`; its trace is built and stored in the background."""
+    record = await measure_recall(deps, principal, question, session)
+    deps.trace_writer.add(principal.tenant, partial(build_trace, record))
+    return record.result
+
+
+async def measure_recall(
+    deps: RecallPipelineDependencies,
+    principal: Principal,
+    question: RecallQuestion,
+    session: UUID | None,
+) -> RecallRecord:
+    """Runs `recall`; returns it with what its trace will say."""
+    started = perf_counter()
+    result = await recall(deps, principal, question)
+    elapsed = (perf_counter() - started) * 1000
+    now, request_id = datetime.now(UTC), current_trace_id()
+    fusion = deps.settings.fusion
+    return RecallRecord(
+        new_id(), request_id, now, principal, session, question, result, elapsed, fusion
+    )
 
 
 async def recall(

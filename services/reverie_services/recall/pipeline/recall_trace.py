@@ -1,100 +1,33 @@
-"""Runs a recall, and encodes and decodes the trace that explains its result."""
+"""Encodes the trace that explains a recall as it is stored, and decodes it for a reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
-from reverie.domain.access.principals import Principal
-from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.retrieval.ranking_facts import IntArray
 from reverie.domain.text.index_terms import query_text
-from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.search.recall_traces import RecallTraceRecord
-from reverie_services.recall.dependencies import RecallPipelineDependencies
-from reverie_services.recall.pipeline.recall import recall
-from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult, RecallState
+from reverie_services.recall.pipeline.state import (
+    PreflowOutcome,
+    RecallQuestion,
+    RecallRecord,
+    RecallResult,
+    RecallState,
+)
 
 MAX_LISTED_CANDIDATES = 60
 """The number of candidates that a trace lists, the best first."""
 MAX_KEYWORDS = 100
 QUERY_CHARS = 2_000
 REJECTED_BY_LIMIT = Rejection("limit")
-
-
-class PreflowOutcome(NamedTuple):
-    """What preflow did with a memory: `given`, or why it was held back; and its relevance.
-
-    Reasons: `already_given`, `relevance` (below the threshold), `score` (far below the best),
-    `limit` (others come first), `budget` (its text needs too many tokens).
-    """
-
-    id: UUID
-    outcome: str
-    relevance: float | None = None
-    layer: str | None = None
-    """The layer of the active set that it entered, or would have entered."""
-
-
-@dataclass(frozen=True)
-class RecallRecord:
-    """A recall that was answered, for whom, in which request, and in how many milliseconds."""
-
-    id: UUID
-    trace_id: str | None
-    at: datetime
-    principal: Principal
-    session: UUID | None
-    question: RecallQuestion
-    result: RecallResult
-    milliseconds: float
-    fusion: str
-    deliveries: Sequence[PreflowOutcome] | None = None
-    """What preflow gave and held back; None if this was not a preflow."""
-    layers: Sequence[tuple[str, int, int]] = ()
-    """Each layer of the active set: its name, the tokens that it used, its budget."""
-    before: str | None = None
-    """`edit` or `command`: preflow looked up what names the file or the command of the question."""
-
-
-async def recall_with_trace(
-    deps: RecallPipelineDependencies,
-    principal: Principal,
-    question: RecallQuestion,
-    session: UUID | None,
-) -> RecallResult:
-    """Runs `recall`; its trace is built and stored in the background."""
-    record = await measure_recall(deps, principal, question, session)
-    deps.trace_writer.add(principal.tenant, partial(build_trace, record))
-    return record.result
-
-
-async def measure_recall(
-    deps: RecallPipelineDependencies,
-    principal: Principal,
-    question: RecallQuestion,
-    session: UUID | None,
-) -> RecallRecord:
-    """Runs `recall`; returns it with what its trace will say."""
-    started = perf_counter()
-    result = await recall(deps, principal, question)
-    elapsed = (perf_counter() - started) * 1000
-    now, request_id = datetime.now(UTC), current_trace_id()
-    fusion = deps.settings.fusion
-    return RecallRecord(
-        new_id(), request_id, now, principal, session, question, result, elapsed, fusion
-    )
 
 
 def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:

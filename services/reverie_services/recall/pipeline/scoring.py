@@ -1,8 +1,8 @@
-"""Scores candidates by their facts, and loads and scores the texts that can reach the answer."""
+"""Scores candidates by their facts, then by the texts of those that can reach the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -10,13 +10,11 @@ from uuid import UUID
 import numpy as np
 
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.core.memory import Memory
-from reverie.domain.retrieval.candidates import (
-    find_positions,
-    sort_by_score,
-)
+from reverie.domain.core.memory import Memory, is_title_only
+from reverie.domain.retrieval.candidates import ScoredMemory, find_positions, sort_by_score
 from reverie.domain.retrieval.exact_name_match import select_occurring_names
 from reverie.domain.retrieval.fusion import find_unembedded
+from reverie.domain.retrieval.question_parsing import list_distinctive_words
 from reverie.domain.retrieval.ranking_facts import (
     KINDS,
     NO_SUCCESSOR,
@@ -25,6 +23,12 @@ from reverie.domain.retrieval.ranking_facts import (
     IntArray,
     has_flag,
     list_ids,
+)
+from reverie.domain.retrieval.relevance import (
+    Likeness,
+    compute_length,
+    compute_relevance,
+    compute_word_share,
 )
 from reverie.domain.retrieval.scoring import (
     NAME_FACTOR,
@@ -35,7 +39,11 @@ from reverie.domain.retrieval.scoring import (
 )
 from reverie.domain.retrieval.selection import POOL_FACTOR
 from reverie.domain.retrieval.speakers import find_speakers
-from reverie.domain.retrieval.succession import map_successors, rank_successors_first
+from reverie.domain.retrieval.succession import (
+    iterate_successors,
+    map_successors,
+    rank_successors_first,
+)
 from reverie.domain.text.index_terms import searched_text
 from reverie_services.recall.pipeline.retrievers import Retriever
 from reverie_services.recall.pipeline.stage_runner import run_stage
@@ -210,3 +218,46 @@ def _choose_rest(state: RecallState, scored: IntArray, pool_size: int) -> IntArr
     if question.only_names:
         can_reach |= found_by_words
     return np.flatnonzero(is_other & can_reach)
+
+
+def rate_relevance(state: RecallState, model: str) -> dict[UUID, float]:
+    """Rates the selected memories by vectors of that model.
+
+    A memory is at least as relevant as one that it replaced: it answers the same questions.
+    """
+    words = list_distinctive_words(state.texts[0])
+    ratings = {memory.id: _rate_memory(state, memory, words, model) for memory in state.selected}
+    successors = state.successors
+    if not successors:
+        return ratings
+    ids = list_ids(state.facts.records[state.loaded])
+    is_replaced = np.array([id in successors for id in ids], np.bool_)
+    for memory in state.describe(state.loaded[is_replaced]):
+        newer_ids = [id for id in iterate_successors(memory.id, successors) if id in ratings]
+        if newer_ids:
+            rating = ratings.get(memory.id) or _rate_memory(state, memory, words, model)
+            ratings |= {id: max(ratings[id], rating) for id in newer_ids}
+    return ratings
+
+
+def _rate_memory(
+    state: RecallState, memory: ScoredMemory, words: Sequence[str], model: str
+) -> float:
+    """A memory that the vector arm did not find is at most as near as its last hit."""
+    content = state.contents[memory.id]
+    if is_title_only(content):
+        return 0.0
+    cosine, vector_hits = memory.raw_scores.get("meaning"), state.hits_by_arm.get("meaning")
+    if cosine is None and vector_hits and "unseen" not in memory.factors:
+        cosine = float(vector_hits.scores[-1])
+    length = compute_length(state.word_weights or {})
+    product = memory.raw_scores.get("sparse")
+    return compute_relevance(
+        Likeness(
+            cosine=cosine,
+            sparse=product / length if product is not None and length else None,
+            words=compute_word_share(words, content),
+            length=len(content),
+        ),
+        model,
+    )

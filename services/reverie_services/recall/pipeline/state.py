@@ -1,4 +1,4 @@
-"""Data classes of a recall: its question, what it has found so far, and its result; a turn."""
+"""Data classes of a recall: question, state, result and record; and the turn of a preflow."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
+from reverie.domain.access.principals import Principal
 from reverie.domain.core.kinds import ANCHOR_KINDS
-from reverie.domain.core.memory import Memory, is_title_only
+from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
 from reverie.domain.retrieval.candidates import (
     EDGE_KINDS,
@@ -28,7 +29,7 @@ from reverie.domain.retrieval.candidates import (
     find_positions,
     is_among,
 )
-from reverie.domain.retrieval.question_parsing import ParsedQuestion, list_distinctive_words
+from reverie.domain.retrieval.question_parsing import ParsedQuestion
 from reverie.domain.retrieval.ranking_facts import (
     FACTS,
     KINDS,
@@ -38,13 +39,7 @@ from reverie.domain.retrieval.ranking_facts import (
     IntArray,
     list_ids,
 )
-from reverie.domain.retrieval.relevance import (
-    Likeness,
-    compute_length,
-    compute_relevance,
-    compute_word_share,
-)
-from reverie.domain.retrieval.succession import Successors, iterate_successors
+from reverie.domain.retrieval.succession import Successors
 from reverie.inference.sparse_encoder import WordWeights
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
@@ -214,47 +209,39 @@ class RecallResult:
         return any(hit.relevance is None or hit.relevance >= threshold for hit in self.hits)
 
 
-def rate_relevance(state: RecallState, model: str) -> dict[UUID, float]:
-    """Rates the selected memories by vectors of that model.
+class PreflowOutcome(NamedTuple):
+    """What preflow did with a memory: `given`, or why it was held back; and its relevance.
 
-    A memory is at least as relevant as one that it replaced: it answers the same questions.
+    Reasons: `already_given`, `relevance` (below the threshold), `score` (far below the best),
+    `limit` (others come first), `budget` (its text needs too many tokens).
     """
-    words = list_distinctive_words(state.texts[0])
-    ratings = {memory.id: _rate_memory(state, memory, words, model) for memory in state.selected}
-    successors = state.successors
-    if not successors:
-        return ratings
-    ids = list_ids(state.facts.records[state.loaded])
-    is_replaced = np.array([id in successors for id in ids], np.bool_)
-    for memory in state.describe(state.loaded[is_replaced]):
-        newer_ids = [id for id in iterate_successors(memory.id, successors) if id in ratings]
-        if newer_ids:
-            rating = ratings.get(memory.id) or _rate_memory(state, memory, words, model)
-            ratings |= {id: max(ratings[id], rating) for id in newer_ids}
-    return ratings
+
+    id: UUID
+    outcome: str
+    relevance: float | None = None
+    layer: str | None = None
+    """The layer of the active set that it entered, or would have entered."""
 
 
-def _rate_memory(
-    state: RecallState, memory: ScoredMemory, words: Sequence[str], model: str
-) -> float:
-    """A memory that the vector arm did not find is at most as near as its last hit."""
-    content = state.contents[memory.id]
-    if is_title_only(content):
-        return 0.0
-    cosine, vector_hits = memory.raw_scores.get("meaning"), state.hits_by_arm.get("meaning")
-    if cosine is None and vector_hits and "unseen" not in memory.factors:
-        cosine = float(vector_hits.scores[-1])
-    length = compute_length(state.word_weights or {})
-    product = memory.raw_scores.get("sparse")
-    return compute_relevance(
-        Likeness(
-            cosine=cosine,
-            sparse=product / length if product is not None and length else None,
-            words=compute_word_share(words, content),
-            length=len(content),
-        ),
-        model,
-    )
+@dataclass(frozen=True)
+class RecallRecord:
+    """A recall that was answered, for whom, in which request, and in how many milliseconds."""
+
+    id: UUID
+    trace_id: str | None
+    at: datetime
+    principal: Principal
+    session: UUID | None
+    question: RecallQuestion
+    result: RecallResult
+    milliseconds: float
+    fusion: str
+    deliveries: Sequence[PreflowOutcome] | None = None
+    """What preflow gave and held back; None if this was not a preflow."""
+    layers: Sequence[tuple[str, int, int]] = ()
+    """Each layer of the active set: its name, the tokens that it used, its budget."""
+    before: str | None = None
+    """`edit` or `command`: preflow looked up what names the file or the command of the question."""
 
 
 @dataclass(frozen=True)

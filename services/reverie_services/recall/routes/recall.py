@@ -20,7 +20,7 @@ from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.linked_projects import find_linked_scopes
-from reverie_services.recall.pipeline.recall_trace import recall_with_trace
+from reverie_services.recall.pipeline.recall import recall_with_trace
 from reverie_services.recall.pipeline.state import RecallQuestion
 from reverie_services.recall.pipeline.visible_scopes import (
     find_session,
