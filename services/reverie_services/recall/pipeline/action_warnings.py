@@ -10,6 +10,7 @@ from typing import Any
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.context.active_set_entries import OnDemandHit
+from reverie.domain.context.next_files import TouchedFiles
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory, MemoryStatus
@@ -20,6 +21,7 @@ from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.context import ContextStore
 from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.next_files import find_file_memories, predict_next_files
 from reverie_services.recall.pipeline.recall import start_recall
 from reverie_services.recall.pipeline.retrievers import load_model, open_retriever
 from reverie_services.recall.pipeline.stage_runner import Deadline, StageOutcome, resolve
@@ -35,6 +37,9 @@ ACTION_KINDS = (Kind.BUG, Kind.LESSON, Kind.CONVENTION, Kind.DECISION, Kind.SPEC
 ACTION_SCORE = 0.5
 ACTION_TIMEOUT_SECONDS = 0.1
 """An agent waits at most 150 ms before an edit or a command, the way to here included."""
+PREDICTED_FILES = 5
+MAX_FOLLOWING = 2
+"""Memories of files that will likely be touched next, given before an edit."""
 MAX_ON_DEMAND = 3
 """Few whole memories help more than many fragments."""
 MAX_COMMANDS = 4
@@ -58,7 +63,29 @@ _HARMLESS = frozenset((
 # fmt: on
 
 
-async def find_about_file(
+async def find_before_edit(
+    contexts: ContextStore, principal: Principal, scopes: Sequence[str], turn: PreflowTurn
+) -> list[OnDemandHit]:
+    """What bears on the file that is to be edited, then on those that will likely follow."""
+    project, path = turn.session.project, turn.query
+    hits = await _find_about_file(contexts, principal, scopes, project, path)
+    if project is None:
+        return hits
+    touched = TouchedFiles([*turn.edited, path], turn.files, turn.tests)
+    files = await predict_next_files(
+        contexts, principal, project, turn.session.branch, touched, PREDICTED_FILES
+    )
+    others = [file for file in files if not is_same_file(file.path, path)]
+    known = {hit.memory.id for hit in hits}
+    following = [
+        OnDemandHit(item.memory, ACTION_SCORE, item.why)
+        for item in await find_file_memories(contexts, principal, scopes, project, others)
+        if item.memory.kind in ACTION_KINDS and item.memory.id not in known
+    ]
+    return [*hits, *following[:MAX_FOLLOWING]]
+
+
+async def _find_about_file(
     contexts: ContextStore,
     principal: Principal,
     scopes: Sequence[str],
@@ -78,7 +105,7 @@ async def find_about_file(
     ]
 
 
-async def find_about_command(
+async def find_before_command(
     deps: RecallPipelineDependencies, principal: Principal, scopes: Sequence[str], command: str
 ) -> list[OnDemandHit]:
     """Failures, conventions, decisions and specifications that name a command of the line.

@@ -1,4 +1,4 @@
-"""Finds what is known of the files that will likely be touched next."""
+"""Predicts the files that will likely be touched next, and finds what is known of them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from dataclasses import replace
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import build_scope, home_levels, slugify
-from reverie.domain.context.active_set_entries import OnDemandHit
 from reverie.domain.context.next_files import PredictedFile, TouchedFiles, predict_files
 from reverie.domain.context.open_files import FileRelatedMemory, normalize_paths
 from reverie.domain.core.kinds import Kind
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.store.sessions.context import ContextStore
-from reverie_services.recall.pipeline.action_warnings import (
-    ACTION_KINDS,
-    ACTION_SCORE,
-    find_about_file,
-)
-from reverie_services.recall.pipeline.state import PreflowTurn
 
-PREDICTED_FILES = 5
-MAX_BEFORE_EDIT = 2
-"""Memories of other files that may come before an edit."""
 NOT_ABOUT_FILES = frozenset({Kind.SESSION, Kind.SKILL, Kind.TASK})
 """Kinds that name a file in passing: they are no reason to warn about it."""
 
@@ -71,25 +61,3 @@ async def find_file_memories(
             and is_same_file(item.why.removeprefix("touches "), file.path)
         ]
     return list({item.memory.id: item for item in reversed(related)}.values())[::-1]
-
-
-async def find_before_edit(
-    contexts: ContextStore, principal: Principal, scopes: Sequence[str], turn: PreflowTurn
-) -> list[OnDemandHit]:
-    """What bears on the file that is to be edited, then on those that will likely follow."""
-    project, path = turn.session.project, turn.query
-    hits = await find_about_file(contexts, principal, scopes, project, path)
-    if project is None:
-        return hits
-    touched = TouchedFiles([*turn.edited, path], turn.files, turn.tests)
-    files = await predict_next_files(
-        contexts, principal, project, turn.session.branch, touched, PREDICTED_FILES
-    )
-    others = [file for file in files if not is_same_file(file.path, path)]
-    known = {hit.memory.id for hit in hits}
-    following = [
-        OnDemandHit(item.memory, ACTION_SCORE, item.why)
-        for item in await find_file_memories(contexts, principal, scopes, project, others)
-        if item.memory.kind in ACTION_KINDS and item.memory.id not in known
-    ]
-    return [*hits, *following[:MAX_BEFORE_EDIT]]

@@ -43,11 +43,12 @@ from reverie_services.recall.dependencies import RecallDependencies, RecallPipel
 from reverie_services.recall.pipeline.action_warnings import (
     ACTION_TIMEOUT_SECONDS,
     MAX_ON_DEMAND,
-    find_about_command,
+    find_before_command,
+    find_before_edit,
     record_action,
 )
 from reverie_services.recall.pipeline.linked_projects import explain_hit, recall_turn
-from reverie_services.recall.pipeline.next_files import NOT_ABOUT_FILES, find_before_edit
+from reverie_services.recall.pipeline.next_files import NOT_ABOUT_FILES
 from reverie_services.recall.pipeline.recall_trace import build_trace
 from reverie_services.recall.pipeline.stage_runner import StageOutcome, run_stage
 from reverie_services.recall.pipeline.state import (
@@ -216,7 +217,7 @@ async def _load_action_inputs(
     if turn.before == "edit":
         search = partial(find_before_edit, deps.contexts, principal, scopes, turn)
     else:
-        search = partial(find_about_command, deps.pipeline, principal, scopes, text)
+        search = partial(find_before_command, deps.pipeline, principal, scopes, text)
     no_hits: list[OnDemandHit] = []
     active_set, hits = await asyncio.gather(
         run_stage(
