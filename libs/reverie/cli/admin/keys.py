@@ -41,7 +41,7 @@ app = click.Group(
 )
 @click.option("--project", help="The default project of the key.")
 @click.option("--agent", help="The agent that uses the key.")
-@click.option("--user", help="The person who uses the key; it covers no other's own memory.")
+@click.option("--user", help="The person who uses the key; it reaches no other person's own memory.")
 @click.option("--tenant", default="default", help="The tenant; it is created if it does not exist.")
 @expires_option
 @limits_option
@@ -58,7 +58,7 @@ def create(
     """Create a key. Its text is shown only once.
 
     Without --read and --write, the key may read and write everything of its
-    tenant that its role allows. With one of them alone, the other is the same.
+    tenant that its role allows. If only one of them is given, it stands for both.
 
     Example: reverie key create ci --role ci --write 'project/shop/*'
     """

@@ -1,4 +1,4 @@
-"""`reverie groups`: conversations of agents, call by call; `reverie chat` is for people."""
+"""`reverie groups`: conversations of agents, for scripts; `reverie chat` is for people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reverie.cli.app.output import (
 
 app = click.Group(
     "groups",
-    help="Talk with groups of agents of the engine, call by call.\n\nExample: reverie groups list",
+    help="Talk with groups of agents of the engine, one command at a time.\n\nExample: reverie groups list",
     epilog=EXIT_CODES_HELP,
 )
 _group_argument = click.argument("group", help="The id of the group.")

@@ -30,11 +30,11 @@ async def watch_known_clones(settings: Settings) -> None:
 @click.option("--once", is_flag=True, help="Look once, and stop.")
 @common_options
 def follow(options: CommonOptions, once: bool) -> None:
-    """Hand over the conversations of agents without hooks, and announce commits.
+    """Send the conversations of agents without hooks, and announce commits.
 
     `reverie up` and `reverie mcp` do the same by themselves. Use this where
-    neither runs, beside a gateway elsewhere. It watches the clones that were
-    set up on this machine, and stops at Ctrl-C.
+    neither runs, because the gateway is on another machine. It watches the
+    clones that were set up on this machine, and stops at Ctrl-C.
 
     Example: reverie follow --once
 

@@ -41,7 +41,7 @@ def backfill(
     repo: Path,
     dry_run: bool,
 ) -> None:
-    """Remember what the messages of a whole history decide.
+    """Remember the decisions in the commit messages of a whole history.
 
     Messages with a reason, a rule or a behaviour become memories. Paths and
     messages are sent, no source code. Run it again to go on after an

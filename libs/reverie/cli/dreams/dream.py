@@ -132,7 +132,7 @@ def history(options: CommonOptions, id: str | None, scope: str | None, limit: in
 def list_summaries(options: CommonOptions, scope: str | None, history: bool, limit: int) -> None:
     """Show the summary of each scope, which dreams keep up to date.
 
-    Behind a sentence that a language model wrote stand the ids of the memories that it tells.
+    A sentence of a language model is followed by the ids of the memories that it sums up.
 
     Example: reverie dream summaries --scope project/shop --history
     """

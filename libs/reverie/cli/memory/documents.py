@@ -23,7 +23,7 @@ MAX_SHOWN = 120
 
 app = click.Group(
     "documents",
-    help="Keep values beside memory, by collection and key, in order.\n\n"
+    help="Store JSON values of programs, by collection and key; recall does not search them.\n\n"
     "Example: reverie documents list notes",
     epilog=EXIT_CODES_HELP,
 )

@@ -125,7 +125,7 @@ def import_memories(
 
     Example: reverie import memories memories/ --dry-run
 
-    A file with an unsound line is refused as a whole.
+    If one line is invalid, the whole file is refused.
 
     Exit codes: 1 if a line conflicts with stored memories, 2 if the file is refused; for the
     others see `reverie --help`.

@@ -187,13 +187,13 @@ POLL_INTERVAL = 0.3
     "--wait",
     type=click.FloatRange(min=0),
     default=0.0,
-    help="Seconds to wait until there is one, as after a commit was announced.",
+    help="Seconds to wait for the first one, for example after a commit was announced.",
 )
 @common_options
 def stale(
     options: CommonOptions, project: str | None, scope: str | None, limit: int, wait: float
 ) -> None:
-    """List memories that may be outdated, with the commits behind it.
+    """List memories that may be outdated, and the commits that changed their code.
 
     Example: reverie stale --project shop
     """

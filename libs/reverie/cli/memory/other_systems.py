@@ -41,10 +41,10 @@ _scope_option = click.option("--scope", help="The scope of memories for which th
 @dry_run_option
 @common_options
 def import_mem0(options: CommonOptions, path: Path, scope: str | None, dry_run: bool) -> None:
-    """Import memories of mem0: the JSON of all, as its library or its service gives it.
+    """Import memories of mem0: the JSON that its call `get_all` returns.
 
     Users, agents, apps and runs become the scopes user/, agent/, project/ and topic/. Ids and
-    times are kept, and a repeated import of the file changes nothing. A memory without a time has
+    times are kept, and a repeated import of the file changes nothing. A memory without a time gets
     that of the file.
 
     Example: reverie import mem0 memories.json --dry-run
@@ -65,7 +65,7 @@ def import_hindsight(options: CommonOptions, path: Path, scope: str | None, dry_
 
     A bank becomes the scope project/; a list names none, so give `--scope`. Facts and observations
     are imported, documents are not. A repeated import of the file changes nothing. A memory without
-    a time has that of the file.
+    a time gets that of the file.
 
     Example: reverie import hindsight bank.zip --dry-run
 

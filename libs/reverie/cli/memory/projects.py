@@ -36,7 +36,7 @@ def _link_path(project: str, linked: str) -> str:
 @click.option(
     "--discoverable",
     is_flag=True,
-    help="Who reads only one of them is told the name of the other, and how much it knows.",
+    help="Tell who may read only one of them that the other exists, and how much it knows.",
 )
 @common_options
 def link_projects(options: CommonOptions, project: str, linked: str, discoverable: bool) -> None:
@@ -80,7 +80,7 @@ def list_links(options: CommonOptions, project: str) -> None:
 def find_projects(options: CommonOptions, query: tuple[str, ...]) -> None:
     """Show which projects know the answer to a question.
 
-    A linked project that this key may not read may be named, with a count alone.
+    A linked project that the key may not read is named only if the link is discoverable.
 
     Example: reverie project which how are refunds booked
     """

@@ -43,7 +43,7 @@ external_id_option = click.option(
 )
 @click.option("--agent", help="Only sessions of this agent.")
 @project_option
-@click.option("--replay", is_flag=True, help="Show each turn with what memory gave and took.")
+@click.option("--replay", is_flag=True, help="Show each turn with the memories given in it and made from it.")
 @limit_option(20)
 @common_options
 def list_sessions(
@@ -57,7 +57,7 @@ def list_sessions(
     """List sessions, newest first, or the turns of one session.
 
     With --replay, a session is shown step by step: each turn with the output of
-    its tool, what was asked of memory and given, and what memory took from it.
+    its tool, the questions to memory and their answers, and the memories made from it.
 
     Example: reverie sessions 7c2f01aa --replay
     """

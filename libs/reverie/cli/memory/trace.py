@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def trace(
     options: CommonOptions, id: str | None, session: str | None, confirm: bool, limit: int
 ) -> None:
-    """Explain the result of a recall: retrievers, graph hops, factors, cuts, deliveries.
+    """Explain a recall: how each candidate was found and scored, and why it was left out.
 
     Example: reverie trace 0e0e4736
     """

@@ -121,7 +121,7 @@ def list_entries(options: CommonOptions, scope: str | None, limit: int) -> None:
 @click.option(
     "--restore",
     is_flag=True,
-    help="Put the values of the entry, which were no secrets, back in texts. For administrators.",
+    help="Its values were no secrets: put them back where texts lack them. For administrators.",
 )
 @yes_option
 @common_options
@@ -146,7 +146,7 @@ def delete_entry(
 @limit_option(200)
 @common_options
 def list_suggestions(options: CommonOptions, limit: int) -> None:
-    """List memories that should be vault entries: busy keys, counters, JSON.
+    """List memories that should be vault entries: keys written often, counters, JSON.
 
     Example: reverie vault suggestions
     """

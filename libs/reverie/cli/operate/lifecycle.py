@@ -163,8 +163,8 @@ def serve(name: str, home: Path | None, sets: tuple[str, ...]) -> None:
 
     It needs REVERIE_DATABASE_URL and REVERIE_NATS_URL, and stops on SIGTERM.
 
-    `all` runs the four services in one process, and `derive` the models and
-    what they derive beside it: the two processes of `reverie up`.
+    `all` runs the four services in one process. `derive` runs the process
+    beside it, with the models. `reverie up` starts these two.
 
     Example: reverie serve recall --set recall_port=8080
 
