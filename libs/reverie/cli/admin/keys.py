@@ -41,7 +41,9 @@ app = click.Group(
 )
 @click.option("--project", help="The default project of the key.")
 @click.option("--agent", help="The agent that uses the key.")
-@click.option("--user", help="The person who uses the key; it reaches no other person's own memory.")
+@click.option(
+    "--user", help="The person who uses the key; it reaches no other person's own memory."
+)
 @click.option("--tenant", default="default", help="The tenant; it is created if it does not exist.")
 @expires_option
 @limits_option

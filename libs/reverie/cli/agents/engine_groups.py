@@ -25,7 +25,8 @@ from reverie.cli.app.output import (
 
 app = click.Group(
     "groups",
-    help="Talk with groups of agents of the engine, one command at a time.\n\nExample: reverie groups list",
+    help="Talk with groups of agents of the engine, one command at a time.\n\n"
+    "Example: reverie groups list",
     epilog=EXIT_CODES_HELP,
 )
 _group_argument = click.argument("group", help="The id of the group.")

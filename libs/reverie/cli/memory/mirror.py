@@ -80,7 +80,9 @@ class GatewayMemories:
     type=click.Choice(["file", "memory"]),
     help="The side that wins if both changed; the text of the other is kept.",
 )
-@click.option("--removals", is_flag=True, help="Archive the memories of removed files, even of many at once.")
+@click.option(
+    "--removals", is_flag=True, help="Archive the memories of removed files, even of many at once."
+)
 @click.option("--watch", is_flag=True, help="Go on until Ctrl-C.")
 @dry_run_option
 @common_options

@@ -36,7 +36,7 @@ def _link_path(project: str, linked: str) -> str:
 @click.option(
     "--discoverable",
     is_flag=True,
-    help="Tell who may read only one of them that the other exists, and how much it knows.",
+    help="Show the name of the other, and how much it knows, to readers of only one.",
 )
 @common_options
 def link_projects(options: CommonOptions, project: str, linked: str, discoverable: bool) -> None:

@@ -43,7 +43,9 @@ external_id_option = click.option(
 )
 @click.option("--agent", help="Only sessions of this agent.")
 @project_option
-@click.option("--replay", is_flag=True, help="Show each turn with the memories given in it and made from it.")
+@click.option(
+    "--replay", is_flag=True, help="Show each turn with the memories given in it and made from it."
+)
 @limit_option(20)
 @common_options
 def list_sessions(

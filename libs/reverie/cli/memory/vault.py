@@ -121,7 +121,7 @@ def list_entries(options: CommonOptions, scope: str | None, limit: int) -> None:
 @click.option(
     "--restore",
     is_flag=True,
-    help="Its values were no secrets: put them back where texts lack them. For administrators.",
+    help="Put its values back where redaction took them out of texts. For administrators.",
 )
 @yes_option
 @common_options
@@ -146,7 +146,7 @@ def delete_entry(
 @limit_option(200)
 @common_options
 def list_suggestions(options: CommonOptions, limit: int) -> None:
-    """List memories that should be vault entries: keys written often, counters, JSON.
+    """List memories that belong in the vault: keys written often, counters, JSON.
 
     Example: reverie vault suggestions
     """
