@@ -78,7 +78,7 @@ newcomer: $(READY) ## follow the README from a clean clone in bash and in zsh, a
 	@REVERIE_TEST_STEPS=all $(BIN)/pytest -q tests/e2e/test_operations_guide.py
 
 image: $(READY) ## make the image's environment, and run its commands on servers of their own
-	@$(BIN)/pytest -q tests/deploy/image.py
+	@$(BIN)/pytest -q tests/deploy/image_checks.py
 
 # Each in an environment of its own: what they need cannot be installed together.
 adapters: $(READY) ## install the clients and frameworks that are tested with, and run their tests

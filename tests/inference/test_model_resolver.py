@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.inference.model_catalogue import BGE_SMALL, ModelFile, ModelSpec
+from reverie.inference.model_catalogue import BGE_SMALL, DEFAULT_MODEL, ModelFile, ModelSpec
 from reverie.inference.model_resolver import (
     ModelState,
+    is_external_model,
     list_models,
     resolve_model_spec,
     verify_model,
@@ -267,3 +268,11 @@ def test_list_and_verify_distinguish_missing_damaged_and_ready(tmp_path: Path) -
     damaged = verify_model(BGE_SMALL.name, tmp_path)
     assert damaged.state is ModelState.DAMAGED
     assert "SHA-256" in damaged.reason
+
+
+def test_a_custom_model_is_named_by_its_address_or_folder(tmp_path: Path) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    assert is_external_model("mine", tmp_path, None, None)
+    assert is_external_model("theirs", tmp_path, None, "https://models.example/v1")
+    assert not is_external_model("theirs", tmp_path, None, None)
+    assert not is_external_model(DEFAULT_MODEL, tmp_path, None, None)

@@ -1,4 +1,4 @@
-"""Recall's numbered cases: token budget, intents, stable order, Chinese, identifiers."""
+"""What recall answers: within a token budget, in a stable order, in Chinese, by identifier."""
 
 from __future__ import annotations
 
