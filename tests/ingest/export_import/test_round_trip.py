@@ -190,7 +190,7 @@ async def _in(
 ) -> ImportResponse:
     tally = ImportTally(ImportResponse())
     landing = carry.open_import(who, "merge", dry_run=False)
-    await import_lines(BytesIO(data), who, ImportContext(landing, tally, LIMITS, known_of))
+    await import_lines(BytesIO(data), ImportContext(who, landing, tally, LIMITS, known_of))
     return tally.result
 
 

@@ -64,27 +64,26 @@ class ImportHandlers:
 
     async def import_file(self, call: Call[None, ImportQuery]) -> ImportResponse:
         """`POST /v1/import`: the body is read to its end, checked as a whole, then stored."""
+        deps, query, principal = self._deps, call.query, call.principal
         media_type = call.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        _check_request(call.query, media_type, call.principal)
+        _check_request(query, media_type, principal)
+        charge_quota = unlimited if query.dry_run else call.spend
+        tally = ImportTally(ImportResponse(dry_run=query.dry_run))
         with tempfile.TemporaryFile() as file:
             await spool_body(call.stream, file)
             async with self._slots:
-                return await self._import_body(call, media_type, file)
-
-    async def _import_body(
-        self, call: Call[None, ImportQuery], media_type: str, file: BinaryIO
-    ) -> ImportResponse:
-        deps, query, principal = self._deps, call.query, call.principal
-        charge_quota = unlimited if query.dry_run else call.spend
-        tally = ImportTally(ImportResponse(dry_run=query.dry_run))
-        if media_type in {_MARKDOWN, _TAR}:
-            body = MarkdownBody(file, media_type == _TAR, query.scope)
-            job = MarkdownContext(deps, principal, query.strategy, tally, charge_quota)
-            await import_markdown_files(body, job)
-        else:
-            session = deps.export_import.open_import(principal, query.strategy, query.dry_run)
-            context = ImportContext(session, tally, deps.settings, deps.load_redactor, charge_quota)
-            await import_lines(file, principal, context)
+                if media_type in {_MARKDOWN, _TAR}:
+                    body = MarkdownBody(file, media_type == _TAR, query.scope)
+                    markdown = MarkdownContext(deps, principal, query.strategy, tally, charge_quota)
+                    await import_markdown_files(body, markdown)
+                else:
+                    session = deps.export_import.open_import(
+                        principal, query.strategy, query.dry_run
+                    )
+                    lines = ImportContext(
+                        principal, session, tally, deps.settings, deps.load_redactor, charge_quota
+                    )
+                    await import_lines(file, lines)
         return tally.result
 
 

@@ -10,9 +10,8 @@ import json
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import groupby
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from reverie.contracts.events import BULK_HEADERS
 from reverie.contracts.export_import import ImportResponse, RejectedLine
@@ -37,18 +36,11 @@ NumberedLine = tuple[int, bytes]
 NumberedRecord = tuple[int, ImportRecord]
 
 
-class BatchParser(Protocol):
-    """Parses lines for one principal."""
-
-    def __call__(
-        self, batch: Iterable[NumberedLine], *, redactor: Redactor
-    ) -> tuple[list[NumberedRecord], list[tuple[int, ReverieError]]]: ...
-
-
 @dataclass(frozen=True)
 class ImportContext:
-    """The target session, tally, limits and redactor of an import."""
+    """Who imports into which session, the tally, limits and redactor of an import."""
 
+    principal: Principal
     session: ImportSession
     tally: ImportTally
     settings: IngestSettings
@@ -103,23 +95,22 @@ class ImportTally:
         return ImportRecord(row.kind, fields)
 
 
-async def import_lines(file: BinaryIO, principal: Principal, context: ImportContext) -> None:
+async def import_lines(file: BinaryIO, context: ImportContext) -> None:
     """Checks the whole file, and imports it if each of its lines is sound.
 
     Raises `MalformedInput` if the header is unknown, and `RefusedImport` if a line is not sound. A
     secret that is added to the vault during the import applies from the next batch.
     """
-    parse = partial(_parse_batch, principal=principal, settings=context.settings)
     with tempfile.TemporaryFile() as checked:
-        checked_with, memories = await _check_lines(file, checked, principal.tenant, context, parse)
+        checked_with, memories = await _check_lines(file, checked, context)
         await context.charge_quota(memories)
         lines = read_numbered_lines(checked, MAX_CHECKED_LINE_BYTES)
         async with context.session:
             while batch := await asyncio.to_thread(_read_batch, lines):
-                redactor = await context.load_redactor(principal.tenant)
+                redactor = await context.load_redactor(context.principal.tenant)
                 rows = await asyncio.to_thread(_load_records, batch)
                 if redactor.secrets.epoch != checked_with.secrets.epoch:
-                    rows = await asyncio.to_thread(_redact_again, rows, parse, redactor)
+                    rows = await asyncio.to_thread(_redact_again, rows, context, redactor)
                 context.tally.result.redactions += sum(row.redactions for _, row in rows)
                 for _, group in groupby(rows, key=lambda numbered_row: numbered_row[1].kind):
                     await _write_records(list(group), context)
@@ -127,21 +118,19 @@ async def import_lines(file: BinaryIO, principal: Principal, context: ImportCont
 
 
 async def _check_lines(
-    file: BinaryIO, checked: BinaryIO, tenant: int, context: ImportContext, parse: BatchParser
+    file: BinaryIO, checked: BinaryIO, context: ImportContext
 ) -> tuple[Redactor, int]:
     """Writes the records of a sound file to `checked`.
 
     Returns the redactor that was used, and the number of memories.
     """
-    redactor = await context.load_redactor(tenant)
+    redactor = await context.load_redactor(context.principal.tenant)
     lines = read_numbered_lines(file, MAX_LINE_BYTES)
     _, header_line = await asyncio.to_thread(next, lines, (1, b""))
     check_header(header_line)
     problems, memories = ImportProblems(), 0
     while batch := await asyncio.to_thread(_read_batch, lines):
-        rows, found = await asyncio.to_thread(parse, batch, redactor=redactor)
-        for line, error in found:
-            problems.add(line, error)
+        rows = await asyncio.to_thread(_parse_batch, batch, context, redactor, problems)
         memories += sum(row.kind == "memory" for _, row in rows)
         await asyncio.to_thread(checked.writelines, map(_dump_record, rows))
     problems.raise_if_any()
@@ -151,20 +140,20 @@ async def _check_lines(
 
 def _parse_batch(
     batch: Iterable[NumberedLine],
-    principal: Principal,
-    settings: IngestSettings,
+    context: ImportContext,
     redactor: Redactor,
-) -> tuple[list[NumberedRecord], list[tuple[int, ReverieError]]]:
-    """The records of a batch, and what is wrong with the other lines."""
+    problems: ImportProblems,
+) -> list[NumberedRecord]:
+    """The records of a batch; what is wrong with the other lines goes to `problems`."""
     rows: list[NumberedRecord] = []
-    problems: list[tuple[int, ReverieError]] = []
     for number, text in batch:
         if text.strip():
             try:
-                rows.append((number, parse_record(text, principal, redactor, settings)))
+                record = parse_record(text, context.principal, redactor, context.settings)
+                rows.append((number, record))
             except ReverieError as error:
-                problems.append((number, error))
-    return rows, problems
+                problems.add(number, error)
+    return rows
 
 
 def _dump_record(numbered_record: NumberedRecord) -> bytes:
@@ -179,17 +168,15 @@ def _load_records(batch: Iterable[NumberedLine]) -> list[NumberedRecord]:
 
 
 def _redact_again(
-    rows: list[NumberedRecord], parse: BatchParser, redactor: Redactor
+    rows: list[NumberedRecord], context: ImportContext, redactor: Redactor
 ) -> list[NumberedRecord]:
     """The same records without the secrets that the vault holds by now."""
     lines = [
         (number, json.dumps({"type": row.kind, **row.fields}).encode()) for number, row in rows
     ]
-    again, problems = parse(lines, redactor=redactor)
-    refused = ImportProblems()
-    for line, error in problems:
-        refused.add(line, error)
-    refused.raise_if_any()
+    problems = ImportProblems()
+    again = _parse_batch(lines, context, redactor, problems)
+    problems.raise_if_any()
     return [
         (number, replace(row, redactions=row.redactions + before.redactions))
         for (number, row), (_, before) in zip(again, rows, strict=True)

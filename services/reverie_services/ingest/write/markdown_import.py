@@ -22,7 +22,6 @@ from reverie.domain.formats.memory_md import (
 )
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import memory_index_text
-from reverie.runtime.http.calls import unlimited
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.edits import MemoryChange, remove_record
 from reverie_services.ingest.dependencies import ImportDependencies
@@ -98,31 +97,15 @@ class MarkdownContext:
     principal: Principal
     strategy: str
     tally: ImportTally
-    charge_quota: Callable[[int], Awaitable[None]] = unlimited
+    charge_quota: Callable[[int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class MarkdownImport:
+class MarkdownImport(MarkdownContext):
     """One file on its way in."""
 
-    context: MarkdownContext
     redactor: Redactor
     file: CheckedFile
-
-    @property
-    def deps(self) -> ImportDependencies:
-        """The stores and settings."""
-        return self.context.deps
-
-    @property
-    def principal(self) -> Principal:
-        """Who imports."""
-        return self.context.principal
-
-    @property
-    def tally(self) -> ImportTally:
-        """What came of the import so far."""
-        return self.context.tally
 
     @property
     def is_dry_run(self) -> bool:
@@ -135,24 +118,21 @@ async def import_markdown_files(body: MarkdownBody, context: MarkdownContext) ->
 
     Raises `RefusedImport`, `InvalidInput` or `MalformedInput`; nothing was stored then.
     """
-    redactor = await _load_redactor(context)
-    await asyncio.to_thread(check_body, body, _build_rules(context, redactor))
-    problems = ImportProblems()
-    files = iterate_files(body, _build_rules(context, redactor), problems)
+    rules = MarkdownRules(
+        context.principal, await _load_redactor(context), context.deps.settings.content_limit
+    )
+    await asyncio.to_thread(check_body, body, rules)
+    files = iterate_files(body, rules, ImportProblems())
     while file := await asyncio.to_thread(next, files, None):
         # A secret that came to the vault meanwhile is redacted where the memory is prepared.
-        job = MarkdownImport(context, await _load_redactor(context), file)
+        redactor = await _load_redactor(context)
         context.tally.result.redactions += file.redactions
-        await _apply_file(job)
+        await _apply_file(MarkdownImport(**vars(context), redactor=redactor, file=file))
 
 
 async def _load_redactor(context: MarkdownContext) -> Redactor:
     redactor = await context.deps.load_redactor(context.principal.tenant)
     return redactor.naming(context.principal.may_read)
-
-
-def _build_rules(context: MarkdownContext, redactor: Redactor) -> MarkdownRules:
-    return MarkdownRules(context.principal, redactor, context.deps.settings.content_limit)
 
 
 async def _apply_file(job: MarkdownImport) -> None:
@@ -173,7 +153,7 @@ async def _apply_file(job: MarkdownImport) -> None:
             job.tally.count_outcome(outcome)
         except ReverieError as error:
             job.tally.add_refusal(line, str(error), job.file.name)
-    if job.context.strategy == "replace":
+    if job.strategy == "replace":
         for memory in memories:
             if memory.id not in matched_ids:
                 if not job.is_dry_run:
@@ -210,7 +190,7 @@ async def _create_memory(
             return "skipped"
         existing.put(prepared.memory.id, text)
         return "created"
-    await job.context.charge_quota(1)
+    await job.charge_quota(1)
     [written] = await job.deps.memories.remember(
         job.principal,
         [prepared.memory],
@@ -225,7 +205,7 @@ async def _create_memory(
 async def _update_memory(
     job: MarkdownImport, segment: MemorySegment, memory: Memory, existing: ScopeSnapshot
 ) -> str:
-    if job.context.strategy == "skip":
+    if job.strategy == "skip":
         return "skipped"
     fields = _find_differences(segment, memory)
     if "tags" in fields:
@@ -290,11 +270,7 @@ async def _apply_change(
 async def _import_summary(job: MarkdownImport, parsed: MemoryFile, existing: str | None) -> None:
     """Imports the file's summary, if it differs from the stored one."""
     text = parsed.summary
-    if (
-        not text
-        or text == (existing or "").strip()
-        or (existing and job.context.strategy == "skip")
-    ):
+    if not text or text == (existing or "").strip() or (existing and job.strategy == "skip"):
         return
     now = datetime.now(UTC).isoformat()
     tokens = job.deps.model_manager.counter.count(text)
