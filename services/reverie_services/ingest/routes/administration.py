@@ -215,7 +215,7 @@ async def _delete_scopes(
     for pattern in patterns:
         principal.check_admin(pattern)
     cursor_cipher = await deps.administration.load_cursor_cipher(principal)
-    deadline = _compute_deadline(deps)
+    deadline = time.monotonic() + deps.deletion_timeout
     start = cursor_cipher.decrypt(DELETION_CURSOR_PURPOSE, cursor, "cursor") if cursor else 0
     done, rows = await _run_until(deadline, deps.administration.delete_scope(principal, patterns))
     if not done:
@@ -248,18 +248,11 @@ async def delete_tenant(
     if call.body.confirm != principal.tenant_name:
         raise InvalidInput("confirm", "is not the name of this key's tenant")
     before = await erase_tenant_messages(deps.bus, principal.tenant_name)
-    done, rows = await _run_until(
-        _compute_deadline(deps),
-        deps.administration.delete_tenant(principal),
-    )
+    deadline = time.monotonic() + deps.deletion_timeout
+    done, rows = await _run_until(deadline, deps.administration.delete_tenant(principal))
     after = await erase_tenant_messages(deps.bus, principal.tenant_name)
     messages = {stream: before[stream] + after[stream] for stream in before}
     return DeletionResponse(done=done, rows=rows, messages=messages)
-
-
-def _compute_deadline(deps: AdministrationDependencies) -> float:
-    """When the time that a call has is over."""
-    return time.monotonic() + deps.deletion_timeout
 
 
 async def _run_until(

@@ -13,7 +13,6 @@ from reverie.contracts.sessions import (
 )
 from reverie.domain.access.scopes import default_read_scopes
 from reverie.domain.core.errors import InvalidInput, ReverieError
-from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_endpoint import LanguageModelError
 from reverie.runtime.http.calls import Call
@@ -55,7 +54,12 @@ async def correct_session(
     session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
     session = await deps.sessions.get(principal, session_id)
     principal.check_write(session.scope)
-    texts = _extract_user_texts(call.body, call.redactor.within(session.scope))
+    body, redactor = call.body, call.redactor.within(session.scope)
+    if body.diff is None and not body.messages:
+        raise InvalidInput("messages", "give the messages of the turn, or its diff")
+    said = [message.content for message in body.messages if message.role == "user"]
+    own_texts = map(strip_fenced, [*said, body.diff or ""])
+    texts = [clean for text in own_texts if (clean := redactor.redact(text).text.strip())]
     if not may_correct_memories(texts, deps.language_model):
         return CorrectSessionResponse(session=session.id, skipped="nothing")
     digest = hashlib.sha256("\n".join(texts).encode()).digest()
@@ -103,7 +107,7 @@ async def _apply_change(
     position: str,
 ) -> CorrectedMemory | None:
     """Writes one change; None if the memory changed concurrently or the write is refused."""
-    principal, deps, headers = call.principal, deps, trace_headers()
+    principal, headers = call.principal, trace_headers()
     new_memory = build_corrected_memory(change, principal, call.redactor, session)
     reason = f"corrected in a session: {new_memory.metadata['quote']}"
     if change.old is None:
@@ -124,12 +128,3 @@ async def _apply_change(
     deps.publisher.publish_after_reply(call, principal.tenant, events)
     old = change.old.id if change.old else None
     return CorrectedMemory(old=old, new=written.id, quote=new_memory.metadata["quote"])
-
-
-def _extract_user_texts(body: CorrectSessionRequest, redactor: Redactor) -> list[str]:
-    """Extracts the user's texts, without secrets and without recalled memory."""
-    if body.diff is None and not body.messages:
-        raise InvalidInput("messages", "give the messages of the turn, or its diff")
-    texts = [message.content for message in body.messages if message.role == "user"]
-    texts += [body.diff] if body.diff else []
-    return [clean for text in texts if (clean := redactor.redact(strip_fenced(text)).text.strip())]

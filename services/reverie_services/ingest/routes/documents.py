@@ -25,7 +25,6 @@ from reverie.contracts.documents import (
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_scope
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import (
     CursorPosition,
@@ -95,7 +94,9 @@ async def put_documents(
     scope = _resolve_scope(call.principal, body.scope)
     call.principal.check_write(scope)
     redactor, now = call.redactor.within(scope), datetime.now(UTC)
-    _check_names(redactor, [body.collection, *(document.key for document in body.documents)])
+    for name in (body.collection, *(document.key for document in body.documents)):
+        if redactor.redact(name).count:
+            raise InvalidInput("key", "holds a credential: keys and collections are shown")
     redactions, documents = 0, []
     for number, document in enumerate(body.documents):
         clean = redactor.redact_value({"": document.value})
@@ -176,13 +177,6 @@ async def delete_documents(
 
 def _resolve_scope(principal: Principal, scope: str | None) -> str:
     return parse_scope(scope) if scope else principal.default_scope()
-
-
-def _check_names(redactor: Redactor, names: list[str]) -> None:
-    """Raises `InvalidInput` for a name with a credential, which lists would show."""
-    for name in names:
-        if redactor.redact(name).count:
-            raise InvalidInput("key", "holds a credential: keys and collections are shown")
 
 
 def _decode_data(document: DocumentWrite, number: int) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from reverie.contracts.base import Name
 from reverie.contracts.memories.memories import RememberRequest, build_memory_body
@@ -16,20 +16,14 @@ from reverie.contracts.memories.typed_memories import (
 )
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.extraction.learned_facts import (
-    CONFIDENCE_BY_LEVEL,
-    LearnedFact,
-    build_learned_fact,
-)
-from reverie.domain.redaction.redactor import Redactor
+from reverie.domain.extraction.learned_facts import CONFIDENCE_BY_LEVEL, build_learned_fact
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.memories import build_events
-from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.ingest.dependencies import FactDependencies
-from reverie_services.ingest.write.prepared_records import PreparedMemory, prepare_memory
+from reverie_services.ingest.write.prepared_records import prepare_memory
 
 
 class FactQuery(ScopedQuery):
@@ -44,10 +38,29 @@ routes = RouteTable[FactDependencies]()
 @routes.add("POST /v1/facts", status=201, count_new_memories=lambda _: 1)
 async def add_fact(deps: FactDependencies, call: Call[AddFactRequest, None]) -> AddFactResponse:
     """Store a fact with its confidence."""
-    principal, deps, body = call.principal, deps, call.body
+    principal, body = call.principal, call.body
     session = await deps.sessions.get(principal, body.session) if body.session else None
-    tag, secret_count = _build_fact(body, call.redactor, datetime.now(UTC).date())
-    prepared = _prepare_fact(deps, call, tag, session)
+    # Somewhere it is tomorrow already.
+    if body.verified > datetime.now(UTC).date() + timedelta(days=1):
+        raise InvalidInput("verified", "lies in the future")
+    statement, topic = call.redactor.redact(body.statement), call.redactor.redact(body.topic)
+    fact = build_learned_fact(
+        topic.text, statement.text, body.confidence, body.domains, body.verified
+    )
+    request = RememberRequest(
+        content=fact.content,
+        kind=body.kind,
+        scope=body.scope,
+        key=fact.key,
+        supersede_reason=f"verified again on {fact.verified.isoformat()}",
+        tags=["fact"],
+        session=body.session,
+        confidence=CONFIDENCE_BY_LEVEL[fact.confidence],
+        metadata={"fact": fact.metadata},
+    )
+    prepared = prepare_memory(
+        request, principal, call.redactor, deps.settings, session, by_system=True
+    )
     written = await deps.facts.learn(principal, prepared.memory, headers := trace_headers())
     deps.publisher.publish_after_reply(
         call, principal.tenant, build_events(principal, written, headers)
@@ -56,37 +69,9 @@ async def add_fact(deps: FactDependencies, call: Call[AddFactRequest, None]) -> 
         id=written.id,
         status=written.outcome.value,
         version=written.version,
-        redactions=prepared.redactions + secret_count,
-        key=tag.key,
-        fact=FactDetails.model_validate(tag.metadata),
-    )
-
-
-def _prepare_fact(
-    deps: FactDependencies,
-    call: Call[AddFactRequest, None],
-    tag: LearnedFact,
-    session: SessionRecord | None,
-) -> PreparedMemory:
-    body = call.body
-    memory = RememberRequest(
-        content=tag.content,
-        kind=body.kind,
-        scope=body.scope,
-        key=tag.key,
-        supersede_reason=f"verified again on {tag.verified.isoformat()}",
-        tags=["fact"],
-        session=body.session,
-        confidence=CONFIDENCE_BY_LEVEL[tag.confidence],
-        metadata={"fact": tag.metadata},
-    )
-    return prepare_memory(
-        memory,
-        call.principal,
-        call.redactor,
-        deps.settings,
-        session,
-        by_system=True,
+        redactions=prepared.redactions + statement.count + topic.count,
+        key=fact.key,
+        fact=FactDetails.model_validate(fact.metadata),
     )
 
 
@@ -108,15 +93,3 @@ async def list_facts(deps: FactDependencies, call: Call[None, FactQuery]) -> Fac
         if (fact := parse_fact(item.metadata.get("fact")))
     ]
     return FactPage(items=bodies, next=next_cursor)
-
-
-def _build_fact(body: AddFactRequest, redactor: Redactor, today: date) -> tuple[LearnedFact, int]:
-    """The fact without secrets, and how many it held. Raises `InvalidInput` for a day to come."""
-    # Somewhere it is tomorrow already.
-    if body.verified > today + timedelta(days=1):
-        raise InvalidInput("verified", "lies in the future")
-    statement, topic = redactor.redact(body.statement), redactor.redact(body.topic)
-    tag = build_learned_fact(
-        topic.text, statement.text, body.confidence, body.domains, body.verified
-    )
-    return tag, statement.count + topic.count

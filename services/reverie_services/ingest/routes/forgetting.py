@@ -34,8 +34,6 @@ from reverie_services.ingest.write.memory_changes import (
     change_memory,
 )
 
-_ARCHIVED_FIELDS = {"status": MemoryStatus.ARCHIVED.value}
-
 _FORGOTTEN_FIELDS = {"status": MemoryStatus.DELETED.value}
 
 routes = RouteTable[EditDependencies]()
@@ -48,9 +46,8 @@ async def archive_memory(deps: EditDependencies, call: Call[None, None]) -> Repl
     async def archive(memory: Memory, expected_version: int) -> Reply:
         if memory.status not in {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED}:
             raise Conflict(f"the memory is {memory.status.value}, not active")
-        return await apply_change(
-            deps, call, _ARCHIVED_FIELDS, "archived", "archived", expected_version
-        )
+        fields = {"status": MemoryStatus.ARCHIVED.value}
+        return await apply_change(deps, call, fields, "archived", "archived", expected_version)
 
     return await change_as_read(deps, call, archive)
 
@@ -130,11 +127,9 @@ async def erase_memory(
         change = MemoryChange(_FORGOTTEN_FIELDS, reason, "forgotten")
         changed = await deps.edits.change(principal, memory_id, change, trace_headers())
         deps.publisher.publish_after_reply(call, principal.tenant, changed.events)
-    grants = principal.writable_patterns
-    rows = await _erase(deps, call, memory_id, grants)
     return EraseMemoryResponse(
         id=memory_id,
-        rows=rows,
+        rows=await _erase(deps, call, memory_id, principal.writable_patterns),
         still_quoted_in=await deps.forgetting.list_quoting(principal, memory.content),
         in_backups_before=datetime.now(UTC),
     )

@@ -45,11 +45,6 @@ _KEY_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 
 _RESERVED_KEYS = frozenset({"suggestions", "redaction-status"})
 
-_NO_MASTER_KEY_MESSAGE = (
-    "no master key is set: give the services vault_key (base64 of 32 random bytes, "
-    "as of `openssl rand -base64 32`)"
-)
-
 _BACKFILL_HINT = (
     "texts stored earlier are searched for it and redacted;"
     " GET /v1/vault/redaction-status shows the progress"
@@ -59,10 +54,6 @@ _WEAK_HINT = (
     "sealed, but not redacted in texts: it is too weak. A value is redacted that has at least"
     f" {MIN_SECRET_LENGTH} characters and is more than words, names, dates and short numbers"
 )
-
-_RESTORED_HINT = "its values are being put back in the texts that they were redacted from"
-
-_UNENCRYPTED_MESSAGE = "holds a credential: send secret: true, and it is sealed"
 
 
 class VaultQuery(QueryParams):
@@ -126,9 +117,13 @@ async def _check_secret(
         existing = await deps.vault.find(call.principal, scope, key)
         secret = existing is not None and existing.secret
     if secret and not deps.vault.can_encrypt:
-        raise InvalidInput("secret", _NO_MASTER_KEY_MESSAGE)
+        raise InvalidInput(
+            "secret",
+            "no master key is set: give the services vault_key (base64 of 32 random bytes, "
+            "as of `openssl rand -base64 32`)",
+        )
     if not secret and call.redactor.within(scope).redact_value({key: body.value}).count:
-        raise InvalidInput("value", _UNENCRYPTED_MESSAGE)
+        raise InvalidInput("value", "holds a credential: send secret: true, and it is sealed")
     if body.value is None:
         raise InvalidInput("value", "is null: DELETE removes an entry")
     return secret
@@ -173,7 +168,8 @@ async def delete_value(
         # The values become readable wherever they were redacted.
         principal.check_admin("*")
     version = await deps.vault.delete(principal, scope, key, restore)
-    hints = [_RESTORED_HINT] if restore else []
+    hint = "its values are being put back in the texts that they were redacted from"
+    hints = [hint] if restore else []
     return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True, hints=hints)
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -69,8 +68,7 @@ from reverie_services.ingest.write_bursts import CONFLICT_SEARCH_BYTES
 
 ScopedKey = tuple[str, str | None]
 """A scope and a key in it."""
-WriteResults = Mapping[UUID, WriteResult | ReverieError]
-"""The outcome of each memory, by its id."""
+
 
 routes = RouteTable[WriteDependencies]()
 
@@ -215,8 +213,13 @@ async def start_session(
             principal, new_id(), scope, fields, body.at
         )
         return StartSessionResponse(session=session, scope=session_scope, context="")
-    owners = fields["user"], fields["group"]
-    load_briefing = partial(_load_briefing, deps, replace(principal, agent=agent), *owners)
+    reader = replace(principal, agent=agent)
+
+    async def load_briefing(scope: str) -> ContextInput:
+        visible = default_read_scopes(scope, agent, fields["user"], fields["group"])
+        scopes = reader.narrow_to_readable(visible)
+        return await deps.contexts.load(reader, scopes, project_of_scope(scope))
+
     # The briefing is read while the session is written: neither depends on the other.
     briefing_task = asyncio.create_task(load_briefing(scope))
     try:
@@ -236,20 +239,6 @@ async def start_session(
         with suppress(ReverieError):
             await deps.active_memory_sets.record(principal, session, printed, body.compacted)
     return StartSessionResponse(session=session, scope=session_scope, context=block.markdown)
-
-
-async def _load_briefing(
-    deps: WriteDependencies,
-    session_principal: Principal,
-    user: str | None,
-    group: str | None,
-    scope: str,
-) -> ContextInput:
-    """Loads the briefing of a session in that scope."""
-    scopes = session_principal.narrow_to_readable(
-        default_read_scopes(scope, session_principal.agent, user, group)
-    )
-    return await deps.contexts.load(session_principal, scopes, project_of_scope(scope))
 
 
 @routes.add("POST /v1/sessions/{id}/end")
@@ -366,7 +355,7 @@ def _build_remembered_body(
 def _build_batch_item(
     index: int,
     prepared: PreparedMemory | ReverieError,
-    results: WriteResults,
+    results: Mapping[UUID, WriteResult | ReverieError],
     vault_hints: Mapping[ScopedKey, str],
     redactor: Redactor,
 ) -> RememberResponse | Problem:
