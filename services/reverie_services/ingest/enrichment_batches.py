@@ -121,8 +121,6 @@ class EnrichmentBatches:
 
     def __init__(self) -> None:
         self.loading, self.writing = BatchQueues(), BatchQueues()
-        self.embedding = BatchQueues(weigh=_count_texts, max_weight=MAX_BATCH_TEXTS)
-
-
-def _count_texts(chunked: Any) -> int:
-    return len(chunked.texts) if chunked else 0
+        self.embedding = BatchQueues(
+            weigh=lambda chunked: len(chunked.texts) if chunked else 0, max_weight=MAX_BATCH_TEXTS
+        )

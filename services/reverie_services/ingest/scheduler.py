@@ -151,23 +151,17 @@ class Scheduler:
 
         None while more wait on the bus: a memory is then overdue because it awaits its turn.
         """
-        if await self._count_on_bus() > ROUND_SIZE:
-            return []
-        enrichment = self._deps.enrichment
+        bus, enrichment = self._deps.publisher.bus, self._deps.enrichment
+        with suppress(Unavailable):
+            waiting = [await bus.lag(spec) for spec in (INGEST_ENRICH, INGEST_ENRICH_BULK)]
+            if sum(waiting) > ROUND_SIZE:
+                return []
         self.postponed.clear_if_due(enrichment.model_manager.is_ready, monotonic())
         limit = ROUND_SIZE + len(self.postponed.ids)
         if limit > MAX_POSTPONED:
             return []
         overdue = await enrichment.enrichment.list_overdue(self._deps.settings.sweep_age, limit)
         return [missed for missed in overdue if missed[2] not in self.postponed.ids][:ROUND_SIZE]
-
-    async def _count_on_bus(self) -> int:
-        """The memories whose event is on the bus; 0 if it is out of reach."""
-        bus = self._deps.publisher.bus
-        try:
-            return sum([await bus.lag(spec) for spec in (INGEST_ENRICH, INGEST_ENRICH_BULK)])
-        except Unavailable:
-            return 0
 
     async def enrich_missed(self, missed: Sequence[MissedMemory]) -> None:
         """Enriches memories, and postpones those of which something is missing still."""

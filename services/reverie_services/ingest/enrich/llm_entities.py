@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -76,13 +75,3 @@ def _is_name(name: str) -> bool:
         and not extract_paths(name)
         and not contains_instructions(name)
     )
-
-
-def label_entities(
-    entities: Sequence[Entity], rule: str, version: int
-) -> dict[str, dict[str, object]]:
-    """What an edge to each of the entities says of its origin, by label.
-
-    The edge stays as long as the memory has this version, whatever rules find.
-    """
-    return {entity.label: {"rule": rule, "memory_version": version} for entity in entities}

@@ -17,23 +17,12 @@ from reverie.store.memories.enrichment import EnrichableMemory, MemoryMentions
 from reverie_services.ingest.dependencies import DerivationDependencies, EnrichmentDependencies
 from reverie_services.ingest.enrich.derivation_timeout import derive_in_thread
 from reverie_services.ingest.enrich.llm_causes import LLM_RULE_PREFIX
-from reverie_services.ingest.enrich.llm_entities import (
-    find_entities,
-    label_entities,
-    may_have_unfound_names,
-)
+from reverie_services.ingest.enrich.llm_entities import find_entities, may_have_unfound_names
 
 MAX_ANCHORS = 50
 
 Origins = Mapping[str, Mapping[str, object]]
 """What the edges to entities say of their origin, by label."""
-
-
-async def find_touched_nodes(
-    deps: DerivationDependencies, tenant: int, memories: Sequence[EnrichableMemory]
-) -> list[dict[UUID, dict[str, Any]]]:
-    """Finds or creates the nodes that each memory mentions; returns them with the edge metadata."""
-    return await link_mentions(deps, tenant, await extract_all_mentions(memories), {})
 
 
 async def extract_all_mentions(memories: Sequence[EnrichableMemory]) -> list[MemoryMentions]:
@@ -57,6 +46,7 @@ async def link_mentions(
     mentions: Sequence[MemoryMentions],
     origins: Mapping[UUID, Origins],
 ) -> list[dict[UUID, dict[str, Any]]]:
+    """Finds or creates the nodes that each memory mentions; returns them with the edge metadata."""
     nodes_by_memory = await deps.enrichment.ensure_nodes(tenant, mentions)
     return [
         {
@@ -86,9 +76,11 @@ async def add_llm_entities(
     known = {entity.label for entity in mentions.entities}
     found = [entity for entity in entities if entity.label not in known]
     rule = f"{LLM_RULE_PREFIX} {get_prompt('names').label} {model.name}"
+    # The edge stays as long as the memory has this version, whatever rules find.
+    origin = {"rule": rule, "memory_version": memory.version}
     return (
         replace(mentions, entities=[*mentions.entities, *found]),
-        label_entities(found, rule, memory.version),
+        {entity.label: origin for entity in found},
     )
 
 

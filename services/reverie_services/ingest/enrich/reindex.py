@@ -18,7 +18,7 @@ from reverie_services.ingest.enrich.enrichment import (
     embed_chunks,
     infer_rule_causes,
 )
-from reverie_services.ingest.enrich.mentions import find_touched_nodes
+from reverie_services.ingest.enrich.mentions import extract_all_mentions, link_mentions
 
 BATCH_SIZE = 200
 TURN_BATCH_SIZE = 2000
@@ -125,7 +125,8 @@ class _TenantReindex:
     async def rebuild_anchors(self, page: Sequence[MemoryText]) -> None:
         deps, tenant = self.deps, self.tenant
         async for memory in self._load_each(page):
-            [touches] = await find_touched_nodes(deps, tenant, [memory])
+            mentions = await extract_all_mentions([memory])
+            [touches] = await link_mentions(deps, tenant, mentions, {})
             [causes] = await infer_rule_causes(deps, tenant, [memory], [touches])
             await deps.enrichment.replace_links(tenant, memory, touches, MAX_RELATIVES, causes)
 
