@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from reverie.cli.app.main import app
 from reverie.embedded.home import open_home, write_run_file
 from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
@@ -26,6 +28,9 @@ NOWHERE = [
     for flag in ("--set", f"{name}_port={port}")
 ]
 """Ports at which nothing answers, whoever else runs Reverie on this machine."""
+
+_IN_ONE = ("--set", "ingest_role=both")
+"""Derives in the process of the services, so that one of them loads the model."""
 
 pytestmark = pytest.mark.timeout(300)
 KILLED = ("all", "derive", "postgres", "nats")
@@ -87,10 +92,10 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     until(lambda: gone(services))
     assert is_alive(before["postgres"])
     assert is_alive(before["nats"])
-    told = first.command("doctor").stdout
+    told = CliRunner().invoke(app, ["doctor", "--home", str(home)]).stdout
     assert told.count("runs without a supervisor, on port") == 2
 
-    second = start(home, prefix=as_user(USER))
+    second = start(home, *_IN_ONE, prefix=as_user(USER))
     gateway = second.ready()["gateway"]
     after = second.pids()
     assert (after["postgres"], after["nats"]) == (before["postgres"], before["nats"])
@@ -99,7 +104,7 @@ def test_up_as_another_user_restarts_dead_processes_and_adopts_orphaned_servers(
     everyone = second.descendants() | set(after.values())
     assert second.end(signal.SIGINT) == (0, "")
     assert gone(everyone)
-    assert second.command("status", *NOWHERE).returncode == 3
+    assert CliRunner().invoke(app, ["status", "--home", str(home), *NOWHERE]).exit_code == 3
 
 
 def test_a_second_up_on_the_same_home_names_the_running_one(
@@ -121,7 +126,7 @@ def test_with_two_urls_the_services_run_without_embedded_servers(
     urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
     key = "api_key=rv_chosen_by_me_0123456789"
     none = _without_models(reverie_home)
-    up = start(reverie_home, *urls, "--set", key, "--set", "ingest_role=both", *none)
+    up = start(reverie_home, *urls, "--set", key, *_IN_ONE, *none)
     gateway = up.ready()["gateway"]
     assert set(up.pids()) == {"all"}
     assert not (reverie_home / "postgres").exists()
