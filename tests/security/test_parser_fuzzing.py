@@ -44,7 +44,7 @@ from reverie.domain.formats.memory_md import build_segment, parse_memory_file, r
 from reverie.domain.redaction.redactor import redact
 from reverie.domain.retrieval.question_parsing import extract_keywords
 from reverie.domain.retrieval.question_parsing import parse_question as read_question
-from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted_commit
+from reverie.domain.staleness.file_changes import parse_merged_branch, parse_reverted_commit
 from reverie.domain.text import markdown, memory_fence, normalization
 from reverie.domain.text.time_expressions import parse_time_range
 from reverie.runtime.http.validation import parse_body, parse_value

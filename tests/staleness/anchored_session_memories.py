@@ -19,7 +19,8 @@ from reverie.domain.extraction.rule_extractor import (
     extract_memories,
 )
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
-from reverie.domain.staleness.grading import FileAnchor, FileChangeStep, StaleGrade, StaleMark
+from reverie.domain.staleness.file_changes import FileAnchor, FileChangeStep
+from reverie.domain.staleness.grading import StaleGrade, StaleMark
 from reverie.domain.staleness.line_ranges import LineRange
 from reverie.domain.text.turns import TurnText, condense_tool_output
 from tests.support.real_transcripts import transcripts

@@ -12,7 +12,8 @@ from uuid import UUID
 from reverie.agent.git.change_builder import CommitRange, build_git_change
 from reverie.agent.git.repository import GitRepository
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
-from reverie.domain.staleness.grading import ChangeCommit, FileAnchor, FileChangeStep, StaleGrade
+from reverie.domain.staleness.file_changes import ChangeCommit, FileAnchor, FileChangeStep
+from reverie.domain.staleness.grading import StaleGrade
 from reverie.domain.staleness.line_ranges import LineRange
 from reverie_services.staleness.marks.row_parsing import parse_changed_file
 

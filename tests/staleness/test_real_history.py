@@ -10,7 +10,8 @@ import pytest
 from reverie.contracts.memories.git import GitChange
 from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
-from reverie.domain.staleness.grading import FileAnchor, FileChangeStep, StaleGrade
+from reverie.domain.staleness.file_changes import FileAnchor, FileChangeStep
+from reverie.domain.staleness.grading import StaleGrade
 from reverie.domain.staleness.line_ranges import LineRange
 from tests.staleness.anchored_session_memories import by_month, by_name, dreamt, followed
 from tests.support.real_history import needs_history, read_history, steps_of

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from reverie.domain.staleness.grading import FileAnchor
+from reverie.domain.staleness.file_changes import FileAnchor
 from reverie.store.staleness.stale_marks import TouchingMemory
 from reverie_services.staleness.marks.row_parsing import parse_anchor
 

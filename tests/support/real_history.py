@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from reverie.contracts.memories.git import GitChange
-from reverie.domain.staleness.grading import FileChangeStep
+from reverie.domain.staleness.file_changes import FileChangeStep
 from reverie.store.staleness.stale_marks import FileHistoryStep
 from reverie_services.staleness.marks.row_parsing import parse_step
 

@@ -11,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
-from reverie.domain.staleness.grading import (
+from reverie.domain.staleness.file_changes import (
     ChangeCommit,
     ChangedFile,
     FileAnchor,
     FileChangeStep,
     FileEdit,
     LineMove,
-    StaleGrade,
-    StaleMark,
-    grade_file,
 )
+from reverie.domain.staleness.grading import StaleGrade, StaleMark, grade_file
 from reverie.domain.staleness.line_ranges import DiffHunk, LineRange, hunk_touches, shift_range
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)

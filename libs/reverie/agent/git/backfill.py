@@ -26,7 +26,7 @@ from reverie.contracts.memories.git import (
     FileChange,
     GitChange,
 )
-from reverie.domain.staleness.grading import parse_reverted_commit
+from reverie.domain.staleness.file_changes import parse_reverted_commit
 
 BATCH_COMMITS: Final = 100
 BATCH_FILES: Final = 5_000

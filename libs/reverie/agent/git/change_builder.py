@@ -23,7 +23,7 @@ from reverie.contracts.memories.git import (
     GitChange,
 )
 from reverie.domain.core.errors import Conflict
-from reverie.domain.staleness.grading import parse_reverted_commit
+from reverie.domain.staleness.file_changes import parse_reverted_commit
 
 SEND_SOURCE_SETTING: Final = "reverie.source"
 """The setting of a clone that lets changed lines leave it: `git config reverie.source true`."""

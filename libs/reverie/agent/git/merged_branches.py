@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reverie.agent.git.repository import GitRepository
-from reverie.domain.staleness.grading import parse_merged_branch
+from reverie.domain.staleness.file_changes import parse_merged_branch
 
 MAX_COMPARED_BRANCHES = 50
 MAX_COMPARED_COMMITS = 50

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.wording import discourse_markers, sentence_patterns
-from reverie.domain.staleness.grading import parse_reverted_commit
+from reverie.domain.staleness.file_changes import parse_reverted_commit
 from reverie.domain.text.markdown import shorten
 from reverie.domain.text.memory_fence import strip_fenced
 

@@ -9,22 +9,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reverie.domain.staleness.file_changes import (
+    ChangeCommit,
+    ChangedFile,
+    FileAnchor,
+    FileChangeStep,
+    find_move_target,
+    shift_ranges,
+)
 from reverie.domain.staleness.grading import (
     ELSEWHERE,
     GONE,
     LINES_UNKNOWN,
     MIN_STALENESS,
     SESSION_COMMIT_WINDOW,
-    ChangeCommit,
-    ChangedFile,
-    FileAnchor,
-    FileChangeStep,
     GradedScore,
     StaleGrade,
     StaleMark,
-    find_move_target,
     grade_file,
-    shift_ranges,
 )
 from reverie.domain.staleness.line_ranges import LineRange
 
@@ -33,10 +35,9 @@ PathMatcher = Callable[[str, str], bool]
 
 @dataclass(frozen=True)
 class AnchorTrail:
-    """The history of an anchor.
+    """What became of an anchor: marks (oldest first), present path and ranges, former paths.
 
-    It has the doubts, oldest first, the current place, the former paths, and anchors of parts that
-    moved to other files.
+    `moved_anchors`: anchors of the parts that moved to other files.
     """
 
     marks: tuple[StaleMark, ...]
@@ -78,7 +79,7 @@ class _AnchorTracker:
         self._is_deleted = False
         self._has_moved_away = False
         self._uncommitted_write = anchor.written_at
-        self._own_commit: str | None = None
+        self._session_commit: str | None = None
 
     def is_affected_by(self, file: ChangedFile) -> bool:
         if self._previous_paths:
@@ -87,8 +88,8 @@ class _AnchorTracker:
 
     def apply_step(self, step: FileChangeStep) -> None:
         if self._is_within(step, self._anchor.known_at):
-            # The memory knew it, and it may be the commit of what its session wrote.
-            self._is_own_commit(step.commit)
+            # The memory is of that state or a later one.
+            self._note_session_commit(step.commit)
             return
         file = step.file
         self._blob = self._blob or file.old_blob
@@ -97,7 +98,9 @@ class _AnchorTracker:
         if self._is_deleted and not (is_revert or is_restored):
             return
         graded = None if is_revert else self._grade_change(file)
-        if self._is_own_commit(step.commit) and graded is not None and file.status != "deleted":
+        self._note_session_commit(step.commit)
+        is_own_commit = step.commit.sha == self._session_commit
+        if is_own_commit and graded is not None and file.status != "deleted":
             graded = min(graded, ELSEWHERE, key=lambda option: option[1])
         previous_ranges = self._ranges
         self._update_anchor(step)
@@ -148,13 +151,17 @@ class _AnchorTracker:
         self._marks[step.commit.sha] = restored_mark
         return True
 
-    def _is_own_commit(self, commit: ChangeCommit) -> bool:
-        """Returns whether this commit contains what the memory's session wrote."""
-        if self._uncommitted_write is not None and commit.committed_at > self._uncommitted_write:
-            if commit.committed_at - self._uncommitted_write <= SESSION_COMMIT_WINDOW:
-                self._own_commit = commit.sha
-            self._uncommitted_write = None
-        return commit.sha == self._own_commit
+    def _note_session_commit(self, commit: ChangeCommit) -> None:
+        """Notes the first commit after the memory's session wrote the file: it has what it wrote.
+
+        A commit long after that is somebody else's.
+        """
+        written_at = self._uncommitted_write
+        if written_at is None or commit.committed_at <= written_at:
+            return
+        self._uncommitted_write = None
+        if commit.committed_at - written_at <= SESSION_COMMIT_WINDOW:
+            self._session_commit = commit.sha
 
     def _grade_change(self, file: ChangedFile) -> GradedScore | None:
         if self._has_moved_away:
@@ -174,7 +181,7 @@ class _AnchorTracker:
         self._is_deleted = file.status == "deleted" and not file.may_exist_elsewhere
 
     def _move_ranges(self, step: FileChangeStep) -> None:
-        """Parts that went to another file get an anchor there."""
+        """Gives the parts that moved to another file an anchor there."""
         remaining: list[LineRange] = []
         for line_range in self._ranges:
             target = find_move_target(step.file, line_range)

@@ -1,7 +1,8 @@
 """Propagation of stale marks along the edges of the memory graph.
 
-`EDGE_SHARES` gives the share of a mark that each kind of edge passes on. Each mark
-spreads by itself, so that it can be removed with all that it caused.
+`EDGE_SHARES` gives the share of a mark that each kind of edge passes on. Each mark spreads by
+itself (`propagate_step`), so that it can be removed with all that it caused. `spread_impact` asks
+the same before a change: which memories it would make doubtful.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from reverie.domain.staleness.grading import LINES_TOUCHED, LINES_UNKNOWN, Stale
 
 MAX_DEPTH = 3
 MIN_SCORE = 0.05
+"""Below this, doubt is followed no further."""
 DIRECT_SCORE = LINES_UNKNOWN[1]
+"""The score of a memory that touches a file, if the file changed somewhere."""
+MIN_SOURCE_SCORE = LINES_UNKNOWN[1]
+"""A mark with a lower score stays with its memory and does not spread."""
+MAX_FRONTIER = 5000
+"""How many memories of one step are followed further, the most doubtful first."""
 
 EDGE_SHARES: Mapping[EdgeKind, float] = {
     EdgeKind.DEPENDS_ON: 0.8,
@@ -30,20 +37,20 @@ EDGE_SHARES: Mapping[EdgeKind, float] = {
 
 @dataclass(frozen=True)
 class AffectedMemory:
-    """A memory that may turn wrong: how much, and the steps from the file to it."""
+    """A memory that a change would make doubtful: how much, and the steps from the file to it."""
 
     score: float
     path: tuple[str, ...]
 
     @property
     def grade(self) -> str:
-        """`stale` from the score that touched lines give, else `suspect`."""
-        return LINES_TOUCHED[0].value if self.score >= LINES_TOUCHED[1] else LINES_UNKNOWN[0].value
+        """The grade of its score."""
+        return _grade_score(self.score).value
 
 
 @dataclass(frozen=True)
 class DependencyEdge:
-    """`dependent` leans on `dependency` by an edge; `outward`: it is stored from near to far."""
+    """`dependent` relies on `dependency`; `outward`: the edge is stored as one to `dependent`."""
 
     dependency: UUID
     dependent: UUID
@@ -75,12 +82,6 @@ def spread_impact(
     return reached
 
 
-MIN_SOURCE_SCORE = LINES_UNKNOWN[1]
-"""A doubt below this stays with the memory that it is about."""
-MAX_FRONTIER = 5000
-"""Number of the most doubtful memories of one step that are followed further."""
-
-
 @dataclass(frozen=True)
 class PropagationTarget:
     """A memory that doubt may reach: its scope, and since when it is known or was confirmed."""
@@ -110,9 +111,7 @@ class PropagatedMark:
     @property
     def grade(self) -> StaleGrade:
         """The grade of the source itself, else the grade of the remaining score."""
-        return (
-            StaleGrade(AffectedMemory(self.score, ()).grade) if self.via else self.source.mark.grade
-        )
+        return _grade_score(self.score) if self.via else self.source.mark.grade
 
 
 def select_sources(marks: Iterable[PropagationSource]) -> list[PropagatedMark]:
@@ -166,6 +165,11 @@ def _follow_edge(
         return None
     via = (*previous.via, *edge.render_step())
     return PropagatedMark(previous.source, edge.dependent, score, via)
+
+
+def _grade_score(score: float) -> StaleGrade:
+    """`stale` from the score that touched lines give, else `suspect`."""
+    return LINES_TOUCHED[0] if score >= LINES_TOUCHED[1] else LINES_UNKNOWN[0]
 
 
 def _severity_key(source: PropagationSource) -> tuple[float, datetime]:

@@ -49,7 +49,7 @@ class TouchingMemory:
 class FileHistoryStep:
     """A changed file of a stored change. `facts`: as reported, with its commit.
 
-    `latest`: when it took effect at the latest.
+    `known_at` and `latest`: the earliest and the latest moment at which it took effect.
     """
 
     event: UUID

@@ -37,7 +37,7 @@ order by m.id, e.dst;
 
 -- name: file_steps
 -- The changes since $4 of files whose last component is in $3, in the order they took effect.
--- Git tells whole seconds: a change took effect by the end of its second, and before it was told.
+-- Git stores whole seconds: a change took effect by the end of its second, and before it arrived.
 select f.event, f.branch, f.main, f.known_at, f.facts,
        case when f.known_at = date_trunc('second', f.known_at)
             then greatest(f.known_at, least(f.known_at + interval '999999 us', g.received))

@@ -19,7 +19,7 @@ from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
 from reverie.domain.staleness.commit_marks import COMMIT_KEY_PREFIX, weigh_commit_marks
-from reverie.domain.staleness.grading import FileAnchor, FileChangeStep
+from reverie.domain.staleness.file_changes import FileAnchor, FileChangeStep
 from reverie.domain.staleness.propagation import (
     MAX_DEPTH,
     PropagatedMark,
@@ -141,7 +141,7 @@ def _group_paths_by_name(change: GitChange) -> dict[str, list[str]]:
 def _match_anchors(
     anchors: Iterable[tuple[UUID, str, str]], changed: Sequence[str]
 ) -> dict[UUID, str]:
-    """The anchors that a changed path may mean, also by a name that they had: it may come late."""
+    """The anchors whose present or former path is a changed one: an old change may come late."""
     by_name: defaultdict[str, list[str]] = defaultdict(list)
     for path in changed:
         by_name[_get_file_name(path)].append(path)
@@ -161,7 +161,7 @@ async def _recompute_marks(
 ) -> list[OutgoingEvent]:
     """Recomputes the marks of the memories, or of one, that touch these files.
 
-    Returns the memories to publish an event for.
+    Returns the events to publish.
     """
     touching = await project.load_memories_of_files(list(nodes), memory_id) if nodes else []
     if not touching:
@@ -173,7 +173,7 @@ async def _recompute_marks(
         for item in tracked
         for mark in (item.trail.marks if deps.marks_memories else ())
     ]
-    # A change of many files has few subjects.
+    # Many marks share few subjects: each subject is redacted once.
     redacted_subjects = {
         item: redactor.redact(item).text for item in {source.mark.subject for source in direct}
     }
@@ -190,7 +190,7 @@ async def _track_anchors(
     """Computes the state of each anchor. Intermediate file names are read until none is new."""
     anchors = [parse_anchor(item, nodes[item.node]) for item in touching]
     since = min((item.written_at or item.known_at for item in anchors), default=datetime.now(UTC))
-    # Git tells whole seconds: what was committed later may seem to be a second older.
+    # Git stores whole seconds: a later commit may seem to be up to a second older.
     since -= timedelta(seconds=1)
     steps: list[FileHistoryStep] = []
     known_names: set[str] = set()
@@ -199,7 +199,7 @@ async def _track_anchors(
         if not names:
             break
         known_names |= names
-        # All are recomputed: the position of a step among the others matters.
+        # All names are read again, so that the steps of all files come in one order.
         steps = await project.load_file_steps(sorted(known_names), since)
         names = {
             _get_file_name(step.facts["path"])

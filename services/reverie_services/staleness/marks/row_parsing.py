@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from reverie.domain.access.scopes import branch_of_scope, slugify
 from reverie.domain.entities.file_paths import extract_identifiers
-from reverie.domain.staleness.grading import (
+from reverie.domain.staleness.file_changes import (
     ChangeCommit,
     ChangedFile,
     FileAnchor,
@@ -64,9 +64,12 @@ def _parse_line_ranges(meta: dict[str, Any]) -> tuple[LineRange, ...]:
 def concerns_memory(
     touching: TouchingMemory, step: FileHistoryStep, merges: Mapping[str, frozenset[UUID]]
 ) -> bool:
-    """Whether a memory can be concerned: a branch's by what happens on the branch, others by what
-    happens on the main line. Once promoted it stays with what happened on its branch, and the
-    merge that brought it along is no news to it. `merges`: the changes that led to a commit."""
+    """Whether a change can concern a memory.
+
+    Changes on a branch concern the memories of the branch, and changes on the main line all others.
+    A promoted memory is concerned by both, but not by the merge that promoted it. `merges`: the
+    stored changes that led to a commit.
+    """
     branch = branch_of_scope(touching.scope)
     if branch is not None:
         return slugify(step.branch) == branch
@@ -80,8 +83,8 @@ def concerns_memory(
 
 
 def parse_step(record: FileHistoryStep) -> FileChangeStep:
-    """A stored change of a file. It was held against its schema when it came: here it is read a
-    thousand times as often."""
+    """Parses a stored change of a file. It was validated when it came, and is not validated again:
+    it is read a thousand times as often."""
     facts = record.facts
     commit = ChangeCommit(
         facts.get("commit") or "",

@@ -20,7 +20,7 @@ from reverie.contracts.memories.git import (
     OptionalSha,
     Sha,
 )
-from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted_commit
+from reverie.domain.staleness.file_changes import parse_merged_branch, parse_reverted_commit
 from reverie.runtime.http.validation import parse_value
 
 GITHUB_MAX_COMMITS: Final = 2048
