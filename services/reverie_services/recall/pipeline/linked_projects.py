@@ -1,4 +1,4 @@
-"""Searches projects that are linked to the one that is asked about, and says what is of them."""
+"""Recalls in the projects that are linked to a session's own, too, and tells such hits apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reverie_services.recall.pipeline.state import PreflowTurn, RecallQuestion, 
 from reverie_services.recall.pipeline.visible_scopes import or_none_if_unavailable
 
 MAX_HITS = MAX_PER_SCOPE
-"""Enough for three new memories behind those that a session was given before."""
+"""So many that some are new, even if the session was given the first ones before."""
 
 
 async def find_linked_scopes(
@@ -37,7 +37,7 @@ async def find_linked_scopes(
 
 
 def explain_hit(hit: RankedHit, home: str) -> str:
-    """By which arms a hit of a session was found, and whether in a linked project."""
+    """Says by which arms a hit was found, and whether in a project linked to that of `home`."""
     project = project_of_scope(hit.item.scope)
     place = " in a linked project" if project not in {None, project_of_scope(home)} else ""
     return f"found by {' and '.join(hit.scored.arm_ranks)}{place}"

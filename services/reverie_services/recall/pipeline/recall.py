@@ -61,7 +61,7 @@ from reverie_services.recall.pipeline.state import (
 from reverie_services.recall.query_expansion import NO_EXPANSION
 
 MIN_VOCABULARY_SHARE = 0.05
-"""The smallest weight of vectors: a guess is better than nothing if words find nothing."""
+"""The smallest weight of vectors. Where words find nothing, a guess is better than nothing."""
 
 EXPANSION_SHARE, EMBEDDING_SHARE, RETRIEVAL_SHARE, RESCORING_SHARE, GRAPH_SHARE = (
     0.25,
@@ -249,10 +249,12 @@ async def expand(state: RecallState, retriever: Retriever) -> RecallState:
         found = expand_neighbours(state.candidates, edges.value, intent, only_new=hop > 0)
         state = replace(state, candidates=found, report=state.report.with_outcomes(edges))
         seen = np.concatenate([seen, seeds])
-        # Only a neighbour that is in the pool can still lend a part of its score.
+        if "graph" not in found.ranks:
+            break
+        # The next hop starts from neighbours that may enter the answer: those in the pool.
         pool = found.docs[:pool_size]
-        is_new = found.ranks["graph"][:pool_size] > 0 if "graph" in found.ranks else pool < 0
-        seeds = pool[is_new & ~is_among(seen, pool)][:max_seeds]
+        is_neighbour = found.ranks["graph"][:pool_size] > 0
+        seeds = pool[is_neighbour & ~is_among(seen, pool)][:max_seeds]
     return state
 
 
@@ -280,7 +282,7 @@ async def _rescore(state: RecallState, retriever: Retriever) -> RecallState:
 async def rerank(state: RecallState, deps: RecallPipelineDependencies) -> RecallState:
     """Reorders the first memories with a cross-encoder, if one is set.
 
-    They keep the same set of scores, so that they stay above the rest.
+    The scores stay where they are and the memories change places, so all stay above the rest.
     """
     first = state.ranked[:MAX_RERANKED]
     if deps.reranker is None or len(first) < 2:

@@ -1,4 +1,4 @@
-"""Retrievers: read what a principal may see, from the recall index, Postgres, or of the past."""
+"""Retrievers read what a principal may see: from an index, from Postgres, or as of a past time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Retriever:
         return merge_by_best_score(hit_lists, limit)
 
     def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> Eventual[ArmHits]:
-        """Returns those that have sparse vectors, by the words they share with the question."""
+        """Scores those of `docs` that have sparse vectors, by the words of the question."""
         scopes = self.search_filter.scopes
         return self.deps.search.search_sparse(self.principal, word_weights, docs, scopes)
 
@@ -102,7 +102,7 @@ class Retriever:
         return self.deps.search.load_facts(self.principal, docs, self.search_filter)
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
-        """The memories, without their use."""
+        """The memories, without when and how often they were used."""
         return self.deps.search.load_memories(self.principal, ids, self.search_filter.scopes)
 
     def load_edges_among(
@@ -130,7 +130,7 @@ class IndexRetriever(Retriever):
         return index_search.search_vectors(self.opened.index, vectors, self.rows, limit)
 
     def search_sparse(self, word_weights: WordWeights, docs: IntArray) -> ArmHits:
-        """Returns those that have sparse vectors, by the words they share with the question."""
+        """Scores those of `docs` that have sparse vectors, by the words of the question."""
         return index_search.search_sparse(self.opened.index, word_weights, docs)
 
     def load_edges_around(self, docs: IntArray) -> NeighbourEdges:
@@ -147,9 +147,10 @@ class IndexRetriever(Retriever):
     def load_edges_among(
         self, ids: Sequence[UUID], docs: Sequence[int]
     ) -> Eventual[list[AnswerEdge]]:
-        """The edges between memories of a list; the index knows whether there are any.
+        """The edges between memories of a list, which Postgres is asked for if there are any.
 
-        It has no edges to files, which only a question for kinds finds.
+        The index knows that, except for edges to files: only a question that names kinds finds
+        files.
         """
         has_edges = index_search.has_edges_among(self.opened.index, np.array(docs, np.int64))
         if has_edges or self.search_filter.kinds is not None:
@@ -183,7 +184,7 @@ class AsOfRetriever(Retriever):
         return super().search_turns(query, until or self.moment)
 
     def load_edges_of_named(self, paths: Sequence[str], labels: Sequence[str]) -> NeighbourEdges:
-        """Nothing: which memories touched a file then is not looked for."""
+        """Nothing: the files that memories touched at that time are not searched."""
         return NO_EDGES
 
     def load_edges_around(self, docs: IntArray) -> Awaitable[NeighbourEdges]:

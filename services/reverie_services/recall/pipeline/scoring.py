@@ -53,23 +53,23 @@ LOADING_SHARE = 0.8
 """The share of a recall's timeout by which all texts must be loaded."""
 MAX_RERANKED = 20
 MAX_SUCCESSION = 4
-"""So many successors of a memory are looked for beyond those that were found."""
+"""How far a chain of successors is followed from a memory that was found."""
 PEOPLE_FACTOR = 4
-"""If a question names people, this many times the pool is loaded, to learn which of them speak."""
+"""If a question names people, this many times the pool is loaded, to see who of them speaks."""
 _IS_ANCHOR = np.array([kind in ANCHOR_KINDS for kind in KINDS])
 
 
 async def score(state: RecallState, retriever: Retriever) -> RecallState:
     """Multiplies the scores by the factors of the facts, and adds what replaced a candidate."""
     candidates, sought, facts = state.candidates, state.candidates.docs, NO_FACTS
-    for _ in range(1 + MAX_SUCCESSION):
+    for succession in range(1 + MAX_SUCCESSION):
         timeout = state.deadline.remaining(LOADING_SHARE)
         work = partial(retriever.load_facts, sought) if len(sought) else None
         loaded = await run_stage("store", timeout, work, NO_FACTS)
         state = replace(state, report=state.report.with_outcomes(loaded))
         facts = facts.join(loaded.value)
         usable = loaded.value.records[loaded.value.passes]
-        if sought is not state.candidates.docs:
+        if succession > 0:
             candidates = candidates.add(np.intersect1d(sought, usable["doc"]))
         newer = usable["successor"][usable["successor"] != NO_SUCCESSOR]
         sought = np.setdiff1d(newer, candidates.docs) if len(newer) else newer
@@ -161,7 +161,7 @@ async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -
     loaded = await run_stage("load", timeout, work, no_memories)
     is_loaded = np.array([memory_id in loaded.value for memory_id in ids], np.bool_)
     is_eligible = state.is_eligible.copy()
-    # What is gone meanwhile cannot be answered.
+    # Those that could not be loaded were deleted meanwhile, or are late.
     is_eligible[positions[~is_loaded]] = False
     return replace(
         state,
@@ -197,8 +197,8 @@ def _choose_rest(state: RecallState, scored: IntArray, pool_size: int) -> IntArr
     """Chooses those besides `scored` that the factors of their texts could lift into the pool.
 
     Only memories that the word arm found can contain a name. If a question consists of names only,
-    their holders and the memories that replaced them rank first. Names that words in a row may be
-    lift nothing into the pool: they are rare words, so who has one is in it.
+    memories with such a name, and those that replaced them, rank first. Names that are merely
+    words in a row are no reason: their words are rare, so a memory that has them is in the pool.
     """
     question, candidates = state.parsed_question, state.candidates
     is_other = state.is_eligible.copy()
