@@ -10,10 +10,10 @@ from typing import TypeVar
 from reverie.store.db.database import TenantConnection
 
 EXACT_SEARCH_LIMIT = 20_000
-"""Vectors of a tenant up to which all are compared."""
+"""With at most this many vectors of a tenant, all are compared."""
 COUNT_LIMIT = 200_000
 INDEX_WALK_COST = 10_000
-"""The cost of an index walk that meets the tenant's vectors alone, in vector comparisons."""
+"""The cost of a walk of the vector index, if all vectors are the tenant's, in comparisons."""
 CACHE_MINIMUM = 2_000
 CACHE_SECONDS = 30.0
 _CACHE_SIZE = 10_000
@@ -55,7 +55,7 @@ class VectorCounts:
 
 
 class CorpusCounts:
-    """The counts of tenants. Those over `CACHE_MINIMUM` hardly change in `CACHE_SECONDS`."""
+    """The counts of tenants. Counts over `CACHE_MINIMUM` are cached for `CACHE_SECONDS`."""
 
     def __init__(self) -> None:
         self._cache: dict[tuple[int, str], tuple[float, object]] = {}
@@ -83,7 +83,7 @@ class CorpusCounts:
         )
 
     async def count_vectors(self, connection: TenantConnection) -> VectorCounts:
-        """The vectors of the model in question."""
+        """The vectors in the table of the connection's model."""
 
         async def count() -> VectorCounts:
             row = await connection.fetch_row("vector_count", COUNT_LIMIT)
@@ -100,7 +100,7 @@ class CorpusCounts:
             row = await connection.fetch_row("vector_count", EXACT_SEARCH_LIMIT + 1)
             return row is not None and row["own"] > EXACT_SEARCH_LIMIT
 
-        # That is true or false for long, also of small ones.
+        # The answer seldom changes, so it is cached for small tenants, too.
         return await self._get_cached(
             connection, f"{connection.vector_table} walked", counted, lambda _: CACHE_MINIMUM + 1
         )

@@ -1,4 +1,4 @@
-"""The changes of memories that recall indexes still have to read."""
+"""Deletes old records of changed memories, from which recall indexes are brought up to date."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import timedelta
 from reverie.store.db.database import Database
 
 RETENTION = timedelta(hours=2)
-"""An index that did not ask for changes for so long must be loaded again."""
+"""An index that asked for changes longer ago than this must be loaded again."""
 
 
 class IndexChangeTable:
-    """The changes of all tenants, which the database records by itself."""
+    """The changed memories of all tenants, which triggers record."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

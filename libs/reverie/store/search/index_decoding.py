@@ -1,4 +1,4 @@
-"""Decodes what the statements of the recall index send into arrays."""
+"""Decodes the rows of the statements in recall_index.sql into the arrays of a recall index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPARSE_HEADER = 3
 
 
 def decode_entries(row: Mapping[str, Any], dims: int) -> IndexEntries:
-    """Decodes the columns of `index_entries`; the other statements have some of them each."""
+    """Decodes a row of `index_entries`, or the joined rows of the other statements."""
     words = np.frombuffer(row["words"] or b"", _WORD)
     edges = np.frombuffer(row["edges"] or b"", _EDGE)
     docs = np.frombuffer(row["docs"] or b"", ">i8").astype(np.int64)
@@ -84,20 +84,25 @@ def _decode_vectors(raw: bytes, count: int, dims: int) -> NDArray[np.float32]:
 
 
 def _decode_sparse(raw: bytes, sizes: NDArray[np.integer[Any]]) -> Sequence[NDArray[Any]]:
-    """How many words each vector has, the scale of its weights, all words, and all weights."""
+    """How many words each vector has, the scale of its weights, all words, and all weights.
+
+    `sizes`: the bytes of each vector in `raw`; 0 for a passage without one.
+    """
     numbers = np.frombuffer(raw, ">i4")
     lengths = sizes.astype(np.int64) // 4
-    begins = (np.cumsum(lengths) - lengths)[lengths > 0]
+    present = lengths > 0
+    starts = (np.cumsum(lengths) - lengths)[present]
     counts = np.zeros(len(lengths), np.uint8)
-    counts[lengths > 0] = numbers[begins + 1]
-    place = np.arange(len(numbers)) - np.repeat(begins, lengths[lengths > 0]) - _SPARSE_HEADER
-    own = np.repeat(counts[lengths > 0], lengths[lengths > 0])
-    words = numbers[(place >= 0) & (place < own)].astype(np.uint16)
-    weights = numbers[place >= own].view(">f4").astype(np.float32)
-    sizes_of_own = counts[counts > 0].astype(np.int64)
+    counts[present] = numbers[starts + 1]
+    # Of each number: its place behind the header of its vector, and how many words that has.
+    places = np.arange(len(numbers)) - np.repeat(starts, lengths[present]) - _SPARSE_HEADER
+    word_counts = np.repeat(counts[present], lengths[present])
+    words = numbers[(places >= 0) & (places < word_counts)].astype(np.uint16)
+    weights = numbers[places >= word_counts].view(">f4").astype(np.float32)
     scales = np.zeros(len(counts), np.float32)
     if len(weights):
-        highest = np.maximum.reduceat(weights, np.cumsum(sizes_of_own) - sizes_of_own)
+        filled = counts[counts > 0].astype(np.int64)
+        highest = np.maximum.reduceat(weights, np.cumsum(filled) - filled)
         scales[counts > 0] = highest / MAX_WEIGHT
     integers = np.rint(weights / np.repeat(scales, counts)).astype(np.uint16)
     return counts, scales, words, integers

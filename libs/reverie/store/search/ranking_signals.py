@@ -22,10 +22,13 @@ WRITE_BATCH_SIZE = 1000
 READ_BATCH_SIZE = 10_000
 """Edges that are read and processed at once."""
 
+NEIGHBOUR_LIMIT = 20
+"""The neighbours of a used memory that are boosted with it."""
+
 _EDGE = np.dtype([("source", ">i8"), ("target", ">i8"), ("weight", ">f4")])
-"""As `rank_edges` puts them together."""
+"""The row format of `rank_edges`."""
 _RANK = np.dtype([("node", ">i8"), ("rank", ">f4")])
-"""Row format of `ranks_stored`; NaN if the memory has moved to another scope."""
+"""The row format of `ranks_stored`; NaN if the memory has moved to another scope."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def _find_changed_ranks(stored: NDArray[np.void], ranked: NodeRanks) -> NodeRank
     previous = np.full(len(ranked.nodes), np.nan)
     _, ours, theirs = np.intersect1d(ranked.nodes, stored["node"], True, return_indices=True)
     previous[ours] = stored["rank"][theirs]
+    # A new rank and one of another scope are compared with NaN, and so count as changed.
     changed = ~(np.abs(ranked.ranks - previous) <= RANK_TOLERANCE)
     return NodeRanks(ranked.nodes[changed], ranked.ranks[changed])
 
@@ -95,9 +99,6 @@ def _split_batches(ranked: NodeRanks) -> Iterator[NodeRanks]:
             ranked.nodes[start : start + WRITE_BATCH_SIZE],
             ranked.ranks[start : start + WRITE_BATCH_SIZE],
         )
-
-
-NEIGHBOUR_LIMIT = 20
 
 
 class UsageRecord(NamedTuple):

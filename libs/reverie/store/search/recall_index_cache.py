@@ -28,16 +28,17 @@ log = structlog.get_logger("reverie.store")
 
 MAX_MEMORIES = 200_000
 BYTES_PER_MEMORY, BYTES_PER_DIMENSION = 900, 2
-"""What an index is expected to take: so much a memory, and so much a number of a vector."""
+"""The expected size of an index: bytes for each memory, and for each number of a vector."""
 MAX_CHANGES = 500
-"""With more changes at once, Postgres answers until the index was loaded again."""
+"""If more memories changed, the index is loaded again; until then Postgres answers."""
 MAX_AGE_SECONDS = 1_800.0
-"""An index that was not asked for so long is loaded again: changes are recorded for two hours."""
+"""An index unused for this time is loaded again; changes are recorded for two hours."""
 RELOAD_SECONDS = 10.0
+"""The shortest time between two loads of an index."""
 RETRY_SECONDS = 5.0
-"""Seconds after which an index may be loaded again, and one that could not be."""
+"""The time after which an index that could not be loaded is tried again."""
 LOAD_SHARE = 20
-"""Loading takes at most one part in so many of the time."""
+"""The pause after a load is this many times as long as the load."""
 
 CacheKey = tuple[int, str]
 """A tenant, and the table of its vectors."""
@@ -56,7 +57,7 @@ class OpenIndex:
 
 @dataclass
 class _CachedIndex:
-    """An index with what it has seen: of which server, the snapshot, and the hour of uses."""
+    """An index, and up to where it was read: server, snapshot, and the hour of the last uses."""
 
     index: RecallIndex
     source: str
@@ -66,7 +67,7 @@ class _CachedIndex:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def advance(self, snapshot: str, now: float) -> None:
-        """Notes what the index has seen; one that asked at the same time may have seen more."""
+        """Notes up to where the index was read, unless a concurrent question read further."""
         if _end_of(snapshot) >= _end_of(self.snapshot):
             self.snapshot, self.asked_at = snapshot, max(self.asked_at, now)
 
@@ -83,7 +84,7 @@ class RecallIndexCache:
         self._pending_event = asyncio.Event()
 
     async def open(self, tenant: int, model: TenantModel, text: str) -> OpenIndex | None:
-        """Brings the index of a tenant up to date for the prepared question `text`.
+        """Brings a tenant's index up to date, and finds the terms of the prepared question `text`.
 
         Returns None if there is none; one is then loaded in the background. Raises `Unavailable` if
         Postgres does not say what changed.
@@ -117,7 +118,7 @@ class RecallIndexCache:
                 return None
             if changed:
                 async with cached.lock:
-                    # Of several that asked at once, the first has applied the same changes.
+                    # A concurrent question may have applied the same changes already.
                     if cached.snapshot != row["snapshot"]:
                         await _apply_changes(connection, cached.index, changed, model.dims)
                         cached.advance(row["snapshot"], now)
@@ -209,7 +210,7 @@ def _build(row: dict[str, Any], dims: int) -> RecallIndex:
 async def _apply_changes(
     connection: TenantConnection, index: RecallIndex, changed: list[UUID], dims: int
 ) -> None:
-    """Reads what changed, and applies it: later readings come later."""
+    """Reads the changed memories, and applies them to the index."""
     if ALL_RANKS in changed:
         index.set_ranks(*decode_ranks(await connection.fetch_value("index_ranks")))
     ids = [id for id in changed if id != ALL_RANKS]
@@ -231,5 +232,5 @@ async def _apply_uses(connection: TenantConnection, cached: _CachedIndex) -> Non
 
 
 def _end_of(snapshot: str) -> int:
-    """The first transaction that a snapshot knows nothing of."""
+    """The first transaction that a snapshot does not see."""
     return int(snapshot.split(":")[1])

@@ -33,7 +33,7 @@ from reverie.store.search.corpus_counts import CorpusCounts
 from reverie.store.search.embedding_models import encode_sparse_vector
 
 LOOKUP_FACTOR = 4
-"""Number of candidates per requested memory before all are searched."""
+"""How many candidates are searched first for each memory asked for; if too few pass, all are."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class SearchStore:
     async def load_memories(
         self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str]
     ) -> dict[UUID, Memory]:
-        """The memories of `ids` that may be read, without their use."""
+        """The memories of `ids` that may be read, without when and how often they were used."""
         async with self._db.tenant_reader(principal.tenant) as connection:
             found = await connection.fetch_rows("answer_memories", list(ids), list(scopes))
         return {row["id"]: row_mapping.parse_memory(row) for row in found}
@@ -222,7 +222,7 @@ class SearchStore:
 
 
 def build_hits(rows: Sequence[asyncpg.Record]) -> ArmHits:
-    """Hits from rows of numbers and scores."""
+    """Hits from rows with the number (`doc`) and the score of a memory."""
     docs, scores = [row["doc"] for row in rows], [row["score"] for row in rows]
     return ArmHits(np.array(docs, np.int64), np.array(scores, np.float64))
 
@@ -240,29 +240,21 @@ def build_neighbour_edges(rows: Sequence[asyncpg.Record]) -> NeighbourEdges:
 async def _search_words(
     connection: TenantConnection, args: tuple[object, ...], limit: int, documents: float
 ) -> list[asyncpg.Record]:
-    """Returns the best by words: searches few candidates first, all if these are too few."""
+    """The best by words. Few candidates are searched first, and all if too few of them pass."""
     first_limit = LOOKUP_FACTOR * limit
     found = await connection.fetch_rows("search_words", *args, first_limit)
     if len(found) < limit and first_limit < documents:
-        return await connection.fetch_rows(
-            "search_words", *args, _next_power_of_two(2 * int(documents))
-        )
+        # The count may be some seconds old.
+        return await connection.fetch_rows("search_words", *args, LOOKUP_FACTOR * int(documents))
     return found
 
 
 async def _search_nearest(
     connection: TenantConnection, args: tuple[object, ...], limit: int, count: int
 ) -> list[asyncpg.Record]:
-    """Returns the nearest memories: searches few chunks first, all if these are too few."""
+    """The nearest memories. Few chunks are searched first, and all if too few of them pass."""
     first_limit = LOOKUP_FACTOR * limit
     found = await connection.fetch_rows("search_vectors_exact", *args, first_limit)
     if len(found) < limit and first_limit < 2 * count:
-        return await connection.fetch_rows(
-            "search_vectors_exact", *args, _next_power_of_two(2 * count)
-        )
+        return await connection.fetch_rows("search_vectors_exact", *args, LOOKUP_FACTOR * count)
     return found
-
-
-def _next_power_of_two(count: int) -> int:
-    """A power of two from there on: limits are part of a statement, which should be few."""
-    return 1 << count.bit_length()
