@@ -41,7 +41,7 @@ _scope_option = click.option("--scope", help="The scope of memories for which th
 @dry_run_option
 @common_options
 def import_mem0(options: CommonOptions, path: Path, scope: str | None, dry_run: bool) -> None:
-    """Import memories of mem0: the JSON that its get_all call returns.
+    """Import memories of mem0: the JSON of all memories, as its client returns it.
 
     Users, agents, apps and runs become the scopes user/, agent/, project/ and topic/. Ids and
     times are kept, and a repeated import of the file changes nothing. A memory without a time gets
