@@ -22,7 +22,7 @@ from reverie.domain.access.principals import KeyRole
 from reverie.store.platform.api_keys import NewApiKey, create_key
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun, fresh_database, own_nats
-from tests.console.sample import dream, fill
+from tests.console.sample_tenant import dream, fill
 from tests.store.db import large_tenant
 from tests.support.dead_letters import bury
 from tests.support.stack import Stack, eventually, running_stack

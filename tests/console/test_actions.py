@@ -12,7 +12,7 @@ from reverie.domain.access.principals import KeyRole
 from reverie_services.console.action import Action
 from reverie_services.console.actions import ACTIONS
 from tests.console.pages_over_http import visiting
-from tests.console.sample import DISTINCT, NOWHERE, Sample, fill, remember
+from tests.console.sample_tenant import DISTINCT, NOWHERE, Sample, fill, remember
 from tests.support.dead_letters import bury
 from tests.support.stack import Stack
 

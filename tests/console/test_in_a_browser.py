@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from reverie_services.console.pages.lists import LISTS
-from tests.console.sample import Sample, fill
+from tests.console.sample_tenant import Sample, fill
 from tests.support.background_loop import BackgroundResource
 from tests.support.stack import Stack, eventually
 

@@ -21,7 +21,7 @@ from reverie_services.console.live import MAX_STREAMS_OF_KEY
 from reverie_services.console.pages import PAGES, find_page
 from reverie_services.recall.app import open_service
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
-from tests.console.sample import DISTINCT, PNG, attach, dream, fill, remember
+from tests.console.sample_tenant import DISTINCT, PNG, attach, dream, fill, remember
 from tests.support.stack import Stack, eventually
 from tests.support.tables import tell_of
 

@@ -13,7 +13,7 @@ from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.formats.attachments import Attachments, split_message
 from reverie.testing.chat_server import ChatAnswer, ToolUse
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine, command_environment
 from tests.support.commands import command
 

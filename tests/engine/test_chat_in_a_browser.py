@@ -11,7 +11,7 @@ import pytest
 
 import tests.console
 from reverie.testing.chat_server import ChatAnswer, ToolUse
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine
 
 if TYPE_CHECKING:

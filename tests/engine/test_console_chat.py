@@ -17,7 +17,7 @@ from reverie.contracts.events import read_server_sent_events
 from reverie.testing.chat_server import ChatAnswer, ToolUse
 from reverie_services.console.pages import chat
 from tests.console.pages_over_http import Answer, ConsoleVisitor, visiting
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine
 from tests.support.stack import eventually
 from tests.support.tables import run, value

@@ -12,7 +12,7 @@ from rich.console import Console
 from reverie.cli.demo.chat_scene import DECISION, answer_scripted, play_days
 from reverie.client import AsyncReverie
 from reverie.testing.chat_server import ChatAnswer, ChatRequest, ToolUse
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine, command_environment
 from tests.support.commands import command
 

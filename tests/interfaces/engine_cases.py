@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.interfaces.case import Case, Fields
 from tests.interfaces.memory_and_graph_cases import ids
 from tests.interfaces.running_engine import ASKS

@@ -20,7 +20,7 @@ from reverie.client import ApiError, AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
 from reverie.domain.access.principals import KeyRole
 from reverie.domain.core.errors import ReverieError
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.interfaces.case import Fields, said, to_camel
 from tests.interfaces.running_system import SCOPE, World
 from tests.interfaces.transports import asked_of, environment, request_of, typescript_fields

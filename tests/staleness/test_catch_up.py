@@ -12,7 +12,7 @@ from reverie.contracts.memories.git import GitChange
 from reverie.store.platform.leader_lock import LeaderLock
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.marks import change_handlers
-from tests.staleness.over_a_store import build_parts
+from tests.staleness.staleness_dependencies import build_parts
 from tests.support.stack import eventually
 from tests.support.store_setup import admin_rows, open_store
 

@@ -24,7 +24,7 @@ from reverie.store.staleness.reviews import ReviewStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.apply_change import apply_change, recompute_marks
-from tests.staleness.over_a_store import build_parts
+from tests.staleness.staleness_dependencies import build_parts
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, derived, files_of, new, open_store, write
 from tests.support.tables import blocked, holding

@@ -14,7 +14,7 @@ from reverie.domain.retrieval.scoring import (
     compute_max_text_factor,
     compute_text_factors,
 )
-from tests.domain.retrieval.made_up import NOW
+from tests.domain.retrieval.made_up_candidates import NOW
 
 TEXTS = st.lists(st.integers(0, 5), max_size=20)
 

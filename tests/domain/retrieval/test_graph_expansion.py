@@ -9,7 +9,7 @@ from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.retrieval.candidates import EDGE_KINDS, Candidates, NeighbourEdges
 from reverie.domain.retrieval.graph_expansion import EDGE_WEIGHTS, HOP_WEIGHT, expand_neighbours
 from reverie.domain.retrieval.question_parsing import QuestionIntent
-from tests.domain.retrieval.made_up import candidates, listed, ranks_of
+from tests.domain.retrieval.made_up_candidates import candidates, listed, ranks_of
 
 Edge = tuple[int, int, EdgeKind, float]
 

@@ -19,7 +19,7 @@ from reverie.domain.retrieval.candidates import (
 from reverie.domain.retrieval.fusion import find_unembedded, fuse_arms, rescore_with_arm
 from reverie.domain.retrieval.scoring import boost_named
 from reverie.domain.retrieval.selection import diversify, jaccard_similarity, tokenize
-from tests.domain.retrieval.made_up import candidates, hits, listed, ranks_of, uid
+from tests.domain.retrieval.made_up_candidates import candidates, hits, listed, ranks_of, uid
 
 TEXTS = ["pool size is ten", "pool size is ten now", "deploys run at night"]
 

@@ -24,7 +24,7 @@ from reverie.domain.retrieval.candidates import ScoredMemory, sort_memories
 from reverie.domain.retrieval.ranking_facts import NO_SUCCESSOR, FloatArray
 from reverie.domain.retrieval.selection import select_memories
 from reverie.domain.retrieval.succession import map_successors, rank_successors_first
-from tests.domain.retrieval.made_up import facts, memory, uid
+from tests.domain.retrieval.made_up_candidates import facts, memory, uid
 
 WORDS = ("cache", "retry", "order", "ledger", "tag", "flag", "queue", "export")
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from reverie.testing.chat_server import ChatAnswer, ToolUse
-from tests.console.sample import PNG
+from tests.console.sample_tenant import PNG
 from tests.engine.conftest import Engine
 
 

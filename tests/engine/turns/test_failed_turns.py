@@ -1,4 +1,4 @@
-"""What a turn that fails tells its watchers, and what it leaves in the log."""
+"""Turns that fail: what their watchers are told, and what the log says."""
 
 from __future__ import annotations
 

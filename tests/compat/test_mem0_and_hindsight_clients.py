@@ -1,4 +1,4 @@
-"""What clients of mem0 and Hindsight are answered, with the rights of the key that they send."""
+"""The answers that clients of mem0 and Hindsight get, within the rights of the key they send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the staleness service works with, over a store and a bus of the test's choice."""
+"""Makes the dependencies of the staleness service over a store and a bus of the test's choice."""
 
 from __future__ import annotations
 

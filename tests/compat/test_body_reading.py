@@ -1,4 +1,4 @@
-"""When the mount reads a body: after the key is checked, and not for longer than a request has."""
+"""When the compatibility mount reads a body: after the key is checked, and within the timeout."""
 
 from __future__ import annotations
 
