@@ -53,6 +53,7 @@ PARTS = (
     "domain/redaction/vault_secrets.py",
     "domain/staleness/__init__.py",
     "domain/staleness/commit_marks.py",
+    "domain/staleness/file_changes.py",
     "domain/staleness/grading.py",
     "domain/staleness/line_ranges.py",
     "domain/text/__init__.py",
