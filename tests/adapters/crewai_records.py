@@ -1,4 +1,4 @@
-"""Holds the storage backend against CrewAI's own on LanceDB, and its search by what was said."""
+"""Compares the storage backend with CrewAI's own on LanceDB, and tests its search by text."""
 
 from __future__ import annotations
 

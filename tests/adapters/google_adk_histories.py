@@ -1,4 +1,4 @@
-"""Holds the memory service against ADK's own in memory: what that finds by a word, ours finds."""
+"""Compares the memory service with ADK's own in memory: what that finds by a word, ours finds."""
 
 from __future__ import annotations
 

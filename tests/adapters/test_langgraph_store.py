@@ -1,4 +1,4 @@
-"""LangGraph's store on documents, held against its store in memory."""
+"""LangGraph's store on documents, compared with its store in memory."""
 
 from __future__ import annotations
 

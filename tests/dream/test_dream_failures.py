@@ -155,10 +155,10 @@ async def test_repeating_a_dream_changes_nothing(store: Store) -> None:
 class _Poisoned:
     """Cannot bear what one session says."""
 
-    async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        if "timeouts" in part.turns[0].content:
+    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+        if "timeouts" in topic.turns[0].content:
             raise ValueError("private words")
-        return await RuleExtractor().extract(part, context)
+        return await RuleExtractor().extract(topic, context)
 
 
 async def test_a_poison_dream_becomes_a_dead_letter_with_its_reason_and_the_rest_continues(
@@ -244,10 +244,10 @@ async def test_a_stopping_worker_releases_its_scope_at_once(store: Store) -> Non
     begun = asyncio.Event()
 
     class Slow:
-        async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
+        async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
             begun.set()
             await asyncio.sleep(HOUR)
-            return await RuleExtractor().extract(part, context)
+            return await RuleExtractor().extract(topic, context)
 
     await _tell(store, parts, FACTS[0])
     stopped = asyncio.create_task(DreamWorker(replace(parts, extractor=Slow())).run_due_dreams())

@@ -1,4 +1,4 @@
-"""Summaries of long memories: by the model where one is set, and held against the memory."""
+"""Summaries of long memories: by the model where one is set, and checked against the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries of scopes by a language model: cited, held against memories, only of what changed."""
+"""Overviews of scopes by a language model: cited, checked against memories, of what changed."""
 
 from __future__ import annotations
 

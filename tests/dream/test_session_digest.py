@@ -102,8 +102,8 @@ async def test_a_long_session_is_digested_page_by_page_and_every_turn_once(
 class _Inventive:
     """Cites what it was not given: nothing, or turns of elsewhere."""
 
-    async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        first = part.turns[0]
+    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+        first = topic.turns[0]
         cites = {"nothing": (), "elsewhere": (UUID(int=1),), "both": (first.id, UUID(int=2))}
         made = [
             ExtractedMemory(

@@ -15,14 +15,14 @@ from reverie.store.sessions.dreams import DreamLease, DreamSession
 
 @dataclass(frozen=True)
 class ExtractionContext:
-    """The conversation of a slice. Scope and trust come from here, never from the text."""
+    """The scope and session of a topic. Scope and rights come from here, never from the text."""
 
     lease: DreamLease
     session: DreamSession
 
 
 RecordOutcome = Literal["rules", "not_asked", "model", "failed", "empty", "unsupported"]
-"""What wrote the record of a subtopic: a model, or the rules, and why the rules.
+"""Who wrote the record of a subtopic: a model, or the rules and why.
 
 `rules`: no model is set. `not_asked`: the subtopic is short. `failed`: there was no usable answer
 in time. `empty`, `unsupported`: the answer had no record, or none that the turns support.
@@ -31,12 +31,12 @@ in time. `empty`, `unsupported`: the answer had no record, or none that the turn
 
 @dataclass(frozen=True)
 class Extraction:
-    """The memories of a slice.
+    """The memories of a topic.
 
     `prompt`: name and version of what a model was asked, if memories are from its answers.
     `degraded`: why the rules replaced a configured model. `llm_calls` and `llm_tokens` include
-    failed calls. `outcomes`: subtopics by who wrote their record. `kept_statements`: of a model.
-    `dropped`: statements of a model that its turns do not support.
+    failed calls. `outcomes`: how many subtopics have a record by whom. `kept_statements` and
+    `dropped`: statements of a model that the turns support, and those that they do not.
     """
 
     memories: Sequence[ExtractedMemory]
@@ -50,24 +50,24 @@ class Extraction:
 
 
 class Extractor(Protocol):
-    """Extracts segments of a slice. An implementation falls back to `RuleExtractor` on failure."""
+    """Extracts memories of a topic. An implementation falls back to `RuleExtractor` on failure."""
 
-    async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        """The segments of one slice, each citing turns of it."""
+    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+        """The memories of one topic, each citing turns of it."""
         ...
 
 
 class RuleExtractor:
-    """The deterministic extraction: chosen sentences, cleaned."""
+    """Extracts by rules: the most important sentences, cleaned. The same topic gives the same."""
 
-    async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
-        """As `Extractor.extract`; the same slice gives the same segments."""
-        memories = await asyncio.to_thread(extract_memories, [part])
+    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+        """As `Extractor.extract`."""
+        memories = await asyncio.to_thread(extract_memories, [topic])
         return Extraction(memories, outcomes={"rules": sum(m.record is not None for m in memories)})
 
 
 def drop_uncited(topic: TopicSegment, extraction: Extraction) -> Extraction:
-    """Without what cites no turn of the slice; of the rest, without turns of elsewhere."""
+    """Drops memories that cite no turn of the topic, and citations of other turns."""
     turn_ids = {turn.id for turn in topic.turns}
     memories = (
         replace(memory, turns=tuple(t for t in memory.turns if t in turn_ids))

@@ -1,4 +1,4 @@
-"""What a model says that a memory names is held against the memory."""
+"""What a model says that a memory names is checked against the memory."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ async def test_a_change_whose_answer_is_lost_after_its_commit_is_made_once(
 
 
 async def _lost(lossy: Lossy, one: Operation) -> list[str]:
-    """What is wrong where the answer of a change is lost, held against one that is not."""
+    """What is wrong where the answer of a change is lost, compared with one that is not."""
     stack, make = lossy.stack, RECIPES[one.name]
     plain, case = await make(stack, 0), await make(stack, 1)
     answered = await lossy.sent(one, plain, f"{one.name} 0")

@@ -14,7 +14,7 @@ The pipeline, by the module that holds each step:
    Talk that settles nothing is kept as questions with answers (`records.answer_records`).
 5. Compose (`records.decision_records`, `records.record_text`, `records.redundancy`): the parts
    become one text without redundancy, that can be read alone: no anaphora without its antecedent.
-6. Verify (`record_validation`, `content_checks`): what a model wrote is held against its turns.
+6. Verify (`record_validation`, `content_checks`): what a model wrote is checked against its turns.
 7. Supersede (`amendments`, `user_corrections`): a later record or correction replaces an older one.
 
 `rule_extractor` runs the steps over a session. `own_memories`, `commit_records` and `learned_facts`

@@ -1,4 +1,4 @@
-"""Extracts memories with a language model: the record of each subtopic, held against its turns."""
+"""Extracts memories with a language model: subtopics as records, checked against their turns."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class LlmExtractor:
     def __init__(self, model: LanguageModel, load_redactor: RedactorLoader) -> None:
         self._model, self._load_redactor = model, load_redactor
 
-    async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
+    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
         """Implements `Extractor.extract`; short subtopics are left to the rules."""
         lease = context.lease
         redactor = (await self._load_redactor(lease.tenant)).within(lease.scope)
-        subtopics, stated_lasting = await asyncio.to_thread(_read_by_rules, part)
+        subtopics, stated_lasting = await asyncio.to_thread(_read_by_rules, topic)
         tally = UsageTally()
         results = await asyncio.gather(
             *(
@@ -73,7 +73,7 @@ class LlmExtractor:
         lasting += [s for s in stated_lasting if s.turn.id not in restated]
         records = [result.record for result in results if result.record]
         reading = TopicReading(records, lasting)
-        memories = await asyncio.to_thread(extract_memories, [part], read=lambda _: reading)
+        memories = await asyncio.to_thread(extract_memories, [topic], read=lambda _: reading)
         outcomes = Counter(result.outcome for result in results)
         return Extraction(
             memories,
@@ -143,11 +143,11 @@ def _cut_middle(text: str, limit: int) -> str:
 _Subtopic: TypeAlias = tuple[Sequence[Exchange], DecisionRecord | None]
 
 
-def _read_by_rules(part: TopicSegment) -> tuple[list[_Subtopic], list[RecordStatement]]:
+def _read_by_rules(topic: TopicSegment) -> tuple[list[_Subtopic], list[RecordStatement]]:
     """The subtopics of a topic, each with the record that rules make of it, and what is a memory of
     its own by rules."""
-    stated = annotate_exchanges(part)
-    is_work = any(turn.role == "tool" for turn in part.turns)
+    stated = annotate_exchanges(topic)
+    is_work = any(turn.role == "tool" for turn in topic.turns)
     subtopics: list[_Subtopic] = [
         ([item.exchange for item in subtopic], build_record(subtopic, is_work))
         for subtopic in split_subtopics(stated)

@@ -164,7 +164,7 @@ def check_answer(
 
 @dataclass
 class _AnswerCheck:
-    """The turns that an answer is held against, the turns it cites, and what was dropped."""
+    """The turns that an answer is checked against, the turns it cites, and what was dropped."""
 
     turns: Sequence[TurnText]
     exchanges: Sequence[Exchange]

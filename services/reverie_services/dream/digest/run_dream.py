@@ -38,11 +38,11 @@ log = structlog.get_logger("reverie.dream")
 PROMOTION_BATCH = 100
 MAX_SUMMARY_MEMORIES = 400
 PARKED_HEADER = "Reverie-Parked"
-"""A header of a dead letter: the run after which the job was parked. Sent again, it wakes."""
+"""A header of a dead letter: the run after which its job was parked. Replaying wakes the job."""
 
 
 class DigestAttemptsExhausted(Exception):
-    """Every worker that took this scope died over it: the next would too."""
+    """Every worker that took this scope died while digesting it."""
 
 
 class SessionDigestFailed(Exception):
@@ -50,7 +50,7 @@ class SessionDigestFailed(Exception):
 
 
 async def run_dream(deps: DigestDependencies, lease: DreamLease) -> str:
-    """Digests all that waits in the scope. Answers done, again, lost, retry or parked."""
+    """Digests all that waits in the scope. Returns done, again, lost, retry or parked."""
     run, started, settings = new_id(), perf_counter(), deps.settings
     with span("dream", scope=lease.scope, attempt=lease.attempts):
         try:
@@ -128,7 +128,7 @@ async def _try_digest_session(
     session: DreamSession,
     record: DreamRunLog,
 ) -> SessionDigestFailed | None:
-    """Digests a session. What is wrong with it is answered: the others go on."""
+    """Digests a session; returns its failure, so that the other sessions are still digested."""
     try:
         await digest_session(deps, lease, run, session, record)
     except (LeaseLost, Unavailable):
@@ -142,8 +142,8 @@ async def _try_digest_session(
 async def promote_merged_branches(
     deps: DigestDependencies, lease: DreamLease, run: UUID, record: DreamRunLog
 ) -> None:
-    """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
-    are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
+    """Promotes the memories of merged branches to the project, in batches, and compares them with
+    the project's own: duplicates are merged, contradictions linked. Safe to repeat."""
     while True:
         promotions = await deps.dreams.promote(lease, run, PROMOTION_BATCH, trace_headers())
         if promotions is None:
@@ -164,7 +164,7 @@ async def promote_merged_branches(
 
 
 async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run: UUID) -> None:
-    """Brings the summary up to date. Done again it changes nothing."""
+    """Brings the summary up to date. A repetition changes nothing."""
     basis = await deps.summaries.load_basis(lease)
     redactor = (await deps.load_redactor(lease.tenant)).within(lease.scope)
     summary = await _build_summary(deps, lease, run, basis)
@@ -177,15 +177,16 @@ async def update_scope_summary(deps: DigestDependencies, lease: DreamLease, run:
 async def _build_summary(
     deps: DigestDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
 ) -> ComposedSummary[Memory]:
-    """Builds the summary from the changes, or from all memories if the changes are unknown or may
-    admit memories that were cut off.
+    """Builds the summary from the changes, if that gives the same as from all memories.
+
+    It does not if the changes are unknown, or make room for memories that were cut off.
     """
     limit, token_limit = MAX_SUMMARY_MEMORIES, deps.settings.max_summary_tokens
     count = deps.token_counter.count
     if basis.seen:
         memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)
         summary = summarize_memories(memories, count, token_limit)
-        # A session's memory is repeated as the session continues; only its age is weighed.
+        # The memory of a session gets new versions as the session goes on, without new weight.
         has_reweighed = any(
             memory.kind is not Kind.SESSION
             and basis.sources.get(memory.id, memory.version) != memory.version

@@ -1,7 +1,7 @@
-"""What a language model writes of a scope, held against the memories that it cites.
+"""Writes the overview of a scope with a language model, checked against the memories it cites.
 
-It is given its own sentences and what changed since. Where it fails, the summary of the rules
-stands.
+The model is given its earlier sentences and the memories that changed since. If it fails, the
+summary of the rules stays.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.leases import ensure_lease_held
 
 MIN_CHANGED = 4
-"""Memories that changed since the model was asked make a scope worth another request."""
+"""The model is asked again after at least this many memories changed."""
 MAX_CHANGED, MAX_CONTENT_CHARS = 40, 600
 MAX_SENTENCES = 12
 MAX_SHOWN_CHARS = 200
 TIMEOUTS_PER_NARRATIVE = 2
-"""All tries together may take so many times `llm_timeout`."""
+"""The tries of one request together may take this many times `llm_timeout`."""
 
 
 class SentenceAnswer(BaseModel):
@@ -61,10 +61,9 @@ class NarrativeAnswer(BaseModel):
 
 @dataclass(frozen=True)
 class NarrativeItem:
-    """What the model is shown at a number.
+    """A numbered item that the model is shown: a memory, or a sentence of the present overview.
 
-    `sources`: the memories behind it, each as one text. `sentence`: what stood before; None for a
-    memory.
+    `sources`: the memories behind it, each as one text. `sentence`: None for a memory.
     """
 
     label: str
@@ -182,7 +181,7 @@ def _build_memory_item(memory: NarratedMemory, redactor: Redactor) -> NarrativeI
 
 
 def _build_source(memory: UUID, content: str) -> TurnText:
-    """A memory in the form that statements are held against."""
+    """A memory as a turn, because statements are checked against turns."""
     return TurnText(memory, 0, "assistant", content, datetime.min.replace(tzinfo=UTC))
 
 

@@ -106,7 +106,7 @@ async def digest_session(
 async def _extract_topic(
     deps: DigestDependencies, topic: TopicSegment, context: ExtractionContext, record: DreamRunLog
 ) -> Extraction:
-    """Extracts the memories of a slice, and records the cost."""
+    """Extracts the memories of a topic, and records the cost."""
     extraction = drop_uncited(topic, await deps.extractor.extract(topic, context))
     record.add_llm_usage(extraction.llm_calls, extraction.llm_tokens, extraction.prompt)
     record.degraded |= extraction.degraded
@@ -122,7 +122,7 @@ async def _extract_topic(
 async def _iterate_closed_topics(
     deps: DigestDependencies, lease: DreamLease, session: DreamSession, record: DreamRunLog
 ) -> AsyncIterator[tuple[list[TopicSegment], bool]]:
-    """The slices that will not grow any more, page by page, and whether more is to come."""
+    """The topics that will not grow any more, page by page, and whether more is to come."""
     pending: list[TurnText] = []
     more = True
     while more:
@@ -143,7 +143,7 @@ async def _iterate_closed_topics(
 async def segment_session(
     deps: DigestDependencies, turns: Sequence[TurnText]
 ) -> list[TopicSegment]:
-    """The slices of a session's turns; words alone decide while there is no model."""
+    """Cuts turns of a session into topics; their words alone decide if there is no model."""
     return await asyncio.to_thread(
         segment_turns, turns, await _embed_windows(deps, build_windows(turns))
     )
