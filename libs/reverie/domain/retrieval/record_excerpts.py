@@ -1,4 +1,4 @@
-"""The part of a record that answers a question best, where there is no room for the whole."""
+"""Shortens a record to the sentences that answer a question best, to fit a token budget."""
 
 from __future__ import annotations
 

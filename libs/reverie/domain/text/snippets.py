@@ -1,4 +1,4 @@
-"""Selection of the excerpt of a text that matches a query best: whole sentences around it."""
+"""Shortens a long text to the sentences that match a query best, as it is shown for a hit."""
 
 from __future__ import annotations
 

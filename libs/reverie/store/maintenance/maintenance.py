@@ -18,7 +18,11 @@ from reverie.domain.graph.clustering import (
     TopicCentre,
     TopicCluster,
 )
-from reverie.domain.graph.promotion import AGENT_RULE_FILES, PROMOTABLE_KINDS, PromotionEvidence
+from reverie.domain.graph.convention_promotion import (
+    AGENT_RULE_FILES,
+    PROMOTABLE_KINDS,
+    PromotionEvidence,
+)
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
 from reverie.store.maintenance.items import (

@@ -20,8 +20,8 @@ from reverie.domain.core.kinds import (
     explain_tier,
 )
 from reverie.domain.graph.clustering import cluster_topics
+from reverie.domain.graph.convention_promotion import build_convention
 from reverie.domain.graph.pagerank import rank_scopes
-from reverie.domain.graph.promotion import build_convention
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.maintenance.items import MaintenanceScope
 from reverie.store.maintenance.maintenance import START_ID

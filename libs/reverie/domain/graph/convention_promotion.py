@@ -1,4 +1,4 @@
-"""Promotion of a memory to a convention: the evidence for it and the new memory."""
+"""Promotion of a memory that was stated often to a convention: the evidence, the new memory."""
 
 from __future__ import annotations
 
