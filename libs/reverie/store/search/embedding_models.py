@@ -24,7 +24,16 @@ from reverie.store.db.roles import SCHEMA
 from reverie.store.search.corpus_counts import CorpusCounts
 
 SPARSE_DIMENSIONS = 30_522
-"""Words in the vocabulary of the model whose table exists."""
+"""The size of the vocabulary of the learned-sparse model."""
+DEFAULT_MODEL = "bge-small-en-v1.5"
+"""The model of a tenant that was never moved to another."""
+CACHE_SECONDS = 5.0
+PRELOAD_LIMIT = 3
+"""Number of models that are loaded in advance: one may need 400 MB."""
+CACHE_SIZE = 1_000
+"""Number of tenants whose model is cached, the last used ones: 12 KB each, for the probe."""
+
+Vector = NDArray[np.float32]
 
 
 def encode_sparse_vector(words: Mapping[int, float]) -> SparseVector:
@@ -35,17 +44,6 @@ def encode_sparse_vector(words: Mapping[int, float]) -> SparseVector:
 def decode_sparse_vector(vector: SparseVector) -> dict[int, float]:
     """A `sparsevec` as words by their number."""
     return dict(zip(vector.indices(), vector.values(), strict=True))
-
-
-DEFAULT_MODEL = "bge-small-en-v1.5"
-"""The model of a tenant that was never moved to another."""
-CACHE_SECONDS = 5.0
-PRELOAD_LIMIT = 3
-"""Number of models that are loaded in advance: one may need 400 MB."""
-CACHE_SIZE = 1_000
-"""Number of tenants whose model is cached, the last used ones: 12 KB each, for the probe."""
-
-Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,9 @@ class ModelMigration:
         return TenantModel(name, dims)
 
     async def switch(self, tenant: int, name: str) -> None:
-        """Makes it the tenant's model of vector search.
+        """Makes `name` the tenant's model of vector search.
 
-        Waits for what is being written with the other one.
+        Waits for writes that use the present one.
         """
         await self._execute(
             "with waited as materialized ("
@@ -153,7 +151,7 @@ async def load_model_with_probe(connection: TenantConnection) -> TenantModel:
 
 
 class EmbeddingModelStore:
-    """Which model each tenant goes by, and what another lacks yet."""
+    """The embedding models of tenants, and the vectors that a new one still lacks."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -175,7 +173,7 @@ class EmbeddingModelStore:
         return found if monotonic() - cached_at < CACHE_SECONDS else None
 
     async def preload_used(self, preload: Callable[[str], None]) -> None:
-        """Requests once that the models of most migrated tenants are loaded."""
+        """Requests that the models that most tenants were moved to are loaded."""
         for row in await self._db.fetch_rows("models_in_use", PRELOAD_LIMIT):
             preload(row["model"])
 
@@ -189,15 +187,15 @@ class EmbeddingModelStore:
             return await connection.fetch_row("model_active") is not None
 
     async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> TenantModel:
-        """Implements `ModelMigration.begin`; the vector table must exist."""
+        """As `ModelMigration.begin`, with a service's rights; the vector table must exist."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_value("model_add", name, _encode_model(name, dims, probe))
         return TenantModel(name, dims)
 
     async def switch(self, tenant: int, name: str) -> None:
-        """Implements `ModelMigration.switch`.
+        """As `ModelMigration.switch`, with a service's rights.
 
-        If the tenant was migrated in the meantime, its model stays.
+        If the tenant was moved to another model meanwhile, that stays.
         """
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_value("model_switch_lock")
@@ -216,7 +214,7 @@ class EmbeddingModelStore:
             self._cache.popitem(last=False)
 
     async def list_models(self, tenant: int) -> list[tuple[TenantModel, bool]]:
-        """The models of a tenant, the one that its meaning goes by first and marked."""
+        """The models of a tenant; True marks the one of its vector search, which comes first."""
         async with self._db.tenant_reader(tenant) as connection:
             active = await load_model(connection)
             found = await connection.fetch_rows("model_list")
@@ -257,7 +255,7 @@ class EmbeddingModelStore:
     async def put_vectors(
         self, tenant: int, model: TenantModel, vectors: Sequence[tuple[int, Vector]]
     ) -> None:
-        """Keeps vectors by the number of their chunk."""
+        """Stores vectors by the number of their chunk."""
         async with self._db.tenant_transaction(tenant) as connection:
             connection.vector_table = model.vector_table
             await connection.execute_many(

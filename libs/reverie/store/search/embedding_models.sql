@@ -1,5 +1,5 @@
 -- name: vectors_index
--- Puts $2 of a tenant's vectors, the oldest of those that are not there, into the index that is walked.
+-- Adds $2 of a tenant's vectors to the HNSW index: the oldest that it lacks.
 update vec_bge_small_en_v1_5 set indexed = true
 where tenant = $1 and chunk in (
   select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and not v.indexed
@@ -7,7 +7,7 @@ where tenant = $1 and chunk in (
 returning chunk;
 
 -- name: model_active
--- The embedding model that a tenant's meaning goes by; no row: the first one.
+-- The embedding model of a tenant's vector search; no row: the default model.
 select t.model as name, (t.models -> t.model ->> 'dims')::int as dims
 from tenant t where t.id = $1 and t.model is not null;
 
@@ -33,11 +33,11 @@ from (select m.updated from memory m
 update tenant t set models = jsonb_build_object($2::text, $3::jsonb) || t.models where t.id = $1;
 
 -- name: model_switch_lock
--- Waits for what is being written with the model that is to be switched from, and keeps more away.
+-- Waits for writes that use the present model, and holds up further ones.
 select pg_advisory_xact_lock(hashtext('reverie.model'), $1);
 
 -- name: model_switch
--- A tenant that was never moved goes by that model from now on.
+-- Makes $2 the model of a tenant that was never moved to another.
 update tenant t set model = $2 where t.id = $1 and t.model is null and t.models ? $2;
 
 -- name: model_texts
@@ -47,7 +47,7 @@ where m.tenant = $1 and m.status = 'active' and m.kind not in ('file', 'entity')
 order by m.id desc limit $2;
 
 -- name: reembed_missing_chunks
--- Chunks that a model has no vector of, with what they are cut from.
+-- Chunks that a model has no vector of, with the texts that they are cut from.
 select c.no, c.start, c.stop, m.content, m.metadata
 from chunk c join memory m on m.tenant = $1 and m.id = c.memory
 where c.tenant = $1 and c.no > $2 and not exists (

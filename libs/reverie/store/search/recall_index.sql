@@ -1,6 +1,7 @@
 -- name: index_snapshot
--- What this transaction sees, and since when it counts uses; `source`: this table on this start of the server.
--- A crash of one process, after which numbers of lost transactions are used again, resets statistics only.
+-- The snapshot of this transaction, and the hour up to which it counts uses. `source` names this table and this
+-- start of the server. After a crash of one server process, transaction numbers may be used again: only the
+-- reset of statistics shows that, so it is part of `source`.
 -- A replica does not name the transactions in progress, so all from the oldest on count as unseen.
 select concat_ws(' ', pg_postmaster_start_time(), (select stats_reset from pg_stat_wal),
                  'memory_change'::regclass::oid) as source,

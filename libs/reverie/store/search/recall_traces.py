@@ -22,7 +22,7 @@ _COMPRESSION_LEVEL = 1
 
 @dataclass(frozen=True)
 class RecallTraceRecord:
-    """A trace of one recall. `trace`: that of the request, which may contain several recalls.
+    """A trace of one recall. `trace`: the trace id of the request, which may have several recalls.
 
     `agent`: the agent whose turns were searched, None for all. `asked`: the parsed question and the
     other parameters. `details`: how the result was computed, in ids and numbers, without texts;
@@ -50,7 +50,7 @@ class RecallTraceStore:
         self._db = database
 
     async def add(self, tenant: int, traces: Sequence[RecallTraceRecord], limit: int) -> None:
-        """Keeps traces, and of all of the tenant the newest `limit`."""
+        """Stores traces, then deletes all but the newest `limit` of the tenant."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.execute_many("trace_add", [_encode_trace(trace) for trace in traces])
             await connection.fetch_rows("traces_trim", limit)

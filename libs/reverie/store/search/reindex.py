@@ -40,7 +40,7 @@ class ReindexStore:
         self._db = database
 
     async def load_position(self, tenant: int, part: str) -> UUID:
-        """The id after which a part that was broken off goes on; the start otherwise."""
+        """The id after which an interrupted part continues; `START_ID` if none was interrupted."""
         async with self._db.tenant_transaction(tenant) as connection:
             return await connection.fetch_value("reindex_position_get", part) or START_ID
 
@@ -76,17 +76,17 @@ class ReindexStore:
             ), await connection.fetch_value("reindex_turn_count")
 
     async def replace_memory_words(self, tenant: int, texts: Mapping[str, str]) -> None:
-        """Puts the words of memories, by id, and their postings in their place."""
+        """Replaces the words of memories, by id, and their postings."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("reindex_words", dict(texts))
 
     async def replace_turn_words(self, tenant: int, texts: Mapping[str, str]) -> None:
-        """Puts the postings of turns, by id, in their place."""
+        """Replaces the postings of turns, by id."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("reindex_turns", dict(texts))
 
     async def delete_orphan_postings(self, tenant: int) -> None:
-        """Removes postings that nothing gives."""
+        """Deletes postings of words that no memory or turn has."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("reindex_sweep_postings")
         async with self._db.tenant_transaction(tenant) as connection:
@@ -100,6 +100,6 @@ class ReindexStore:
             await connection.fetch_rows("reindex_sweep_chunks")
 
     async def restore_anchors(self, tenant: int) -> None:
-        """Puts the anchors of file nodes back."""
+        """Creates the anchors that file nodes lack."""
         async with self._db.tenant_transaction(tenant) as connection:
             await connection.fetch_rows("reindex_anchors")

@@ -58,7 +58,7 @@ delete from chunk c where c.tenant = $1 and not exists (
   select from memory m where m.tenant = $1 and m.id = c.memory and m.status <> 'deleted' and m.merged_into is null);
 
 -- name: reindex_anchors
--- Puts the anchors of file nodes back.
+-- Creates the anchors that file nodes lack.
 insert into anchor (tenant, node, project, path, name)
 select m.tenant, m.id, split_part(m.scope, '/', 2), m.content,
        lower(regexp_replace(m.content, '^.*/', ''))

@@ -17,7 +17,7 @@ from memory_view($1) where tenant = $1 and id = any($2::uuid[]) and scope_matche
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
 -- Only documents of the scopes $3 count, so that a score says nothing of others.
 -- Texts of 20 words or fewer count as 18 to 20 long, because each contains one statement. Documents are
--- checked from the best down, until $7 may be returned, among the best $10: a common word is cheap. $9: extra
+-- checked from the best down, until $7 may be returned, among the best $10: so common words cost little. $9: extra
 -- conditions (matches_filter), or null. Scores are returned in 32 bits, so that the planner's order of
 -- addition does not decide between equal scores. Factors that are the same for all postings are computed
 -- once: 1.2 * .25, 1.2 * .75 and 1 + 1.2.
@@ -120,8 +120,8 @@ group by m.doc order by score desc, m.doc;
 
 -- name: search_vectors_index
 -- The same through the HNSW index: approximate, for tenants with many vectors; what is not in the index
--- yet is compared. What may be answered is looked up chunk by chunk, so that a plan of the tenant's own
--- walks the index; one for all tenants, most of them small, would compare all of a large one's.
+-- yet is compared. What may be answered is looked up chunk by chunk, so that a plan made for this tenant
+-- walks the index. A plan for all tenants, most of them small, would compare all vectors.
 select n.doc, max(n.score) as score from (
   (select m.doc, (1 - (v.v <=> $2))::float8 as score
    from vec_bge_small_en_v1_5 v
