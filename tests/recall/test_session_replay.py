@@ -1,4 +1,4 @@
-"""A session is replayed step by step, with what memory gave and took."""
+"""A session is replayed step by step, with the memories recalled and made at each turn."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class ActivityCalls(ClientBase):
         return self.paginate(of_sessions.TurnPage, f"/v1/sessions/{quote_segment(session)}/turns")
 
     def replay_session(self, session: Id) -> AsyncIterator[of_sessions.ReplayStep]:
-        """The turns of a session, in order, each with what memory gave and took."""
+        """The turns of a session, in order, each with the memories recalled and made at it."""
         path = f"/v1/sessions/{quote_segment(session)}/replay"
         return self.paginate(of_sessions.ReplayPage, path)
 

@@ -934,7 +934,7 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReplaySession(self, request, context):
-        """Replay a session step by step, with what memory gave and took (GET /v1/sessions/{id}/replay).
+        """Replay a session step by step, with the memories recalled and made at each turn (GET /v1/sessions/{id}/replay).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

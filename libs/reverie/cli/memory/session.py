@@ -44,7 +44,7 @@ external_id_option = click.option(
 @click.option("--agent", help="Only sessions of this agent.")
 @project_option
 @click.option(
-    "--replay", is_flag=True, help="Show each turn with the memories given in it and made from it."
+    "--replay", is_flag=True, help="Show each turn with the memories recalled and made at it."
 )
 @limit_option(20)
 @common_options
@@ -80,7 +80,7 @@ def list_sessions(
 
 
 def _format_step(step: dict[str, Any]) -> Iterator[str]:
-    """A turn, and indented below it what memory gave and took."""
+    """A turn, and indented below it the memories recalled and made at it."""
     turn = step["turn"]
     tool = f" {turn['tool']}" if turn.get("tool") else ""
     yield f"{turn['ordinal']} {turn['role']}{tool}: {turn.get('output') or turn['content']}"

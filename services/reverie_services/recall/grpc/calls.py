@@ -46,7 +46,7 @@ def create_unary_handler(
             headers[IDEMPOTENCY_HEADER] = key
         if operation.uses_if_match and "version" in fields:
             headers["If-Match"] = f'"{fields.pop("version")}"'
-        # A variable that is not set becomes a name that nothing has.
+        # An unset variable becomes "-", which nothing is named: the answer is `not_found`.
         path = PATH_VARIABLE.sub(
             lambda name: quote(str(fields.pop(name[1], "")), safe="") or "-", operation.path
         )

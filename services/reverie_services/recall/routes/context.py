@@ -106,7 +106,7 @@ def _parse_requested_scopes(principal: Principal, query: ContextQuery) -> list[s
 def _find_project(
     principal: Principal, query: ContextQuery, session: SessionRecord | None
 ) -> str | None:
-    """The one project that is spoken of: its budgets hold, and its files are meant."""
+    """The project whose budgets apply and whose files are meant; None if it is not one."""
     if query.project:
         return slugify(query.project)
     if session is not None:

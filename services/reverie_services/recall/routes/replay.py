@@ -1,4 +1,4 @@
-"""The route that replays a session: each turn with what memory gave and took."""
+"""Route that replays a session: each turn with the memories recalled and made at it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Step:
 
 @routes.add("GET /v1/sessions/{id}/replay")
 async def replay_session(deps: ReplayDependencies, call: Call[None, PageQuery]) -> ReplayPage:
-    """Replay a session step by step, with what memory gave and took."""
+    """Replay a session step by step, with the memories recalled and made at each turn."""
     principal, query = call.principal, call.query
     session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
     session = await deps.sessions.get(principal, session_id)
