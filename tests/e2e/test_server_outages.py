@@ -12,7 +12,7 @@ from reverie.bus.nats_bus import connect
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, NatsServer
-from tests.support import stack as parts
+from tests.support import stack as stack_module
 from tests.support.proxies import stack_behind_a_proxy
 from tests.support.stack import Reply, Stack, eventually, running_stack
 from tests.support.tables import rows, value
@@ -99,7 +99,7 @@ async def test_a_bus_that_starts_late_is_used_when_it_comes(
     async def nothing(_: str) -> None:
         """Nobody made the streams either."""
 
-    monkeypatch.setattr(parts, "ensure_streams", nothing)
+    monkeypatch.setattr(stack_module, "ensure_streams", nothing)
     async with running_stack(database, nats_server.url, model_home()) as stack:
         memories = await _a_day_of_writes(stack)
         assert (await stack.post("/v1/recall", {"query": "sums"}))["memories"]

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from reverie.cli.operate.reindex import reembed_tenants
 from reverie.domain.core.errors import Misconfigured, Unavailable
-from reverie.inference import embedding_endpoint as module
+from reverie.inference import embedding_endpoint
 from reverie.inference.embedder import OnnxEmbedder
 from reverie.inference.embedding_endpoint import (
     BATCH_SIZE,
@@ -137,7 +137,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def embedder(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[EndpointEmbedder]:
-    monkeypatch.setattr(module, "MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(embedding_endpoint, "MAX_ATTEMPTS", 2)
     made = EndpointEmbedder(MODEL, EmbeddingEndpoint(site.url, DIMS, "k3y"))
     yield made
     made.close()
@@ -222,7 +222,7 @@ async def _recall(stack: Stack) -> Any:
 async def test_a_tenant_switches_its_model_and_recall_works_throughout(
     database: DatabaseUrls, nats_url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(embedding_endpoint, "MAX_ATTEMPTS", 1)
     other: dict[str, Any] = {
         "embedding_model": MODEL,
         "embedding_url": site.url,

@@ -16,7 +16,7 @@ from reverie.cli.operate.doctor.service_checks import find_backlog_problems
 from reverie.cli.operate.service_metrics import MetricsSnapshot
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.text.characters import MIN_EAST_ASIAN_TEXTS
-from reverie.inference import model_manager as slots
+from reverie.inference import model_manager
 from reverie.inference.embedder import Embedder, Vectors
 from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
 from reverie.inference.model_manager import PROBE_TEXT, ModelManager
@@ -24,7 +24,7 @@ from reverie.inference.token_counters import EstimatingTokenCounter
 from reverie.store.search.embedding_models import EmbeddingModelStore, build_table_name
 from reverie.testing.models import FakeEmbedder, load_embedder_once, model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest import model_selection_queue as letters_module
+from reverie_services.ingest import model_selection_queue
 from reverie_services.ingest.dependencies import ModelSelectionDependencies
 from reverie_services.ingest.enrich.model_selection import run_model_selection, select_model
 from reverie_services.ingest.enrich.reembed import reembed
@@ -39,8 +39,8 @@ SPARE = SPARSE_MODEL
 MOVED = "select id, model from tenant where model is not null"
 
 
-class Slot(ModelManager):
-    """A slot that has the model that reads Chinese, or has not."""
+class ScriptedModelManager(ModelManager):
+    """A manager that has the multilingual model, or lacks it (`there`)."""
 
     def __init__(self, home: Path, there: bool = True) -> None:
         super().__init__(DEFAULT_MODEL, home, None, 1, False)
@@ -54,46 +54,50 @@ class Slot(ModelManager):
         return FakeEmbedder(name=name)
 
 
-def _parts(store: Store, slot: Slot, may: bool = True) -> ModelSelectionDependencies:
+def _build_deps(
+    store: Store, manager: ScriptedModelManager, is_allowed: bool = True
+) -> ModelSelectionDependencies:
     models = EmbeddingModelStore(store.db)
-    return ModelSelectionDependencies(models, cast("Any", slot), ModelSelectionQueue(), may)
+    return ModelSelectionDependencies(
+        models, cast("Any", manager), ModelSelectionQueue(), is_allowed
+    )
 
 
-async def _written(store: Store, text: str, many: int) -> None:
+async def _write_memories(store: Store, text: str, many: int) -> None:
     await write(store, *(new(text.format(n)) for n in range(many)))
 
 
 async def test_a_tenant_of_chinese_memories_is_moved_once(store: Store, tmp_path: Path) -> None:
-    slot = Slot(tmp_path)
-    parts = _parts(store, slot)
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
-    assert await select_model(parts, store.me.tenant)
+    manager = ScriptedModelManager(tmp_path)
+    deps = _build_deps(store, manager)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    assert await select_model(deps, store.me.tenant)
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
-    assert not await select_model(parts, store.me.tenant)
-    assert (slot.wanted, parts.queue.unreadable) == ([OTHER], set())
+    assert not await select_model(deps, store.me.tenant)
+    assert (manager.wanted, deps.queue.unreadable) == ([OTHER], set())
 
 
 async def test_a_tenant_with_few_or_mostly_other_memories_stays(
     store: Store, tmp_path: Path
 ) -> None:
-    slot = Slot(tmp_path)
-    parts = _parts(store, slot)
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS - 1)
-    assert not await select_model(parts, store.me.tenant)
-    await _written(store, CHINESE + "，今年也一样", 1)
-    await _written(store, ENGLISH, MIN_EAST_ASIAN_TEXTS + 1)
-    assert not await select_model(parts, store.me.tenant)
-    assert (admin_rows(store.admin_url, MOVED), slot.wanted) == ([], [])
+    manager = ScriptedModelManager(tmp_path)
+    deps = _build_deps(store, manager)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS - 1)
+    assert not await select_model(deps, store.me.tenant)
+    await _write_memories(store, CHINESE + "，今年也一样", 1)
+    await _write_memories(store, ENGLISH, MIN_EAST_ASIAN_TEXTS + 1)
+    assert not await select_model(deps, store.me.tenant)
+    assert (admin_rows(store.admin_url, MOVED), manager.wanted) == ([], [])
 
 
 async def test_a_tenant_whose_model_was_set_by_its_operator_stays(
     store: Store, tmp_path: Path
 ) -> None:
-    parts, models = _parts(store, Slot(tmp_path)), EmbeddingModelStore(store.db)
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    deps, models = _build_deps(store, ScriptedModelManager(tmp_path)), EmbeddingModelStore(store.db)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
     await models.begin(store.me.tenant, DEFAULT_MODEL, 384, [])
     await models.switch(store.me.tenant, DEFAULT_MODEL)
-    assert not await select_model(parts, store.me.tenant)
+    assert not await select_model(deps, store.me.tenant)
     # Nor is it moved by who looked at it before.
     await models.begin(store.me.tenant, OTHER, 384, [])
     await models.switch(store.me.tenant, OTHER)
@@ -103,17 +107,17 @@ async def test_a_tenant_whose_model_was_set_by_its_operator_stays(
 async def test_where_the_model_may_not_be_selected_or_is_missing_the_tenant_is_reported(
     store: Store, tmp_path: Path
 ) -> None:
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
-    forbidden = _parts(store, Slot(tmp_path), may=False)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    forbidden = _build_deps(store, ScriptedModelManager(tmp_path), is_allowed=False)
     assert not await select_model(forbidden, store.me.tenant)
     assert forbidden.queue.unreadable == {store.me.tenant}
-    slot = Slot(tmp_path, there=False)
-    missing = _parts(store, slot)
+    manager = ScriptedModelManager(tmp_path, there=False)
+    missing = _build_deps(store, manager)
     with pytest.raises(Unavailable):
         await select_model(missing, store.me.tenant)
     assert missing.queue.unreadable == {store.me.tenant}
     assert admin_rows(store.admin_url, MOVED) == []
-    slot.there = True
+    manager.there = True
     assert await select_model(missing, store.me.tenant)
     assert missing.queue.unreadable == set()
 
@@ -121,17 +125,17 @@ async def test_where_the_model_may_not_be_selected_or_is_missing_the_tenant_is_r
 async def test_a_tenant_that_could_not_be_moved_is_moved_later_without_new_memories(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
-    slot = Slot(tmp_path, there=False)
-    parts = _parts(store, slot)
-    parts.queue.observe(store.me.tenant, CHINESE)
-    choosing = asyncio.create_task(run_model_selection(parts))
+    monkeypatch.setattr(model_selection_queue, "RETRY_SECONDS", 0.01)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    manager = ScriptedModelManager(tmp_path, there=False)
+    deps = _build_deps(store, manager)
+    deps.queue.observe(store.me.tenant, CHINESE)
+    choosing = asyncio.create_task(run_model_selection(deps))
     try:
-        await eventually(lambda: _of(len(slot.wanted) > 1))
-        assert parts.queue.unreadable == {store.me.tenant}
-        slot.there = True
-        await eventually(lambda: _of(not parts.queue.unreadable))
+        await eventually(lambda: _of(len(manager.wanted) > 1))
+        assert deps.queue.unreadable == {store.me.tenant}
+        manager.there = True
+        await eventually(lambda: _of(not deps.queue.unreadable))
     finally:
         choosing.cancel()
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
@@ -140,16 +144,19 @@ async def test_a_tenant_that_could_not_be_moved_is_moved_later_without_new_memor
 async def test_a_tenant_moved_by_its_operator_is_no_longer_reported(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
-    parts, models = _parts(store, Slot(tmp_path), may=False), EmbeddingModelStore(store.db)
-    parts.queue.observe(store.me.tenant, CHINESE)
-    choosing = asyncio.create_task(run_model_selection(parts))
+    monkeypatch.setattr(model_selection_queue, "RETRY_SECONDS", 0.01)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    deps, models = (
+        _build_deps(store, ScriptedModelManager(tmp_path), is_allowed=False),
+        EmbeddingModelStore(store.db),
+    )
+    deps.queue.observe(store.me.tenant, CHINESE)
+    choosing = asyncio.create_task(run_model_selection(deps))
     try:
-        await eventually(lambda: _of(parts.queue.unreadable == {store.me.tenant}))
+        await eventually(lambda: _of(deps.queue.unreadable == {store.me.tenant}))
         await models.begin(store.me.tenant, OTHER, 384, [])
         await models.switch(store.me.tenant, OTHER)
-        await eventually(lambda: _of(not parts.queue.unreadable))
+        await eventually(lambda: _of(not deps.queue.unreadable))
     finally:
         choosing.cancel()
 
@@ -158,33 +165,33 @@ async def _of(value: bool) -> bool:
     return value
 
 
-async def test_a_tenant_is_checked_for_such_memories_and_not_at_each_one() -> None:
-    letters = ModelSelectionQueue()
+async def test_a_tenant_is_queued_at_its_first_and_each_twentieth_such_memory() -> None:
+    queue = ModelSelectionQueue()
     for _ in range(CHECK_EVERY):
-        letters.observe(1, CHINESE)
-        letters.observe(2, ENGLISH)
-    letters.observe(3, CHINESE)
-    letters.observe(1, CHINESE)
-    assert [await letters.next_tenant() for _ in range(3)] == [1, 3, 1]
+        queue.observe(1, CHINESE)
+        queue.observe(2, ENGLISH)
+    queue.observe(3, CHINESE)
+    queue.observe(1, CHINESE)
+    assert [await queue.next_tenant() for _ in range(3)] == [1, 3, 1]
 
 
-class Broken(FakeEmbedder):
-    """Embeds the probe, and nothing else."""
+class InterruptedEmbedder(FakeEmbedder):
+    """Embeds the probe text, and fails for any other."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if list(texts) != [PROBE_TEXT]:
-            raise Unavailable("the model", "it was broken off")
+            raise Unavailable("the model", "it was interrupted")
         return await super().embed(texts)
 
 
-class BreaksOff(Slot):
-    """A slot whose model is gone when there is something to fill."""
+class InterruptedModelManager(ScriptedModelManager):
+    """A manager whose model fails as soon as there are vectors to fill."""
 
     async def load(self, name: str) -> Embedder:
-        return Broken(name=name)
+        return InterruptedEmbedder(name=name)
 
 
-class Loaded(FakeEmbedder):
+class LoadedFakeEmbedder(FakeEmbedder):
     """A model as it is loaded from files."""
 
     counter = EstimatingTokenCounter()
@@ -203,9 +210,11 @@ async def test_chinese_memories_are_queried_with_the_other_model_afterwards(
     database: DatabaseUrls, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def load(name: str, *place: Any, **more: Any) -> Any:
-        return Loaded(name) if name == OTHER else load_embedder_once(name, *place, **more)
+        return (
+            LoadedFakeEmbedder(name) if name == OTHER else load_embedder_once(name, *place, **more)
+        )
 
-    monkeypatch.setattr(slots, "load_embedder", load)
+    monkeypatch.setattr(model_manager, "load_embedder", load)
     async with running_stack(database, nats_url, model_home()) as stack:
         texts = [CHINESE.format(n) for n in range(CHECK_EVERY + 1)]
         for start in (0, CHECK_EVERY):
@@ -243,16 +252,16 @@ async def test_a_model_that_is_already_open_is_not_loaded_again(
 
     def load(name: str, *place: Any, **more: Any) -> Any:
         loads.append(name)
-        return Loaded(name)
+        return LoadedFakeEmbedder(name)
 
-    monkeypatch.setattr(slots, "load_embedder", load)
-    slot = ModelManager(DEFAULT_MODEL, tmp_path, None, 1, False)
-    loading = asyncio.create_task(slot.run())
-    await slot.wait_for_first_attempt()
-    assert (await slot.load(OTHER)).name == OTHER
+    monkeypatch.setattr(model_manager, "load_embedder", load)
+    manager = ModelManager(DEFAULT_MODEL, tmp_path, None, 1, False)
+    loading = asyncio.create_task(manager.run())
+    await manager.wait_for_first_attempt()
+    assert (await manager.load(OTHER)).name == OTHER
     # Whatever was wanted beside has been loaded by then.
-    slot.request_loading(SPARE)
-    await slot.load(SPARE)
+    manager.request_loading(SPARE)
+    await manager.load(SPARE)
     loading.cancel()
     assert loads == [DEFAULT_MODEL, OTHER, SPARE]
 
@@ -311,10 +320,10 @@ async def test_memories_written_during_the_switch_are_embedded_too(store: Store)
 async def test_an_interrupted_switch_is_completed_by_the_next_check(
     store: Store, tmp_path: Path
 ) -> None:
-    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    await _write_memories(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
     async with _chunk_written(store, "最后一条") as written:
         moving = asyncio.create_task(
-            select_model(_parts(store, BreaksOff(tmp_path)), store.me.tenant)
+            select_model(_build_deps(store, InterruptedModelManager(tmp_path)), store.me.tenant)
         )
         await eventually(lambda: _waits(store, moving))
         await written.commit()
@@ -324,12 +333,12 @@ async def test_an_interrupted_switch_is_completed_by_the_next_check(
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
     assert admin_rows(store.admin_url, vectors) == [(0,)]
     # Another process, and the next memory that comes there.
-    slot = Slot(tmp_path)
-    parts = _parts(store, slot)
+    manager = ScriptedModelManager(tmp_path)
+    deps = _build_deps(store, manager)
     for _ in range(2):
-        assert not await select_model(parts, store.me.tenant)
+        assert not await select_model(deps, store.me.tenant)
     assert admin_rows(store.admin_url, vectors) == [(1,)]
-    assert slot.wanted == [OTHER]
+    assert manager.wanted == [OTHER]
 
 
 async def test_services_are_told_the_models_in_use_but_not_by_whom(store: Store) -> None:
