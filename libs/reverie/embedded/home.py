@@ -54,8 +54,14 @@ def open_home(root: Path) -> Home:
     Raises `Misconfigured` if the folder cannot be written.
     """
     home = Home(root.expanduser().resolve())
+    # 0711 on the way to the data: root hands Postgres to `nobody`, who must pass through.
+    modes = {home.root: 0o711, home.run: 0o711, home.logs: 0o700}
+    modes |= {home.secrets: 0o700, home.nats: 0o700}
     try:
-        _create_folders(home)
+        for folder, mode in modes.items():
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(mode)
     except OSError as error:
         raise _unusable_error(home.root, error.strerror or str(error)) from None
     if not os.access(home.run, os.W_OK):
@@ -67,16 +73,6 @@ def existing_home(root: Path) -> Home | None:
     """Returns the folder tree if it exists; creates nothing."""
     home = Home(root.expanduser().resolve())
     return home if home.run.is_dir() else None
-
-
-def _create_folders(home: Home) -> None:
-    # 0711 on the way to the data: root hands Postgres to `nobody`, who must pass through.
-    modes = {home.root: 0o711, home.run: 0o711, home.logs: 0o700}
-    modes |= {home.secrets: 0o700, home.nats: 0o700}
-    for folder, mode in modes.items():
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(mode)
 
 
 def _unusable_error(root: Path, reason: str) -> Misconfigured:

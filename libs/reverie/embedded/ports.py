@@ -6,7 +6,7 @@ import random
 import socket
 from collections.abc import Iterable
 
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from reverie.embedded.processes import wait_until
 
 LOOPBACK = "127.0.0.1"
 REUSE_TIMEOUT = 3.0
@@ -61,18 +61,8 @@ def choose_same_port(preferred: int, previous: int, host: str = LOOPBACK) -> int
     """
     requested = preferred or previous
     if requested and requested == previous:
-        _wait_until_free(requested, host)
+        wait_until(lambda: is_free(requested, host), REUSE_TIMEOUT, 0.05)
     return choose_port(requested, host)
-
-
-def _wait_until_free(port: int, host: str) -> None:
-    retrying = Retrying(
-        retry=retry_if_result(lambda is_port_free: not is_port_free),
-        stop=stop_after_delay(REUSE_TIMEOUT),
-        wait=wait_fixed(0.05),
-        retry_error_callback=lambda _: None,
-    )
-    retrying(is_free, port, host)
 
 
 def _address_family(host: str) -> socket.AddressFamily:

@@ -61,13 +61,13 @@ class ServiceHealth:
         return "; ".join(failed) or f"answers {self.status}"
 
 
-def fetch_instance(url: str, timeout: float = 3.0) -> str | None:
+def fetch_instance(url: str) -> str | None:
     """The instance that a service at a base URL belongs to.
 
     None if nothing answers, and an empty text if the answer is not that of a service.
     """
     try:
-        _, content = fetch(url, "/health", timeout)
+        _, content = fetch(url, "/health", 3.0)
         body = json.loads(content)
     except OSError:
         return None

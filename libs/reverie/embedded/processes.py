@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -12,14 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psutil  # type: ignore[import-untyped]
-from tenacity import (
-    RetryError,
-    Retrying,
-    retry_if_result,
-    stop_after_delay,
-    stop_never,
-    wait_fixed,
-)
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from reverie.domain.core.errors import Unavailable
 
@@ -64,15 +58,10 @@ class InheritedChild:
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code. Raises `subprocess.TimeoutExpired`."""
-        retrying = Retrying(
-            retry=retry_if_result(lambda code: code is None),
-            stop=stop_after_delay(timeout) if timeout is not None else stop_never,
-            wait=wait_fixed(0.01),
-        )
-        try:
-            return int(retrying(self.poll) or 0)
-        except RetryError:
-            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0) from None
+        seconds = math.inf if timeout is None else timeout
+        if not wait_until(lambda: self.poll() is not None, seconds, 0.01):
+            raise subprocess.TimeoutExpired(str(self.pid), seconds)
+        return self._code or 0
 
 
 StopSteps = Sequence[tuple[signal.Signals, float]]
@@ -85,7 +74,6 @@ def spawn(
     *,
     env: Mapping[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
-    cwd: str = "/",
     options: Mapping[str, Any] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own (Ctrl-C is not for it), writing to the log."""
@@ -93,7 +81,7 @@ def spawn(
     try:
         return subprocess.Popen(
             list(command),
-            cwd=cwd,
+            cwd="/",
             env=env,
             stdin=stdin,
             stdout=descriptor,
@@ -106,22 +94,23 @@ def spawn(
         os.close(descriptor)
 
 
+def wait_until(condition: Callable[[], bool], seconds: float, interval: float) -> bool:
+    """Waits until the condition holds; False when the seconds are over before."""
+    retrying = Retrying(
+        retry=retry_if_result(lambda holds: not holds),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(interval),
+        retry_error_callback=lambda _: False,
+    )
+    return bool(retrying(condition))
+
+
 def wait_until_ready(
     child: subprocess.Popen[bytes], is_ready: Callable[[], bool], name: str, log: Path
 ) -> None:
     """Waits until `is_ready()`, at most a minute. Raises `Unavailable` on timeout."""
 
-    def settled() -> bool:
-        return child.poll() is not None or is_ready()
-
-    retrying = Retrying(
-        retry=retry_if_result(lambda done: not done),
-        stop=stop_after_delay(60),
-        wait=wait_fixed(0.02),
-    )
-    try:
-        retrying(settled)
-    except RetryError:
+    if not wait_until(lambda: child.poll() is not None or is_ready(), 60, 0.02):
         child.kill()
         child.wait()
     if child.poll() is not None:
@@ -134,11 +123,6 @@ def is_alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def is_pid_in_use(pid: int) -> bool:
-    """Whether the process id is in use, even by a zombie."""
-    return bool(psutil.pid_exists(pid))
 
 
 def is_running(pid: int, *fragments: str) -> bool:
@@ -158,33 +142,17 @@ def stop(pid: int, steps: StopSteps, child: Child | None = None) -> None:
         # It was waited for: another process may have its number.
         return
     for signal_number, seconds in steps:
-        if _signal_and_wait(pid, signal_number, seconds):
+        try:
+            psutil.Process(pid).send_signal(signal_number)
+        except psutil.NoSuchProcess:
+            break
+        # An orphan may stay a zombie for a while, so its number going away is not waited for.
+        if wait_until(lambda: not is_alive(pid), seconds, 0.01):
             break
     if child is not None:
         # A process with threads is a zombie a moment before it can be reaped.
         with suppress(subprocess.TimeoutExpired):
             child.wait(2)
-
-
-def _signal_and_wait(pid: int, signal_number: signal.Signals, seconds: float) -> bool:
-    try:
-        psutil.Process(pid).send_signal(signal_number)
-    except psutil.NoSuchProcess:
-        return True
-    return wait_for_end(pid, seconds)
-
-
-def wait_for_end(pid: int, seconds: float) -> bool:
-    """Wait for a process to end; False when the seconds are over before."""
-    # An orphan may stay a zombie for a while, so its number going away is not waited for.
-    retrying = Retrying(
-        retry=retry_if_result(bool), stop=stop_after_delay(seconds), wait=wait_fixed(0.01)
-    )
-    try:
-        retrying(is_alive, pid)
-    except RetryError:
-        return False
-    return True
 
 
 def open_log(log: Path) -> int:

@@ -81,7 +81,11 @@ async def _check_process(entry: _WatchedProcess, reporter: NoteReporter) -> None
             _schedule_restart(entry, now, reporter)
     elif now >= entry.restart_at:
         entry.restart_at, entry.started_at = None, now
-        await _restart(entry.process, reporter)
+        try:
+            await asyncio.to_thread(entry.process.start)
+        except (ReverieError, OSError) as error:
+            name = describe_process(entry.process.name)
+            reporter.note(f"{name} does not start: {error}")
 
 
 def _schedule_restart(entry: _WatchedProcess, now: float, reporter: NoteReporter) -> None:
@@ -90,10 +94,3 @@ def _schedule_restart(entry: _WatchedProcess, now: float, reporter: NoteReporter
     entry.restart_at = now + delay
     name = describe_process(entry.process.name)
     reporter.note(f"{name} ended; it starts again in {delay:g} s")
-
-
-async def _restart(process: SupervisedProcess, reporter: NoteReporter) -> None:
-    try:
-        await asyncio.to_thread(process.start)
-    except (ReverieError, OSError) as error:
-        reporter.note(f"{describe_process(process.name)} does not start: {error}")

@@ -56,10 +56,8 @@ class PostgresBackend:
             self._open_embedded(on_migration)
         else:
             self.service_url = configured_url.get_secret_value()
-            self.reader_url = _secret_value(self._settings.database_readonly_url)
-            self.admin_url = (
-                _secret_value(self._settings.database_migration_url) or self.service_url
-            )
+            self.reader_url = secret_value(self._settings.database_readonly_url)
+            self.admin_url = secret_value(self._settings.database_migration_url) or self.service_url
             migrate(self.admin_url, on_migration)
 
     def _open_embedded(self, on_migration: MigrationProgress) -> None:
@@ -79,7 +77,7 @@ class PostgresBackend:
 
     def ensure_key(self) -> FirstKey:
         """Ensures that the first key exists; returns its text if this machine may know it."""
-        configured_key = _secret_value(self._settings.api_key)
+        configured_key = secret_value(self._settings.api_key)
         if configured_key is not None or not self.processes:
             return self._ensure_external_key(configured_key)
         # Written down before it is made, so that no crash leaves a key that nobody knows.
@@ -136,21 +134,21 @@ class NatsBackend:
 
     def open(self) -> None:
         """Start the embedded server unless one is given."""
-        configured_url = _secret_value(self._settings.nats_url)
-        self.url = configured_url if configured_url is not None else self._open_embedded()
-
-    def url_for(self, service: str) -> str | None:
-        """The address for a service: the embedded server as a separate user, if needed."""
-        return self._process.server.url_for(self._home, service) if self._process else self.url
-
-    def _open_embedded(self) -> str:
+        configured_url = secret_value(self._settings.nats_url)
+        if configured_url is not None:
+            self.url = configured_url
+            return
         from reverie.embedded.servers.supervised_servers import build_nats
 
         settings = self._settings
         process = self._process = build_nats(self._home, settings.nats_port, settings.nats_bin)
         self.processes.append(process)
         process.start()
-        return process.server.url
+        self.url = process.server.url
+
+    def url_for(self, service: str) -> str | None:
+        """The address for a service: the embedded server as a separate user, if needed."""
+        return self._process.server.url_for(self._home, service) if self._process else self.url
 
 
 async def open_backends(
@@ -186,5 +184,6 @@ def strip_url_credentials(url: str) -> str:
     return ",".join(stripped)
 
 
-def _secret_value(secret: SecretStr | None) -> str | None:
+def secret_value(secret: SecretStr | None) -> str | None:
+    """The text of a secret setting, if it is set."""
     return secret.get_secret_value() if secret is not None else None

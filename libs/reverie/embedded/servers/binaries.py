@@ -76,7 +76,9 @@ def find_nats_server(override: Path | None = None) -> Path:
 
     Raises `Misconfigured` if it is missing.
     """
-    binary = _resolve_override(override) if override else _find_packaged_nats()
+    binary = override.expanduser().resolve() if override else _find_packaged_nats()
+    if binary.is_dir():
+        binary /= "nats-server"
     if not os.access(binary, os.X_OK):
         raise Misconfigured("REVERIE_NATS_BIN", f"no `nats-server` to run at {binary}")
     return binary
@@ -125,11 +127,6 @@ def _postgres_package_folder() -> Path:
             "Postgres binaries, or give REVERIE_DATABASE_URL",
         )
     return Path(spec.submodule_search_locations[0]).resolve()
-
-
-def _resolve_override(override: Path) -> Path:
-    path = override.expanduser().resolve()
-    return path / "nats-server" if path.is_dir() else path
 
 
 @cache

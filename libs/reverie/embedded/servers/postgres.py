@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from reverie.domain.core.errors import Misconfigured, Unavailable
@@ -323,7 +324,7 @@ def _remove_stale_pid_file(home: Home) -> None:
     # Postgres treats any process with that number as itself: another program after a reboot, or its
     # own zombie below an init that does not wait for children.
     lines = _read_postmaster_file(home)
-    if not lines or not processes.is_pid_in_use(int(lines[0])):
+    if not lines or not psutil.pid_exists(int(lines[0])):
         return
     if not processes.is_running(int(lines[0]), "postgres", str(home.postgres)):
         (home.postgres / "postmaster.pid").unlink()

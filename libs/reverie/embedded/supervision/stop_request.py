@@ -7,12 +7,10 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
-
 from reverie.domain.core.errors import Unavailable
 from reverie.embedded.home import Home, existing_home, read_run_file
 from reverie.embedded.lock import is_home_locked
-from reverie.embedded.processes import is_alive, is_running
+from reverie.embedded.processes import is_alive, is_running, wait_until
 
 POLL_SECONDS = 0.1
 
@@ -26,16 +24,10 @@ def stop_supervisor(root: Path, timeout: float) -> int | None:
     home = existing_home(root)
     if home is None or not is_home_locked(home):
         return None
-    retrying = Retrying(
-        retry=retry_if_result(lambda stopped: not stopped),
-        stop=stop_after_delay(timeout),
-        wait=wait_fixed(POLL_SECONDS),
-    )
     signalled: list[int] = []
-    try:
-        retrying(_has_stopped, home, signalled)
-    except RetryError:
-        raise Unavailable("Reverie", _timeout_hint(home, signalled)) from None
+    if not wait_until(lambda: _has_stopped(home, signalled), timeout, POLL_SECONDS):
+        holder = f"process {signalled[0]}" if signalled else "whoever holds its folder"
+        raise Unavailable("Reverie", f"{holder} did not end in time: see {home.logs}")
     return signalled[0] if signalled else None
 
 
@@ -48,19 +40,10 @@ def _has_stopped(home: Home, signalled: list[int]) -> bool:
     # After a kill, the file names the killed process until the next one has written its own.
     if isinstance(pid, int) and not signalled and is_running(pid, "reverie"):
         signalled.append(pid)
-        _send_stop_signal(pid)
+        try:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        except PermissionError:
+            hint = f"process {pid} belongs to another user: end it as that one"
+            raise Unavailable("Reverie", hint) from None
     return False
-
-
-def _send_stop_signal(pid: int) -> None:
-    try:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-    except PermissionError:
-        hint = f"process {pid} belongs to another user: end it as that one"
-        raise Unavailable("Reverie", hint) from None
-
-
-def _timeout_hint(home: Home, signalled: list[int]) -> str:
-    holder = f"process {signalled[0]}" if signalled else "whoever holds its folder"
-    return f"{holder} did not end in time: see {home.logs}"

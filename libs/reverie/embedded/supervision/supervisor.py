@@ -161,7 +161,8 @@ async def _running(
     try:
         reporter.step("the services")
         ports = _build_services(settings, home, stack, read_end, reporter)
-        await asyncio.to_thread(_start_services, stack.services)
+        for service in stack.services:
+            await asyncio.to_thread(service.start)
         addresses = _collect_addresses(settings, home, stack, key, ports)
         await _wait_until_ready(settings, addresses, stack.services, stop, home, reporter)
         write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
@@ -234,18 +235,12 @@ def _build_services(
     return ports
 
 
-def _start_services(services: Sequence[ServiceProcess]) -> None:
-    for service in services:
-        service.start()
-
-
 def _with_vault_key(settings: Settings, home: Home) -> Settings:
     """The settings with a master key of the vault: the one set, or one kept in the home folder."""
     if settings.vault_key is not None:
         return settings
-    return settings.model_copy(
-        update={"vault_key": SecretStr(get_or_create_secret(home, VAULT_KEY_SECRET))}
-    )
+    key = SecretStr(get_or_create_secret(home, VAULT_KEY_SECRET))
+    return settings.model_copy(update={"vault_key": key})
 
 
 def _collect_addresses(
@@ -283,7 +278,6 @@ async def _wait_until_ready(
         for process in services
         for listener in listener_names(settings, process.name)
     }
-    problem = ""
     while pending:
         _raise_if_stopped(stop)
         for name, service in list(pending.items()):
