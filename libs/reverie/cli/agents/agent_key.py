@@ -104,10 +104,8 @@ class AgentKeyManager:
     def _request(self) -> dict[str, Any]:
         """A writer that is bound to the agent and the user; for one project, it writes to no other
         scope than theirs."""
-        label, user = (
-            f"setup: {self._agent}",
-            detect_user(str(self._settings.get("user") or ""), os.environ),
-        )
+        label = f"setup: {self._agent}"
+        user = detect_user(str(self._settings.get("user") or ""), os.environ)
         body: dict[str, Any] = {"label": label, "role": "writer", "agent": self._agent}
         body |= {"user": user} if user else {}
         if not self._project:

@@ -61,7 +61,9 @@ class Conversation:
         while open_turns:
             try:
                 for at, event in self._events(position):
-                    shown = self._order(event, turns)
+                    # People read one turn after the other, programs read as it arrives.
+                    is_last = event["type"] == "result"
+                    shown = [event] if self.as_json else turns.add(event["turn"], event, is_last)
                     for one in shown:
                         open_turns.note(one["type"], one["turn"], one["data"])
                     position = at
@@ -75,14 +77,6 @@ class Conversation:
                 is_stopping = True
                 self.stop()
         return succeeded
-
-    def _order(
-        self, event: dict[str, Any], turns: TurnOrder[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """The events to show now: in order of turns for people, as they arrive for programs."""
-        if self.as_json:
-            return [event]
-        return turns.add(event["turn"], event, event["type"] == "result")
 
     def stop(self) -> int:
         """Stops the turns that are open; returns their number."""

@@ -94,7 +94,10 @@ def list_messages(options: CommonOptions, group: str, after: int) -> None:
     Example: reverie groups messages GROUP
     """
     answer = options.gateway().request("GET", f"{_path(group)}/messages", query={"after": after})
-    lines = [line for item in answer["items"] for line in _describe_message(item)]
+    lines = []
+    for item in answer["items"]:
+        lines.append(f"{item['author']}: {item['content']}")
+        lines += [f"  image {image}" for image in item["images"]]
     waiting = [
         f"turn {turn['id']} of {turn['agent']} waits to call {entry['tool']}: {call}"
         for turn in answer["turns"]
@@ -103,11 +106,6 @@ def list_messages(options: CommonOptions, group: str, after: int) -> None:
         if entry.get("approved") is None
     ]
     options.print_result(answer, *lines, *waiting)
-
-
-def _describe_message(item: dict[str, Any]) -> list[str]:
-    images = [f"  image {image}" for image in item["images"]]
-    return [f"{item['author']}: {item['content']}", *images]
 
 
 @app.command("image")

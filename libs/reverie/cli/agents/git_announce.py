@@ -194,9 +194,10 @@ def _print_outcomes(options: CommonOptions, outcomes: Sequence[AnnouncementOutco
     documents = [_outcome_document(outcome) for outcome in outcomes]
     lines = (f"{outcome.state:9} {_headline(outcome.change)}" for outcome in outcomes)
     options.print_result(documents, *lines)
-    if not options.json:
-        print_warnings([hint for outcome in outcomes for hint in outcome.hints])
-    for outcome in () if options.json else outcomes:
+    if options.json:
+        return
+    print_warnings([hint for outcome in outcomes for hint in outcome.hints])
+    for outcome in outcomes:
         for refusal in outcome.refused:
             err().print(f"reverie: {refusal.after} was refused: {refusal.reason}", markup=False)
         if outcome.reason:

@@ -109,11 +109,11 @@ def _print_plan(
     ]
     step = max(1, len(records) // EXAMPLE_COUNT)
     examples = records[step // 2 :: step][:EXAMPLE_COUNT]
-    counts = {"commits": len(commits), "memories": len(records)}
     document = {
         "project": history.project,
         "branch": history.branch,
-        **counts,
+        "commits": len(commits),
+        "memories": len(records),
         "examples": [
             {"commit": sha, "kind": record.kind, "content": record.content}
             for sha, record in examples

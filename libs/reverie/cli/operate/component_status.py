@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
 from reverie.domain.core.errors import Unavailable
 from reverie.embedded.home import Home, existing_home, read_run_file
 from reverie.embedded.lock import is_home_locked
@@ -16,7 +14,7 @@ from reverie.embedded.probe import fetch_health, fetch_instance
 from reverie.embedded.probe import fetch_nats_info as fetch_server_info
 from reverie.embedded.reporting import GATEWAY, SERVICES
 from reverie.embedded.servers import nats, postgres
-from reverie.embedded.servers.backends import API_KEY_SECRET, strip_url_credentials
+from reverie.embedded.servers.backends import API_KEY_SECRET, secret_value, strip_url_credentials
 from reverie.runtime.settings.settings import Settings, base_url, instance_id
 from reverie.store.db.server_admin import load_server_facts
 
@@ -101,7 +99,7 @@ def http_urls(system: SystemStatus) -> dict[str, str]:
 def check_postgres(settings: Settings, home: Home | None) -> ComponentStatus:
     """The external Postgres, or the embedded one of this home."""
     server = postgres.find(home) if home else None
-    url = _secret_value(settings.database_url) or (server.service_url() if server else None)
+    url = secret_value(settings.database_url) or (server.service_url() if server else None)
     if url is None:
         return ComponentStatus("postgres", "embedded", False, "does not run")
     address = strip_url_credentials(url)
@@ -133,10 +131,6 @@ def fetch_nats_info(url: str) -> dict[str, object]:
 
 def find_nats_url(settings: Settings, home: Home | None) -> str | None:
     """The URL of the configured NATS, or of the embedded one that runs."""
-    configured = _secret_value(settings.nats_url)
+    configured = secret_value(settings.nats_url)
     server = nats.find(home) if home and configured is None else None
     return server.url if server else configured
-
-
-def _secret_value(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret is not None else None
