@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from reverie.domain.core.errors import InvalidInput
 
@@ -33,6 +35,15 @@ def resolve_inside(root: Path, path: Path) -> Path:
             "file", f"{full.relative_to(root)} is not a regular file: remove it, or name another"
         )
     return full
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; an empty one if there is none that can be read."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def replace_atomically(path: Path, data: bytes, mode: int | None = None) -> None:

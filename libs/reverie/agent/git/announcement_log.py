@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from filelock import AsyncFileLock, Timeout
 
-from reverie.agent.clone_paths import replace_atomically, resolve_inside
+from reverie.agent.clone_paths import read_json_object, replace_atomically, resolve_inside
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.memories.git import GitChange
 from reverie.domain.core.errors import Conflict, ReverieError, Unavailable
@@ -99,29 +99,23 @@ class AnnouncementLog:
 
     def last_announced(self, project: str, branch: str) -> AnnouncedHead | None:
         """Returns the commit of a branch that was announced last."""
-        entry = self._load().get(project, {}).get(branch)
+        entry = read_json_object(self._file).get(project, {}).get(branch)
         return AnnouncedHead(entry["head"], entry.get("edits")) if entry else None
 
     def announced_heads(self, project: str) -> list[str]:
         """The last announced commits of all branches."""
-        return [entry["head"] for entry in self._load().get(project, {}).values()]
+        branches = read_json_object(self._file).get(project, {})
+        return [entry["head"] for entry in branches.values()]
 
     def record(self, project: str, branch: str, head: AnnouncedHead | None) -> None:
         """Saves the commit that was announced last; None deletes the branch."""
-        announced = self._load()
+        announced = read_json_object(self._file)
         branches = announced.setdefault(project, {})
         if head is None:
             branches.pop(branch, None)
         else:
             branches[branch] = {"head": head.head} | ({"edits": head.edits} if head.edits else {})
         _write_json(self._file, announced)
-
-    def _load(self) -> dict[str, dict[str, Any]]:
-        try:
-            announced = json.loads(self._file.read_text())
-        except (OSError, ValueError):
-            return {}
-        return announced if isinstance(announced, dict) else {}
 
     def spooled_files(self) -> list[Path]:
         """The spooled changes, the oldest first."""

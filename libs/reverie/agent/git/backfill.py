@@ -13,12 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
-
-from reverie.agent.clone_paths import replace_atomically, resolve_inside
+from reverie.agent.clone_paths import read_json_object, replace_atomically, resolve_inside
 from reverie.agent.git.announcement_log import SendChange
+from reverie.agent.git.file_changes import is_valid_path
 from reverie.agent.git.repository import GitRepository
-from reverie.contracts.base import RepoPath
 from reverie.contracts.memories.git import (
     MAX_COMMIT_BODY,
     MAX_SUBJECT,
@@ -33,7 +31,6 @@ BATCH_FILES: Final = 5_000
 MAX_FILES_PER_COMMIT: Final = 1_000
 _LOG_FORMAT: Final = "%x01%H%x00%P%x00%cI%x00%s%x00%b%x02"
 _STATUSES: Final = {"A": "added", "D": "deleted"}
-_PATH_ADAPTER: Final = TypeAdapter(RepoPath)
 
 
 @dataclass(frozen=True)
@@ -91,11 +88,7 @@ class BackfillState:
 
     def _read(self) -> dict[str, Any]:
         resolve_inside(self._git_folder, self._file)
-        try:
-            found = json.loads(self._file.read_text())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return read_json_object(self._file)
 
 
 def read_history(
@@ -133,18 +126,9 @@ def _parse_record(record: str) -> HistoryCommit:
             {"path": path, "status": _STATUSES.get(status, "modified"), "commit": sha}
         )
         for status, path in pairs
-        if _is_valid_path(path)
+        if is_valid_path(path)
     )
     return HistoryCommit(commit, tuple(files)[:MAX_FILES_PER_COMMIT])
-
-
-def _is_valid_path(path: str) -> bool:
-    """Returns whether a path may be sent: git accepts names that a change does not."""
-    try:
-        _PATH_ADAPTER.validate_python(path)
-    except ValidationError:
-        return False
-    return True
 
 
 async def backfill_history(

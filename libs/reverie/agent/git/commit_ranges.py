@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from reverie.agent.clone_paths import read_json_object
 from reverie.agent.git.change_builder import CommitRange
 from reverie.agent.git.repository import UNSHALLOW_HINT, GitRepository
 from reverie.domain.core.errors import Conflict, InvalidInput
@@ -39,7 +38,7 @@ def detect_push(environment: Mapping[str, str]) -> PushInfo:
 
 
 def _github_push(environment: Mapping[str, str]) -> PushInfo:
-    payload = _read_payload(environment.get("GITHUB_EVENT_PATH"))
+    payload = read_json_object(Path(environment.get("GITHUB_EVENT_PATH", "")))
     before, after = payload.get("before"), payload.get("after")
     repository = payload.get("repository")
     return PushInfo(
@@ -48,14 +47,6 @@ def _github_push(environment: Mapping[str, str]) -> PushInfo:
         repository=environment.get("GITHUB_REPOSITORY"),
         default_branch=repository.get("default_branch") if isinstance(repository, dict) else None,
     )
-
-
-def _read_payload(path: str | None) -> dict[str, Any]:
-    try:
-        payload = json.loads(Path(path).read_text()) if path else {}
-    except (OSError, ValueError):
-        return {}
-    return payload if isinstance(payload, dict) else {}
 
 
 def resolve_range(repo: GitRepository, push: PushInfo) -> CommitRange:

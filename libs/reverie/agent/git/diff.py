@@ -69,8 +69,8 @@ def _parse_entries(parts: list[bytes]) -> Iterator[tuple[str, DiffEntry]]:
     remaining = iter(part for part in parts if part)
     for header in remaining:
         old_mode, new_mode, old, new, letter = header.decode().removeprefix(":").split()
-        first = _decode_path(next(remaining))
-        second = _decode_path(next(remaining)) if letter[0] in "RC" else None
+        first = next(remaining).decode(errors="replace")
+        second = next(remaining).decode(errors="replace") if letter[0] in "RC" else None
         status = _STATUS_BY_LETTER.get(letter[0], "modified")
         if letter[0] == "M" and old == new:
             status = "mode"
@@ -86,10 +86,6 @@ def _parse_entries(parts: list[bytes]) -> Iterator[tuple[str, DiffEntry]]:
                 is_text=_is_regular_or_absent(old_mode) and _is_regular_or_absent(new_mode),
             ),
         )
-
-
-def _decode_path(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 def _is_regular_or_absent(mode: str) -> bool:

@@ -35,18 +35,21 @@ def build_file_changes(
     repo: GitRepository, entries: Sequence[DiffEntry], blame: BlameFunction
 ) -> list[JsonDocument]:
     """Builds the changed files in the form of `FileChange`."""
-    valid_entries = [candidate for candidate in entries if _has_valid_paths(candidate)]
+    valid_entries = [
+        entry
+        for entry in entries
+        if is_valid_path(entry.path) and is_valid_path(entry.old_path or entry.path)
+    ]
     moved, defining_files = find_moved_lines(valid_entries), _index_definitions(valid_entries)
     return [
         _build_file_change(repo, entry, blame, moved, defining_files) for entry in valid_entries
     ]
 
 
-def _has_valid_paths(entry: DiffEntry) -> bool:
-    """Returns whether its paths may be sent: git accepts names that an announcement does not."""
+def is_valid_path(path: str) -> bool:
+    """Whether a path may be sent: git accepts names that an announcement does not."""
     try:
-        for path in (entry.path, entry.old_path or entry.path):
-            _PATH_ADAPTER.validate_python(path)
+        _PATH_ADAPTER.validate_python(path)
     except ValidationError:
         return False
     return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Final, Literal
 
@@ -168,16 +169,10 @@ def _strip_comments(line: str, extension: str, include_strings: bool = True) -> 
     )
 
 
-_PATTERN_CACHE: dict[str, re.Pattern[str]] = {}
-
-
+@cache
 def _comment_pattern(extension: str) -> re.Pattern[str]:
-    if extension not in _PATTERN_CACHE:
-        string = _DOUBLE_QUOTED if extension in _APOSTROPHE_EXTENSIONS else _STRING
-        _PATTERN_CACHE[extension] = re.compile(
-            f"(?P<string>{string})|{_COMMENT_PATTERNS[extension]}"
-        )
-    return _PATTERN_CACHE[extension]
+    string = _DOUBLE_QUOTED if extension in _APOSTROPHE_EXTENSIONS else _STRING
+    return re.compile(f"(?P<string>{string})|{_COMMENT_PATTERNS[extension]}")
 
 
 def _normalize_space(lines: Sequence[str], extension: str) -> list[str]:

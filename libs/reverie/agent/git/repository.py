@@ -70,24 +70,28 @@ class GitRepository:
         """Runs git and returns its output as text, without the last line end."""
         return self.run(*args).decode(errors="replace").rstrip("\n")
 
+    def _find(self, *args: str, exit_codes: Sequence[int] = (0, 1)) -> str | None:
+        """Runs git for one answer; None if it gives none."""
+        return self.run(*args, exit_codes=exit_codes).decode().strip() or None
+
+    def _find_commit(self, name: str) -> str | None:
+        options = ("-q", "--verify", f"{name}^{{commit}}")
+        return self._find("rev-parse", *options, exit_codes=(0, 1, 128))
+
     def resolve_commit(self, name: str, field: str = "range") -> str:
         """Resolves a name to a commit.
 
         Raises `NotFound`, with a hint for shallow clones.
         """
-        output = self.run(
-            "rev-parse", "-q", "--verify", f"{name}^{{commit}}", exit_codes=(0, 1, 128)
-        )
-        if not output:
+        commit = self._find_commit(name)
+        if commit is None:
             hint = f"; this clone is shallow: {UNSHALLOW_HINT}" if self.is_shallow else ""
             raise CommitNotFound(field, name, hint)
-        return output.decode().strip()
+        return commit
 
     def has_commit(self, commit: str) -> bool:
         """Returns whether the clone contains the commit."""
-        return bool(
-            self.run("rev-parse", "-q", "--verify", f"{commit}^{{commit}}", exit_codes=(0, 1, 128))
-        )
+        return self._find_commit(commit) is not None
 
     @property
     def is_shallow(self) -> bool:
@@ -97,22 +101,16 @@ class GitRepository:
     @property
     def current_branch(self) -> str | None:
         """Returns the checked-out branch; None if there is none."""
-        return (
-            self.run("symbolic-ref", "-q", "--short", "HEAD", exit_codes=(0, 1)).decode().strip()
-            or None
-        )
+        return self._find("symbolic-ref", "-q", "--short", "HEAD")
 
     @property
     def head_commit(self) -> str | None:
         """Returns the checked-out commit; None before the first commit."""
-        return (
-            self.run("rev-parse", "-q", "--verify", "HEAD", exit_codes=(0, 1, 128)).decode().strip()
-            or None
-        )
+        return self._find_commit("HEAD")
 
     def config_value(self, name: str) -> str | None:
         """Returns a value of git's configuration, such as `reverie.project`."""
-        return self.run("config", "--get", name, exit_codes=(0, 1)).decode().strip() or None
+        return self._find("config", "--get", name)
 
     @property
     def remote_name(self) -> str | None:
@@ -124,11 +122,8 @@ class GitRepository:
     @property
     def default_branch(self) -> str | None:
         """The branch that `origin` calls its own; else `main` or `master`, if there is one."""
-        output = self.run(
-            "symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD", exit_codes=(0, 1)
-        )
-        if output:
-            return output.decode().strip().removeprefix("origin/")
+        if head := self._find("symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"):
+            return head.removeprefix("origin/")
         heads = self.run_text("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
         return next((name for name in ("main", "master") if name in heads), None)
 
@@ -145,13 +140,11 @@ class GitRepository:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Returns whether `new` contains all commits of `old`."""
-        return self.run("merge-base", old, new, exit_codes=(0, 1)).decode().strip() == old
+        return self._find("merge-base", old, new) == old
 
     def merge_base(self, first: str, second: str) -> str | None:
         """The last commit that two have in common."""
-        return (
-            self.run("merge-base", first, second, exit_codes=(0, 1, 128)).decode().strip() or None
-        )
+        return self._find("merge-base", first, second, exit_codes=(0, 1, 128))
 
     def last_commit_before(self, at: datetime, head: str) -> str | None:
         """The last commit on the way to `head_commit` that was made before a time."""

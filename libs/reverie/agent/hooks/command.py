@@ -355,15 +355,9 @@ def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
         return None
     from reverie.agent.hooks.turn_spool import build_turn
 
-    return build_turn(hook.event, hook.payload, _turn_id(hook))
-
-
-def _turn_id(hook: HookCall) -> str:
-    """The message's id, if the agent gives one; else one that no other has.
-
-    The `turn_id` of Codex is no such id: a prompt and its answer have the same.
-    """
-    return hook.text_field("message_id") or f"{hook.event}:{time.time_ns()}"
+    # The `turn_id` of Codex is not the id of a message: a prompt and its answer have the same.
+    external_id = hook.text_field("message_id") or f"{hook.event}:{time.time_ns()}"
+    return build_turn(hook.event, hook.payload, external_id)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_SESSIONS = 500
 """Number of sessions whose state is kept; beyond it the oldest is deleted."""
+MAX_PENDING = 20
+"""Number of pending sessions that are sent at once."""
 MAX_AGE_SECONDS = 30 * 86400
 MAX_NAME_CHARS = 180
 
@@ -71,13 +73,13 @@ class HookSessionState:
         return fd
 
 
-def iter_pending_sessions(folder: str, limit: int = 20) -> Iterator[HookSessionState]:
+def iter_pending_sessions(folder: str) -> Iterator[HookSessionState]:
     """Yields the sessions with unsent turns, least recently tried first."""
     ages = {
         name: _age_seconds(os.path.join(folder, f"{name}.waits"))
         for name in _list_names(folder, ".waits")
     }
-    for name in sorted(ages, key=lambda name: -ages[name])[:limit]:
+    for name in sorted(ages, key=lambda name: -ages[name])[:MAX_PENDING]:
         facts = _read_json(os.path.join(folder, f"{name}.json"))
         if facts.get("agent") and facts.get("external"):
             yield HookSessionState(folder, facts["agent"], facts["external"])
@@ -91,9 +93,8 @@ def prune_sessions(folder: str) -> None:
         name: _age_seconds(os.path.join(folder, f"{name}.json"))
         for name in _list_names(folder, ".json")
     }
-    by_age = sorted(ages, key=lambda name: ages[name])
-    for name in by_age:
-        if ages[name] > MAX_AGE_SECONDS or by_age.index(name) >= MAX_SESSIONS:
+    for rank, name in enumerate(sorted(ages, key=lambda name: ages[name])):
+        if ages[name] > MAX_AGE_SECONDS or rank >= MAX_SESSIONS:
             for suffix in (".json", ".sent.json", ".waits", ".lock", ".spool"):
                 _remove_file(os.path.join(folder, name + suffix))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reverie.agent.transcripts.claude_code import extract_text, format_tool_call
 from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending
-from reverie.agent.transcripts.turns import ParsedTurn
+from reverie.agent.transcripts.turns import ParsedTurn, dict_or_empty
 from reverie.domain.redaction.redactor import redact
 
 MAX_SPOOL_BYTES: Final = 2_000_000
@@ -27,10 +27,8 @@ def _parse_event(event: str, payload: dict[str, Any], external_id: str) -> Parse
         message = payload.get("last_assistant_message") or payload.get("prompt_response")
         return ParsedTurn(external_id, "assistant", str(message or ""))
     if event == "PostToolUse":
-        arguments = payload.get("tool_input")
-        content = format_tool_call(
-            arguments if isinstance(arguments, dict) else {}, *_tool_output(payload)
-        )
+        arguments = dict_or_empty(payload.get("tool_input"))
+        content = format_tool_call(arguments, *_tool_output(payload))
         tool = str(payload.get("tool_name") or "tool")
         return ParsedTurn(
             str(payload.get("tool_use_id") or external_id), "tool", content, tool=tool

@@ -84,10 +84,7 @@ class RuleSync:
         }
         new = [item for item in scan.sections if self._needs_update(item, existing.get(item.key))]
         for start in range(0, len(new), BATCH_SIZE):
-            batch = new[start : start + BATCH_SIZE]
-            await self._remember_sections(
-                [_memory_body(item, self.project) for item in batch], batch
-            )
+            await self._remember_sections(new[start : start + BATCH_SIZE])
         await self._forget_missing(scan, existing)
 
     def _needs_update(self, section: RuleSection, memory: dict[str, Any] | None) -> bool:
@@ -106,10 +103,12 @@ class RuleSync:
             self.steps.append(SyncStep("conflict", section.file, section.heading, reason))
         return False
 
-    async def _remember_sections(
-        self, bodies: list[dict[str, Any]], sections: list[RuleSection]
-    ) -> None:
-        responses = [{}] * len(bodies) if self.dry_run else await self._post_batch(bodies)
+    async def _remember_sections(self, sections: list[RuleSection]) -> None:
+        responses: list[dict[str, Any]] = [{}] * len(sections)
+        if not self.dry_run:
+            bodies = [_memory_body(section, self.project) for section in sections]
+            answer = await self.request("POST", "/v1/remember/batch", {}, {"items": bodies})
+            responses = answer["items"]
         for section, response in zip(sections, responses, strict=True):
             if "detail" in response:
                 self.steps.append(
@@ -117,10 +116,6 @@ class RuleSync:
                 )
             elif response.get("status") != "duplicate":
                 self.steps.append(SyncStep("remembered", section.file, section.heading))
-
-    async def _post_batch(self, bodies: list[dict[str, Any]]) -> list[Any]:
-        response = await self.request("POST", "/v1/remember/batch", {}, {"items": bodies})
-        return list(response["items"])
 
     async def _forget_missing(
         self, scan: RuleFileScan, existing: dict[str, dict[str, Any]]

@@ -105,7 +105,7 @@ def apply_setup(
             continue
         backup = {
             "path": str(path),
-            "before": next(iter(originals.values())) if originals else _decode_text(before),
+            "before": next(iter(originals.values()), None if before is None else before.decode()),
             "after": hashlib.sha256(after).hexdigest(),
             "folders": folders[path],
         }
@@ -242,7 +242,3 @@ def _read_backup(path: Path) -> dict[str, Any] | None:
         return backup if isinstance(backup["folders"], list) else None
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-
-
-def _decode_text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode()

@@ -15,6 +15,7 @@ from typing import Any, Final
 from reverie.agent.transcripts.turns import (
     ParsedTurn,
     TurnRole,
+    dict_or_empty,
     drop_oldest_calls,
     text_or_empty,
 )
@@ -61,8 +62,7 @@ class ClaudeCodeParser:
             return []
         if entry.get("isMeta") or entry.get("isCompactSummary"):
             return []
-        message = entry.get("message")
-        content = message.get("content") if isinstance(message, dict) else None
+        content = dict_or_empty(entry.get("message")).get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(blocks, list):
             return []
@@ -105,9 +105,8 @@ def format_tool_call(arguments: dict[str, Any], output: str, failed: bool) -> st
 def _build_tool_turn(
     call: dict[str, Any], result: dict[str, Any], at: datetime | None, is_sidechain: bool
 ) -> ParsedTurn:
-    arguments = call.get("input")
     content = format_tool_call(
-        arguments if isinstance(arguments, dict) else {},
+        dict_or_empty(call.get("input")),
         extract_text(result.get("content")),
         bool(result.get("is_error")),
     )

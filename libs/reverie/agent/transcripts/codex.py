@@ -12,7 +12,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from reverie.agent.transcripts.claude_code import format_tool_call, parse_timestamp
-from reverie.agent.transcripts.turns import ParsedTurn, drop_oldest_calls, text_or_empty
+from reverie.agent.transcripts.turns import (
+    ParsedTurn,
+    dict_or_empty,
+    drop_oldest_calls,
+    text_or_empty,
+)
 
 _INJECTED_PREFIXES: Final = (
     "<environment_context>",
@@ -105,8 +110,7 @@ def _parse_output(output: object) -> tuple[str, bool]:
     """Returns the text of an output, and whether it reports a failure."""
     decoded = _decode_json(output)
     if isinstance(decoded, dict):
-        metadata = decoded.get("metadata")
-        exit_code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+        exit_code = dict_or_empty(decoded.get("metadata")).get("exit_code")
         text = decoded.get("output") or decoded.get("content") or ""
         return text if isinstance(text, str) else _message_text(text), bool(exit_code) or (
             decoded.get("success") is False

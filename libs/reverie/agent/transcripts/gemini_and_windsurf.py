@@ -13,10 +13,11 @@ from reverie.agent.transcripts.sources import (
     TranscriptLines,
     TranscriptSession,
     dict_items,
+    is_plain_file,
     non_blank_text,
     project_of_folder,
 )
-from reverie.agent.transcripts.turns import ParsedTurn, text_or_empty
+from reverie.agent.transcripts.turns import ParsedTurn, dict_or_empty, text_or_empty
 
 MAX_ROOT_CHARS: Final = 4_000
 _SESSION_CONTEXT: Final = "<session_context>"
@@ -58,9 +59,8 @@ def _gemini_turns(entry: dict[str, Any]) -> Iterator[ParsedTurn]:
         yield ParsedTurn(external_id, "user" if kind == "user" else "assistant", text, at)
     for call in dict_items(entry.get("toolCalls")):
         if isinstance(call.get("id"), str) and call.get("result"):
-            arguments = call.get("args")
             content = format_tool_call(
-                rename_arguments(arguments) if isinstance(arguments, dict) else {},
+                rename_arguments(dict_or_empty(call.get("args"))),
                 _gemini_output(call),
                 text_or_empty(call.get("status")) in _FAILED_STATES,
             )
@@ -72,10 +72,8 @@ def _gemini_output(call: dict[str, Any]) -> str:
     """What a tool answered the model, which includes the exit code."""
     texts = []
     for part in dict_items(call["result"]):
-        response = part.get("functionResponse")
-        body = response.get("response") if isinstance(response, dict) else None
-        if isinstance(body, dict):
-            texts.append(text_or_empty(body.get("output")) or text_or_empty(body.get("error")))
+        body = dict_or_empty(dict_or_empty(part.get("functionResponse")).get("response"))
+        texts.append(text_or_empty(body.get("output")) or text_or_empty(body.get("error")))
     output = "\n".join(filter(None, texts)) or text_or_empty(call.get("resultDisplay"))
     return output.replace("<untrusted_context>", "").replace("</untrusted_context>", "").strip()
 
@@ -89,7 +87,7 @@ def _gemini_text(content: object) -> str:
 def _gemini_folder(path: Path) -> str | None:
     """The project's folder, which a file beside the folder of chats names."""
     root = path.parent.parent / ".project_root"
-    if not root.is_file() or root.is_symlink():
+    if not is_plain_file(root):
         return None
     with root.open(encoding="utf-8", errors="replace") as file:
         return file.read(MAX_ROOT_CHARS).strip() or None

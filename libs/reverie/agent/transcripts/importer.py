@@ -79,7 +79,7 @@ class TranscriptImporter:
         self._post = post
         self._project = project
         self._end_sessions = end_sessions
-        self._open_sessions: dict[TranscriptSession, _OpenSession] = {}
+        self._open_sessions: dict[tuple[str, str], _OpenSession] = {}
         self._counted_sessions: set[tuple[str, str]] = set()
 
     async def import_file(
@@ -105,14 +105,7 @@ class TranscriptImporter:
             await self._close_session(next(iter(self._open_sessions)))
 
     async def _add_turn(self, session: TranscriptSession, turn: ParsedTurn) -> None:
-        key = next(
-            (
-                candidate
-                for candidate in self._open_sessions
-                if (candidate.agent, candidate.external_id) == (session.agent, session.external_id)
-            ),
-            session,
-        )
+        key = (session.agent, session.external_id)
         open_session = self._open_sessions.get(key)
         if open_session is None:
             if len(self._open_sessions) >= MAX_OPEN_SESSIONS:
@@ -169,8 +162,8 @@ class TranscriptImporter:
         self.report.redactions += response.get("redactions", 0)
         return True
 
-    async def _close_session(self, session: TranscriptSession) -> None:
-        open_session = self._open_sessions.pop(session)
+    async def _close_session(self, key: tuple[str, str]) -> None:
+        open_session = self._open_sessions.pop(key)
         await self._send_batch(open_session)
         if self._end_sessions:
             body = {"at": open_session.last_at.isoformat()} if open_session.last_at else {}

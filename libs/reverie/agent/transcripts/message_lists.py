@@ -29,10 +29,10 @@ from reverie.agent.transcripts.sources import (
     non_blank_text,
     parse_epoch,
     project_of_folder,
+    read_sibling,
 )
-from reverie.agent.transcripts.turns import ParsedTurn, text_or_empty
+from reverie.agent.transcripts.turns import ParsedTurn, dict_or_empty, text_or_empty
 
-MAX_SIBLING_BYTES: Final = 1_000_000
 MAX_SLUG_PARTS: Final = 40
 _PUBLISHERS: Final = {
     "saoudrizwan.claude-dev": "cline",
@@ -70,8 +70,8 @@ class MessageParser:
 
     def parse(self, message: dict[str, Any], external_id: str) -> Iterator[ParsedTurn]:
         """The turns that a message completes; `external_id` where it has no id of its own."""
-        role, metadata = text_or_empty(message.get("role")), message.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("displayRole") == "system":
+        role = text_or_empty(message.get("role"))
+        if dict_or_empty(message.get("metadata")).get("displayRole") == "system":
             return
         # Roo writes its summary of what was said before as a message of the user.
         if message.get("isSummary") or message.get("isTruncationMarker"):
@@ -205,23 +205,11 @@ def _task_session(
     agent = next((name for key, name in _PUBLISHERS.items() if key in path.parts), "cline")
     is_cline = path.name.endswith(".messages.json")
     session_id = path.name.removesuffix(".messages.json") if is_cline else path.parent.name
-    facts = _read_sibling(path.with_name(f"{session_id}.json")) if is_cline else {}
-    metadata = facts.get("metadata")
-    git = metadata.get("git") if isinstance(metadata, dict) else None
-    branch = non_blank_text(git.get("branch")) if isinstance(git, dict) else None
+    facts = read_sibling(path.with_name(f"{session_id}.json")) if is_cline else {}
+    git = dict_or_empty(dict_or_empty(facts.get("metadata")).get("git"))
+    branch = non_blank_text(git.get("branch"))
     folder = non_blank_text(facts.get("cwd")) or _folder_in_messages(messages)
     return TranscriptSession(agent, session_id, project or project_of_folder(folder), branch)
-
-
-def _read_sibling(path: Path) -> dict[str, Any]:
-    if not path.is_file() or path.is_symlink():
-        return {}
-    try:
-        with path.open("rb") as file:
-            value = json.loads(file.read(MAX_SIBLING_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _folder_in_messages(messages: list[dict[str, Any]]) -> str | None:

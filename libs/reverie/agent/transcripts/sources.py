@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from reverie.agent.git.project_detection import detect_project
 from reverie.agent.transcripts.batch_limits import MAX_LINE_BYTES
-from reverie.agent.transcripts.turns import ParsedTurn
+from reverie.agent.transcripts.turns import ParsedTurn, dict_or_empty
 
+MAX_SIBLING_BYTES: Final = 1_000_000
 MAX_DOCUMENT_BYTES: Final = 200_000_000
 """A longer file that is one JSON document is not read."""
 
@@ -94,6 +95,22 @@ class TranscriptLines:
         """The file, for a reader that opens it by itself; all of it counts as read."""
         self._advance(self.path.stat().st_size)
         return self.path
+
+
+def is_plain_file(path: Path) -> bool:
+    """Whether the path is a file, and no link to one."""
+    return path.is_file() and not path.is_symlink()
+
+
+def read_sibling(path: Path) -> dict[str, Any]:
+    """The JSON object in a file beside a transcript; an empty one if there is none."""
+    if not is_plain_file(path):
+        return {}
+    try:
+        with path.open("rb") as file:
+            return dict_or_empty(json.loads(file.read(MAX_SIBLING_BYTES)))
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
 def dict_items(value: object) -> list[dict[str, Any]]:

@@ -143,7 +143,8 @@ def _separate_headers(lines: Iterable[str]) -> Iterator[_MessageHeader | str]:
             yield header
             continue
         if state is not None:
-            _discard_content(state)
+            # Here the state matters, not the text.
+            state.parts = [_MessagePart(state.parts[-1].kind)]
             state.add_line(line)
         if buffered or (header and state is not None):
             buffered.append(line)
@@ -152,11 +153,6 @@ def _separate_headers(lines: Iterable[str]) -> Iterator[_MessageHeader | str]:
                 buffered = []
         else:
             yield line
-
-
-def _discard_content(state: _MessageBlock) -> None:
-    """Keeps only the last part, empty: here the state matters, not the text."""
-    state.parts = [_MessagePart(state.parts[-1].kind)]
 
 
 class _PushbackLines:

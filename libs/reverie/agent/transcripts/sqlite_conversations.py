@@ -26,7 +26,12 @@ from reverie.agent.transcripts.sources import (
     parse_epoch,
     project_of_folder,
 )
-from reverie.agent.transcripts.turns import ParsedTurn, drop_oldest_calls, text_or_empty
+from reverie.agent.transcripts.turns import (
+    ParsedTurn,
+    dict_or_empty,
+    drop_oldest_calls,
+    text_or_empty,
+)
 
 OPENCODE_QUERY: Final = """
 SELECT s.id, s.directory, s.parent_id, p.id, m.data, p.data, p.time_created
@@ -69,11 +74,10 @@ def _opencode_turn(
         return None
     if text_or_empty(state.get("status")) not in {"completed", "error"}:
         return None
-    arguments, metadata = state.get("input"), state.get("metadata")
-    exit_code = metadata.get("exit") if isinstance(metadata, dict) else None
+    exit_code = dict_or_empty(state.get("metadata")).get("exit")
     output = text_or_empty(state.get("output")) or text_or_empty(state.get("error"))
     content = format_tool_call(
-        rename_arguments(arguments) if isinstance(arguments, dict) else {},
+        rename_arguments(dict_or_empty(state.get("input"))),
         f"Exit code {exit_code}\n{output}" if exit_code else output,
         state["status"] == "error",
     )
@@ -127,25 +131,19 @@ def _goose_turns(
         yield ParsedTurn(external_id, role, text, at)  # type: ignore[arg-type]
     for block in blocks:
         kind, call_id = text_or_empty(block.get("type")), text_or_empty(block.get("id"))
-        value = _goose_value(block.get("toolCall"))
+        value = dict_or_empty(block.get("toolCall")).get("value")
         if kind == "toolRequest" and isinstance(value, dict):
             calls[call_id] = value
             drop_oldest_calls(calls)
         elif kind == "toolResponse" and call_id in calls:
-            call, result = calls.pop(call_id), block.get("toolResult")
-            arguments = call.get("arguments")
-            failed = isinstance(result, dict) and result.get("status") == "error"
-            value = _goose_value(result)
+            call, result = calls.pop(call_id), dict_or_empty(block.get("toolResult"))
+            arguments = rename_arguments(dict_or_empty(call.get("arguments")))
+            failed = result.get("status") == "error"
+            value = result.get("value")
             content = value.get("content") if isinstance(value, dict) else value
-            output = extract_text(content) or (str(result.get("error")) if failed else "")  # type: ignore[union-attr]
-            body = format_tool_call(
-                rename_arguments(arguments) if isinstance(arguments, dict) else {}, output, failed
-            )
+            output = extract_text(content) or (str(result.get("error")) if failed else "")
+            body = format_tool_call(arguments, output, failed)
             yield ParsedTurn(call_id, "tool", body, at, str(call.get("name") or "tool"))
-
-
-def _goose_value(outcome: object) -> Any:
-    return outcome.get("value") if isinstance(outcome, dict) else None
 
 
 def is_conversation_database(path: Path) -> bool:
@@ -162,8 +160,7 @@ def _query(path: Path, query: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _object(text: object) -> dict[str, Any]:
-    value = _decode(text)
-    return value if isinstance(value, dict) else {}
+    return dict_or_empty(_decode(text))
 
 
 def _decode(text: object) -> Any:

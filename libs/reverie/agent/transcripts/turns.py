@@ -34,6 +34,11 @@ def text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def dict_or_empty(value: object) -> dict[str, Any]:
+    """Returns the value of a field if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def drop_oldest_calls(calls: dict[str, Any]) -> None:
     """Deletes the oldest calls: most of those still without a result never get one."""
     while len(calls) > MAX_PENDING_CALLS:

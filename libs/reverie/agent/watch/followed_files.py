@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from reverie.agent.clone_paths import replace_atomically
+from reverie.agent.clone_paths import read_json_object, replace_atomically
 from reverie.agent.coding_agents import find_coding_agent, transcript_paths
 from reverie.agent.transcripts.files import (
     TranscriptSession,
@@ -39,14 +39,6 @@ class FollowedAgent:
     projects: frozenset[str] | None
 
 
-@dataclass(frozen=True)
-class AddedTurns:
-    """What was added to a session."""
-
-    session: TranscriptSession
-    turns: Sequence[ParsedTurn]
-
-
 def followed_agents(clones: Iterable[KnownClone]) -> list[FollowedAgent]:
     """The agents that are set up in these clones and have no hooks."""
     everywhere: dict[str, float] = {}
@@ -72,7 +64,7 @@ class FollowedFiles:
     def __init__(self, path: Path, user_home: str) -> None:
         self._path = path
         self._user_home = user_home
-        self._read: dict[str, dict[str, Any]] = _load(path)
+        self._read: dict[str, dict[str, Any]] = read_json_object(path)
         self._rests_until: dict[str, float] = {}
 
     def changed_files(
@@ -89,7 +81,9 @@ class FollowedFiles:
                 if is_new and self._rests_until.get(str(path), 0.0) <= time.monotonic():
                     yield path, state
 
-    def read(self, path: Path, followed: FollowedAgent) -> tuple[list[AddedTurns], TurnCounts]:
+    def read(
+        self, path: Path, followed: FollowedAgent
+    ) -> tuple[dict[TranscriptSession, list[ParsedTurn]], TurnCounts]:
         """What was added to a file since `since`, by sessions of the followed projects."""
         started = time.monotonic()
         self._rests_until[str(path)] = started + FAILED_REST_SECONDS
@@ -97,12 +91,12 @@ class FollowedFiles:
         now = time.monotonic()
         self._rests_until[str(path)] = now + PAUSE_FACTOR * (now - started)
         since = datetime.fromtimestamp(followed.since, UTC).replace(microsecond=0)
-        added = []
+        added = {}
         for session, turns in sessions.items():
             is_known = followed.projects is None or slugify(session.project) in followed.projects
             recent = [turn for turn in turns if turn.at is None or turn.at >= since]
             if is_known and recent:
-                added.append(AddedTurns(session, recent))
+                added[session] = recent
         return added, counts
 
     def record(
@@ -132,11 +126,3 @@ def _file_state(path: Path) -> str:
     except OSError:
         return ""
     return f"{state.st_mtime_ns}:{state.st_size}"
-
-
-def _load(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        value = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

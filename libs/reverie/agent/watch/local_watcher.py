@@ -23,8 +23,9 @@ from reverie.agent.git.project_detection import head_stamp
 from reverie.agent.git.repository import open_repository
 from reverie.agent.hooks.delivery import deliver_turns
 from reverie.agent.hooks.session_state import HookSessionState
+from reverie.agent.transcripts.sources import TranscriptSession
+from reverie.agent.transcripts.turns import ParsedTurn
 from reverie.agent.watch.followed_files import (
-    AddedTurns,
     FollowedAgent,
     FollowedFiles,
     followed_agents,
@@ -137,17 +138,22 @@ class LocalWatcher:
     ) -> None:
         added, counts = self._files.read(path, followed)
         refused = []
-        for item in added:
+        for session, turns in added.items():
             try:
-                self._deliver(item, followed.agent, clones)
+                self._deliver(session, turns, followed.agent, clones)
             except CallRefused as error:
                 log.warning("the turns of %s were refused: %s", path, error)
-                refused.append(item.session)
+                refused.append(session)
         self._files.record(path, state, counts, refused)
 
-    def _deliver(self, added: AddedTurns, agent: str, clones: list[KnownClone]) -> None:
+    def _deliver(
+        self,
+        session: TranscriptSession,
+        turns: list[ParsedTurn],
+        agent: str,
+        clones: list[KnownClone],
+    ) -> None:
         """Sends what was added to a session. Raises `GatewayUnavailable` if none answers."""
-        session = added.session
         gateway = self._connect(agent, session.project)
         if gateway is None:
             raise GatewayUnavailable("no gateway answers")
@@ -156,9 +162,9 @@ class LocalWatcher:
         folder = str(self._home / "hooks")
         state = HookSessionState(folder, session.agent, session.external_id[:200])
         state.save(project=session.project, branch=session.branch, root=root)
-        deliver_turns(state, gateway, added.turns)
-        count = len(added.turns)
-        self._report(f"{project or 'no project'}: {count} turn{'s' * (count != 1)} of {agent}")
+        deliver_turns(state, gateway, turns)
+        count = f"{len(turns)} turn{'s' * (len(turns) != 1)}"
+        self._report(f"{project or 'no project'}: {count} of {agent}")
 
 
 @contextmanager
