@@ -142,7 +142,7 @@ async def test_work_that_outlives_a_restart_of_nats_is_acknowledged_and_not_repe
         await lost(bus)
         finish.set()
         await start(nats_server)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 if await bus.wait_connected(30) and await bus.lag(patient) == 0:
                     break
