@@ -24,13 +24,13 @@ from tests.support.patterns import (
 )
 
 SMALL, LARGE = (8_192, 65_536) if LONG else (1_024, 8_192)
-SHORT = (20, 24, 36, 256, 1_024) if LONG else (20, 24, 36, 256)
+SHORT = (20, 22, 30, 36, 256, 1_024) if LONG else (20, 22, 30, 36, 256)
 """Lengths of texts on which only an exponential expression takes long, the shorter the sooner."""
 LEAST_SECONDS = 0.0015 if LONG else 0.0004
 """A square takes longer with `SMALL` characters; what takes less is not measured again."""
 GROWTH = 2.4 * LARGE / SMALL
 """The most that time may grow by: by 8 where linear, by 64 for a square."""
-SURE_SECONDS = 0.25
+SURE_SECONDS = 0.1
 """A reading of more is not repeated: no pause of the machine is that long."""
 
 LATE_PATTERNS = {
