@@ -76,9 +76,10 @@ def test_a_claim_of_many_symbols_is_hashed_in_linear_time() -> None:
 @pytest.mark.parametrize("line", ["a{}", "- it {}", "# Decision {}"])
 def test_a_digest_takes_time_proportional_to_the_turns(line: str) -> None:
     text = "\n".join(map(line.format, range(20_000)))
-    short, long = (_digest_seconds(text[:size]) for size in (6_000, 48_000))
+    short = min(_digest_seconds(text[:6_000]) for _ in range(2))
     # Twice the proportion, and what is done once: a square would be eight times it.
-    assert long < 8 * 2 * short + 0.1
+    most = 8 * 2 * short + 0.1
+    assert any(_digest_seconds(text[:48_000]) < most for _ in range(2))
 
 
 def test_redaction_takes_time_proportional_to_the_text() -> None:
@@ -112,21 +113,18 @@ def test_a_push_that_moves_many_files_is_read_in_linear_time(name: str) -> None:
 
 
 def _digest_seconds(text: str) -> float:
-    """The least that extracting memories from a talk of such turns takes of the processor."""
+    """What extracting memories from a talk of such turns takes of the processor."""
     contents = [
         ("user", text), ("assistant", f"I propose to use Redis. {text}"), ("user", f"No, {text}"),
         ("assistant", f"Got it. {text}"),
     ]  # fmt: skip
     at = datetime(2026, 3, 1, tzinfo=UTC)
     turns = [TurnText(UUID(int=n), n, role, told, at) for n, (role, told) in enumerate(contents)]
-    taken = []
-    for _ in range(2):
-        started = time.process_time()
-        topics = segment_turns(turns)
-        extract_memories(topics)
-        build_session_memory(topics)
-        taken.append(time.process_time() - started)
-    return min(taken)
+    started = time.process_time()
+    topics = segment_turns(turns)
+    extract_memories(topics)
+    build_session_memory(topics)
+    return time.process_time() - started
 
 
 def _processor_seconds(text: str) -> float:
