@@ -53,10 +53,10 @@ def test_services_receive_only_the_secrets_they_need(
     assert ports_of == [("1", "2"), ("3", "4")]
 
 
-class _Mortal:
-    """A part that dies as soon as it is looked at, a number of times."""
+class _DyingProcess:
+    """A process that is found dead at each check, until it was started `lives` times."""
 
-    name = "mortal"
+    name = "dying"
 
     def __init__(self, lives: int, all_used: asyncio.Event) -> None:
         self.starts = 0
@@ -75,7 +75,7 @@ class _Mortal:
         raise AssertionError("the watch stops nothing")
 
 
-class _Notes:
+class _RecordedNotes:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
@@ -88,14 +88,14 @@ async def test_a_dead_process_is_restarted_at_growing_intervals(
 ) -> None:
     monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
     monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
-    stop, notes = asyncio.Event(), _Notes()
-    part = _Mortal(3, stop)
-    await watch_processes([part], stop, notes)
+    stop, notes = asyncio.Event(), _RecordedNotes()
+    process = _DyingProcess(3, stop)
+    await watch_processes([process], stop, notes)
     assert notes.notes == [
-        f"the process mortal ended; it starts again in {pause} s"
+        f"the process dying ended; it starts again in {pause} s"
         for pause in ("0.01", "0.02", "0.04")
     ]
-    assert part.starts == 3
+    assert process.starts == 3
 
 
 async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
@@ -104,13 +104,13 @@ async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
     monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
     monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
     monkeypatch.setattr("reverie.embedded.watchdog.STABLE_SECONDS", 0.0)
-    stop, notes = asyncio.Event(), _Notes()
-    await watch_processes([_Mortal(4, stop)], stop, notes)
-    assert notes.notes == ["the process mortal ended; it starts again in 0.01 s"] * 4
+    stop, notes = asyncio.Event(), _RecordedNotes()
+    await watch_processes([_DyingProcess(4, stop)], stop, notes)
+    assert notes.notes == ["the process dying ended; it starts again in 0.01 s"] * 4
 
 
-class _Unwatchable(_Mortal):
-    """A part whose state cannot be read."""
+class _UnreadableProcess(_DyingProcess):
+    """A process whose state cannot be read."""
 
     def is_running(self) -> bool:
         raise PermissionError
@@ -118,9 +118,9 @@ class _Unwatchable(_Mortal):
 
 async def test_an_error_ends_all_watching_and_renews_no_certificate(tmp_path: Path) -> None:
     stop = asyncio.Event()
-    part = cast("SupervisedServer", _Unwatchable(1, stop))
+    process = cast("SupervisedServer", _UnreadableProcess(1, stop))
     with pytest.raises(PermissionError):
-        await supervise([part], [], (tmp_path, ["localhost"]), stop, _Notes())
+        await supervise([process], [], (tmp_path, ["localhost"]), stop, _RecordedNotes())
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert await asyncio.to_thread(os.listdir, tmp_path) == []
 
