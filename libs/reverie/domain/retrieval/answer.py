@@ -14,17 +14,19 @@ from reverie.domain.retrieval.record_excerpts import excerpt_record
 from reverie.domain.retrieval.relevance import compute_text_relevance
 from reverie.domain.retrieval.succession import Successors, iterate_successors
 
-TURN_WEIGHT, NEARER_TURN_WEIGHT = 0.6, 1.05
-"""Score of the best turn as a share of the best memory's, and where the turn is more relevant.
+TURN_WEIGHT = 0.6
+"""The score of the best turn as a share of the best memory's.
 
-The first counts for its relevance, too: the best of many turns has words of any question."""
+Its relevance is lowered by the same factor: the best of many turns has words of any question."""
+NEARER_TURN_WEIGHT = 1.05
+"""The share if the turn is even so more relevant than the memory."""
 MIN_TURN_RELEVANCE = 0.15
 MAX_MERGED_TURNS = 3
 ADJACENT_TURN_SHARE = 0.4
 MAX_RECORD_SHARE, MIN_EXCERPT_TOKENS = 0.5, 80
-"""Share of a budget's rest that one record may take, and tokens that it may take in any case."""
+"""The share of what is left of a budget that one record may take, and what it may always take."""
 MAX_MEMORIES_BEFORE_TURNS = 20
-"""A turn gives way to a memory that was derived from it, if that is among so many first ones."""
+"""A turn is left out if a memory made from it is among this many first ones."""
 
 AnswerEdge = tuple[UUID, UUID, UUID, str, float]
 """An edge between two memories of an answer: id, source, target, type, weight."""

@@ -61,9 +61,9 @@ def contains_name(content: str, names: Sequence[str]) -> bool:
 
 
 def select_occurring_names(texts: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Selects the names that occur in any of the texts: mostly none, and so no text is read alone.
+    """Selects the names that occur in any of the texts, be it within a longer word.
 
-    Within another word too: `contains_name` says more.
+    Mostly none does, and then no text need be searched alone (`contains_name`).
     """
     folded = normalize_name("\n".join(texts)) if names else ""
     return tuple(name for name in names if name in folded)

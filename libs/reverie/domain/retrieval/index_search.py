@@ -45,7 +45,7 @@ SHORT_TEXT_WORDS = 18
 """Shorter texts count as nearly that long, because each contains one statement."""
 VECTORS_AT_ONCE = 512
 NEAR_PART = 8
-"""One in so many passages is compared, where there are many."""
+"""If there are many passages, one in this many is compared: those with the likeliest signs."""
 MAX_STEPS = 2
 """Neighbours before and after a memory in its session."""
 
@@ -128,7 +128,7 @@ def search_vectors(
     index: RecallIndex, vectors: Sequence[NDArray[np.float32]], rows: IndexFilter, limit: int
 ) -> ArmHits:
     """The nearest rows by the cosine of their nearest passage to the nearest of the vectors."""
-    # In 16 bits, as Postgres is asked.
+    # Rounded to 16 bits, as in a query to Postgres, so that both give the same scores.
     queries = np.stack(vectors).astype(np.float16).astype(np.float32)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True) * MAX_INTEGER * MAX_SCALE
     current = rows.wanted & index.is_whole

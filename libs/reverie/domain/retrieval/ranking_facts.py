@@ -16,7 +16,7 @@ from reverie.domain.core.memory import Memory, MemoryStatus
 
 IntArray = NDArray[np.int64]
 Numbers = NDArray[np.integer[Any]]
-"""Of whatever size."""
+"""Integers of any width."""
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 FactRecords = NDArray[np.void]
@@ -51,7 +51,7 @@ _PACKED_COLUMNS = [
     ("flags", ">i2"),
 ]
 PACKED_FACTS = np.dtype(_PACKED_COLUMNS)
-"""As the function `recall_facts` of the schema packs them.
+"""The layout in which the SQL function `recall_facts` packs the facts of a memory.
 
 `doc`: the number of the memory. `successor`: the number of the memory that replaced it or that
 contradicts it and is later, or -1. `hash`, `session`: 8 bytes of each. `rank`: PageRank. `terms`:
@@ -84,7 +84,7 @@ def decode_facts(packed: FactRecords) -> FactRecords:
 
 
 def encode_moment(moment: datetime | None) -> int:
-    """A moment as a record has it."""
+    """A moment in the form of a record: microseconds since 2000."""
     return NO_TIME if moment is None else (moment - _EPOCH) // _MICROSECOND
 
 
@@ -167,7 +167,7 @@ class FactTable:
 
 
 def number_scopes(scopes: Iterable[str]) -> tuple[NDArray[np.int32], list[str]]:
-    """Numbers scopes: the number of each, and the names."""
+    """Gives equal scopes one number: the number of each, and the names in the order of numbers."""
     numbers: dict[str, int] = {}
     numbered = [numbers.setdefault(scope, len(numbers)) for scope in scopes]
     return np.array(numbered, np.int32), list(numbers)

@@ -31,20 +31,17 @@ from reverie.domain.retrieval.ranking_facts import (
 
 Rows = NDArray[np.int32]
 MAX_MATCHES = 64
-"""Sets of scope patterns whose matches are remembered."""
+"""How many sets of scope patterns have their matching rows cached."""
 MAX_CHANGED_SHARE = 8
-"""An index of which one memory in so many has changed is worn."""
-SPARE_SHARE, MIN_SPARE, LEAST_SPARE = 16, 896, 512
-"""Rows for memories that are added later: one in so many, and at least so many.
-
-With fewer than the last number it is worn.
-"""
-
-
+"""An index is worn, and loaded again, once one memory in this many has changed."""
+SPARE_SHARE, MIN_SPARE = 16, 896
+"""Spare rows for memories that are added later: one for this many memories, and at least 896."""
+LEAST_SPARE = 512
+"""With fewer spare rows left, an index is worn."""
 MAX_INTEGER, MAX_SCALE, MAX_WEIGHT = 2**15 - 1, 2**8 - 1, 2**16 - 1
-"""What stands for 1 in vectors, in their scales, and in weights."""
+"""The integers that stand for 1 in vectors, in their scales, and in weights."""
 MAX_COMPARED = 20_000
-"""Passages that are all compared with a question; of more, the signs are looked at first."""
+"""Up to this many passages are all compared with a question; of more, the signs come first."""
 NO_SESSION = 0
 """The number of memories without a session."""
 
@@ -121,7 +118,7 @@ class IndexPart(NamedTuple):
 
 @dataclass
 class RecallIndex:
-    """A tenant's index. `replaced`: rows of which the base no longer holds anything that is true.
+    """A tenant's index. `replaced`: rows whose entries in the base are outdated.
 
     `scopes`, `sessions`, `lengths`: a column each, the first two by number. `statuses`, `kinds`,
     `is_whole`: columns of the facts that are read for all rows. `base_sessions`: the sessions of

@@ -18,7 +18,7 @@ from reverie.domain.text.index_terms import index_text
 
 DEFAULT_THRESHOLD = 0.6
 WORD_CHARS = 6
-"""Words that share so many first characters count as one: `configure` and `configuration`."""
+"""Words with the same first characters count as one, such as `configure` and `configuration`."""
 MAX_RATED_CHARS = 20_000
 """Of a longer text only the beginning is compared."""
 
@@ -51,8 +51,8 @@ _BY_MODEL = {
 """Bias, then the coefficients of cosine, sparse product, words and logarithm of the length, by
 whether the sparse product is known. The cosines of each model have their own scale: those of a
 model that is not here are not used. The sparse encoder reads English: beside the multilingual model
-its product adds nothing. The biases of the English model are raised by 0.41 after the fit: even
-odds are rated as the threshold."""
+its product adds nothing. The biases of the English model are raised by 0.41 after the fit, so that
+even odds give `DEFAULT_THRESHOLD`."""
 
 
 def compute_relevance(likeness: Likeness, model: str) -> float:
