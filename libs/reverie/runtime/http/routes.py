@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
@@ -98,11 +98,19 @@ class RouteTable(Generic[Dependencies]):
 
         return declare
 
-    def bind(self, dependencies: Dependencies) -> list[Route]:
-        """The routes, whose handlers use these dependencies."""
-        return [
+    def bind(
+        self, dependencies: Dependencies, body_limit: int = 0, body_limit_setting: str = ""
+    ) -> list[Route]:
+        """The routes, whose handlers use these dependencies. `body_limit`: of those with a body."""
+        routes = [
             _build_route(name, partial(handler, dependencies), handler, options)
             for name, handler, options in self._declared
+        ]
+        return [
+            replace(route, body_limit=body_limit, body_limit_setting=body_limit_setting)
+            if body_limit and route.body
+            else route
+            for route in routes
         ]
 
 

@@ -13,7 +13,7 @@ from multidict import MultiMapping
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from reverie.domain.core.errors import InvalidInput, MalformedInput
+from reverie.domain.core.errors import InvalidInput, MalformedInput, PayloadTooLarge
 
 MAX_DEPTH = 32
 MAX_ERRORS = 50
@@ -90,6 +90,13 @@ def parse_query(model: type[ModelT] | None, query: MultiMapping[str]) -> ModelT 
         return model.model_validate(values)
     except ValidationError as error:
         raise _to_invalid_fields(model, error, "") from None
+
+
+def check_size(field: str, text: str, limit: int, setting: str) -> None:
+    """Raises `PayloadTooLarge` if the text has more bytes than the setting allows."""
+    size = len(text.encode())
+    if size > limit:
+        raise PayloadTooLarge(field, size, limit, setting)
 
 
 def check_path(params: Mapping[str, str]) -> None:
