@@ -22,8 +22,7 @@ from reverie.store.staleness.git_changes import GitChangeStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.change_handlers import handle_change, run_catch_up_loop
-from reverie_services.staleness.routes import anchors
-from reverie_services.staleness.routes.changes import build_change_routes
+from reverie_services.staleness.routes import anchors, changes
 from reverie_services.staleness.routes.webhooks import build_webhook_routes
 from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 from reverie_services.startup import open_resources
@@ -50,15 +49,15 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         )
 
         async def unprocessed() -> float:
-            return float((await LeaderLock(database).count_backlog()).changes)
+            return (await LeaderLock(database).count_backlog()).changes
 
         async def failed() -> float:
-            return float((await LeaderLock(database).count_backlog()).failed_changes)
+            return (await LeaderLock(database).count_backlog()).failed_changes
 
         yield replace(
             resources.create_service(settings.staleness_port),
             routes=[
-                *build_change_routes(deps),
+                *changes.routes.bind(deps, settings.git_limit, "git_limit"),
                 *anchors.routes.bind(deps),
                 *build_webhook_routes(deps),
             ],

@@ -72,10 +72,9 @@ async def apply_change(
         sorted_names = sorted(paths)
         for start in range(0, len(sorted_names), FILE_BATCH):
             names = sorted_names[start : start + FILE_BATCH]
-            changed_paths = [path for name in names for path in paths[name]]
             redactor = await deps.load_redactor(tenant)
             async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
-                nodes = _match_anchors(await project.find_files(names), changed_paths)
+                nodes = _match_anchors(await project.find_files(names), paths)
                 events = await _recompute_marks(deps, project, nodes, redactor)
             await _publish_events(deps, tenant, events)
             event_count += len(events)
@@ -139,16 +138,13 @@ def _group_paths_by_name(change: GitChange) -> dict[str, list[str]]:
 
 
 def _match_anchors(
-    anchors: Iterable[tuple[UUID, str, str]], changed: Sequence[str]
+    anchors: Iterable[tuple[UUID, str, str]], changed: Mapping[str, Sequence[str]]
 ) -> dict[UUID, str]:
     """The anchors whose present or former path is a changed one: an old change may come late."""
-    by_name: defaultdict[str, list[str]] = defaultdict(list)
-    for path in changed:
-        by_name[_get_file_name(path)].append(path)
     return {
         node: path
         for node, path, known_as in anchors
-        if any(is_same_file(known_as, candidate) for candidate in by_name[_get_file_name(known_as)])
+        if any(is_same_file(known_as, other) for other in changed.get(_get_file_name(known_as), ()))
     }
 
 

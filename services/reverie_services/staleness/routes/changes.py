@@ -23,7 +23,7 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import Kind
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
-from reverie.runtime.http.routes import Route
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.staleness.git_changes import StaleMemory
 from reverie_services.staleness.change_intake import store_change
 from reverie_services.staleness.dependencies import StalenessDependencies
@@ -36,61 +36,34 @@ class StaleQuery(PageQuery):
     scope: NonBlankStr | None = None
 
 
-def build_change_routes(deps: StalenessDependencies) -> list[Route]:
-    """The routes of staleness."""
-    handlers = StalenessHandlers(deps)
-    return [
-        Route(
-            "POST",
-            "/v1/git/changes",
-            handlers.receive_change,
-            GitChange,
-            response=GitChangeResponse,
-            status=202,
-            body_limit=deps.git_limit,
-            body_limit_setting="git_limit",
-            summary="Announce a git change",
-        ),
-        Route(
-            "GET",
-            "/v1/stale",
-            handlers.list_stale,
-            query=StaleQuery,
-            response=StalePage,
-            summary="List stale memories with their evidence",
-        ),
-    ]
+routes = RouteTable[StalenessDependencies]()
 
 
-class StalenessHandlers:
-    """Handlers of git changes and stale memories."""
+@routes.add("POST /v1/git/changes", status=202)
+async def receive_change(
+    deps: StalenessDependencies, call: Call[GitChange, None]
+) -> GitChangeResponse:
+    """Announce a git change."""
+    stored = await store_change(deps, call.principal, call.body)
+    deps.publisher.publish_after_reply(call, call.principal.tenant, stored.events)
+    return GitChangeResponse(event=stored.id, duplicate=stored.is_duplicate, hints=stored.hints)
 
-    def __init__(self, deps: StalenessDependencies) -> None:
-        self._deps = deps
 
-    async def receive_change(self, call: Call[GitChange, None]) -> GitChangeResponse:
-        """`POST /v1/git/changes`."""
-        deps, principal = self._deps, call.principal
-        stored = await store_change(deps, principal, call.body)
-        deps.publisher.publish_after_reply(call, principal.tenant, stored.events)
-        return GitChangeResponse(event=stored.id, duplicate=stored.is_duplicate, hints=stored.hints)
-
-    async def list_stale(self, call: Call[None, StaleQuery]) -> StalePage:
-        """`GET /v1/stale`."""
-        principal, query = call.principal, call.query
-        scopes = _resolve_scopes(principal, query)
-        rows = await self._deps.changes.list_stale(
-            principal, scopes, query.before_id(), query.limit + 1
-        )
-        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
-        bodies = [_build_stale_item(item, self._deps.decay) for item in items]
-        backlog = await self._deps.changes.find_backlog(principal, scopes)
-        return StalePage(
-            items=bodies,
-            next=next_cursor,
-            messages=_build_warnings(bodies),
-            changes=ChangeBacklogBody.model_validate(backlog, from_attributes=True),
-        )
+@routes.add("GET /v1/stale")
+async def list_stale(deps: StalenessDependencies, call: Call[None, StaleQuery]) -> StalePage:
+    """List stale memories with their evidence."""
+    principal, query = call.principal, call.query
+    scopes = _resolve_scopes(principal, query)
+    rows = await deps.changes.list_stale(principal, scopes, query.before_id(), query.limit + 1)
+    items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
+    bodies = [_build_stale_item(item, deps.decay) for item in items]
+    backlog = await deps.changes.find_backlog(principal, scopes)
+    return StalePage(
+        items=bodies,
+        next=next_cursor,
+        messages=_build_warnings(bodies),
+        changes=ChangeBacklogBody.model_validate(backlog, from_attributes=True),
+    )
 
 
 def _resolve_scopes(principal: Principal, query: StaleQuery) -> list[str]:

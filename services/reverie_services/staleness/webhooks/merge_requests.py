@@ -95,14 +95,14 @@ def parse_pull_request(
         return IgnoredDelivery("the request was not merged")
     is_from_elsewhere = pull.head.repo is None or pull.head.repo != pull.base.repo
     return _build_request(
-        _RequestFacts(
-            payload.repository,
-            pull.base.ref,
-            pull.merge_commit_sha,
-            None if is_from_elsewhere else pull.head.ref,
-        ),
         project,
-        (pull.title, pull.body, pull.merged_at),
+        payload.repository,
+        target_branch=pull.base.ref,
+        source_branch=None if is_from_elsewhere else pull.head.ref,
+        commit=pull.merge_commit_sha,
+        title=pull.title,
+        body=pull.body,
+        merged_at=pull.merged_at,
     )
 
 
@@ -118,56 +118,54 @@ def parse_merge_request(
         attributes.merge_commit_sha or attributes.squash_commit_sha or attributes.last_commit.id
     )
     return _build_request(
-        _RequestFacts(
-            payload.project,
-            attributes.target_branch,
-            commit,
-            None if is_from_elsewhere else attributes.source_branch,
-        ),
         project,
-        (attributes.title, attributes.description, attributes.merged_at),
+        payload.project,
+        target_branch=attributes.target_branch,
+        source_branch=None if is_from_elsewhere else attributes.source_branch,
+        commit=commit,
+        title=attributes.title,
+        body=attributes.description,
+        merged_at=attributes.merged_at,
     )
 
 
-@dataclass(frozen=True)
-class _RequestFacts:
-    """Where a request was merged; `source_branch`: None if it is of another repository."""
-
-    repository: RepositoryPayload
-    target_branch: str
-    commit: str | None
-    source_branch: str | None
-
-
 def _build_request(
-    facts: _RequestFacts, project: str, text: tuple[str, str | None, str | None]
+    project: str,
+    repository: RepositoryPayload,
+    *,
+    target_branch: str,
+    source_branch: str | None,
+    commit: str | None,
+    title: str,
+    body: str | None,
+    merged_at: str | None,
 ) -> MergedRequest | IgnoredDelivery:
-    if facts.commit is None:
+    """`source_branch`: None if it is of another repository."""
+    if commit is None:
         return IgnoredDelivery("the request names no commit")
-    title, body, merged_at = text
     change = parse_value(
         GitChange,
         {
             "project": project,
-            "repository": facts.repository.full_name or facts.repository.path_with_namespace,
-            "branch": facts.target_branch,
-            "default_branch": facts.repository.default_branch,
-            "after": facts.commit,
+            "repository": repository.full_name or repository.path_with_namespace,
+            "branch": target_branch,
+            "default_branch": repository.default_branch,
+            "after": commit,
             "merge": True,
-            "merged": [facts.source_branch] if facts.source_branch else [],
+            "merged": [source_branch] if source_branch else [],
             "detail": "files",
         },
     )
     message = parse_value(
         CommitBody,
         {
-            "sha": facts.commit,
+            "sha": commit,
             "subject": title[:MAX_SUBJECT],
             "body": (body or "")[:MAX_COMMIT_BODY],
             "committed_at": _parse_time(merged_at).isoformat(),
         },
     )
-    return MergedRequest(change, message, facts.source_branch is None)
+    return MergedRequest(change, message, source_branch is None)
 
 
 def _parse_time(text: str | None) -> datetime:
