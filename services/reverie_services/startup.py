@@ -138,10 +138,10 @@ def build_dream_queue_gauges(dreams: DreamStore) -> list[PolledGauge]:
     """The queue of dreams of all tenants. Ingest shows it too: there may be no dream worker."""
 
     async def queued() -> float:
-        return float((await dreams.load_queue_lengths()).queued)
+        return (await dreams.load_queue_lengths()).queued
 
     async def running() -> float:
-        return float((await dreams.load_queue_lengths()).running)
+        return (await dreams.load_queue_lengths()).running
 
     async def oldest() -> float:
         return (await dreams.load_queue_lengths()).oldest_seconds

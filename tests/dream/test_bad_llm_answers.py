@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.record_validation import Objection
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageProvider
-from reverie.store.sessions.dreams import DreamLease, DreamSession
+from reverie.store.sessions.dreams import DreamLease
 from reverie_services.dream.digest.llm_extractor import (
     MAX_SUBTOPIC_CHARS,
     LlmExtractor,
     shorten_turns,
 )
-from reverie_services.dream.extractor import Extraction, ExtractionContext, RuleExtractor
+from reverie_services.dream.extractor import Extraction, RuleExtractor
 from tests.dream.test_llm_extraction import (
     CONTENT,
     GOOD,
@@ -32,7 +31,7 @@ from tests.dream.test_llm_extraction import (
     known_redactor,
     statement,
 )
-from tests.support.extraction import START, build_turns
+from tests.support.extraction import build_turns
 from tests.support.stub_llm import LlmRequest, StubModel, stub_llm
 
 
@@ -54,10 +53,7 @@ class _Unlimited:
         return None
 
 
-CONTEXT = ExtractionContext(
-    DreamLease(1, "one", "project/shop", 1, 1),
-    DreamSession(new_id(), None, "ann", None, "shop", None, START, None, None),
-)
+LEASE = DreamLease(1, "one", "project/shop", 1, 1)
 
 
 def build_segment(*said: tuple[str, str]) -> TopicSegment:
@@ -75,7 +71,7 @@ async def _extract(
         model = LanguageModel(build_endpoint(url, provider, seconds), _Unlimited())
         try:
             extraction = await LlmExtractor(model, known_redactor).extract(
-                build_segment(*talk), CONTEXT
+                build_segment(*talk), LEASE
             )
         finally:
             await model.close()
@@ -126,7 +122,7 @@ BAD_ANSWERS: tuple[tuple[str, Callable[[StubModel], None], str], ...] = (
 async def test_a_bad_answer_leaves_the_record_of_the_rules(
     provider: LanguageProvider, play: Callable[[StubModel], None], reason: str
 ) -> None:
-    expected = await RuleExtractor().extract(build_segment(*TALK), CONTEXT)
+    expected = await RuleExtractor().extract(build_segment(*TALK), LEASE)
     extraction, asked = await _extract(play, provider, seconds=1.0 if reason == LATE else 20.0)
     assert extraction.memories == expected.memories
     assert extraction.prompt is None
@@ -161,7 +157,7 @@ async def test_a_subtopic_without_a_record_of_the_rules_gets_that_of_the_model()
                  + "see the screenshots from support, they are all from portrait mode cameras"),
         ("assistant", "Portrait photos carry an EXIF orientation that thumbnail_worker ignores."),
     ]  # fmt: skip
-    assert not (await RuleExtractor().extract(build_segment(*talk), CONTEXT)).memories
+    assert not (await RuleExtractor().extract(build_segment(*talk), LEASE)).memories
     found = "thumbnail_worker ignores the EXIF orientation that portrait photos carry."
     quote = "an EXIF orientation that thumbnail_worker ignores"
     answer = {"found": [statement(found, quote, 2)], "kind": "bug"}

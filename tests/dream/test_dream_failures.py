@@ -18,12 +18,12 @@ from reverie.bus.streams import DREAM_WORKERS, ensure_streams
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
-from reverie.store.sessions.dreams import DreamStore
+from reverie.store.sessions.dreams import DreamLease, DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
 from reverie_services.dream.digest.worker import DreamWorker, handle_ticket
-from reverie_services.dream.extractor import Extraction, ExtractionContext, RuleExtractor
+from reverie_services.dream.extractor import Extraction, RuleExtractor
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, add_tenants, admin_rows
@@ -155,10 +155,10 @@ async def test_repeating_a_dream_changes_nothing(store: Store) -> None:
 class _Poisoned:
     """Cannot bear what one session says."""
 
-    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+    async def extract(self, topic: TopicSegment, lease: DreamLease) -> Extraction:
         if "timeouts" in topic.turns[0].content:
             raise ValueError("private words")
-        return await RuleExtractor().extract(topic, context)
+        return await RuleExtractor().extract(topic, lease)
 
 
 async def test_a_poison_dream_becomes_a_dead_letter_with_its_reason_and_the_rest_continues(
@@ -244,10 +244,10 @@ async def test_a_stopping_worker_releases_its_scope_at_once(store: Store) -> Non
     begun = asyncio.Event()
 
     class Slow:
-        async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+        async def extract(self, topic: TopicSegment, lease: DreamLease) -> Extraction:
             begun.set()
             await asyncio.sleep(HOUR)
-            return await RuleExtractor().extract(topic, context)
+            return await RuleExtractor().extract(topic, lease)
 
     await _tell(store, parts, FACTS[0])
     stopped = asyncio.create_task(DreamWorker(replace(parts, extractor=Slow())).run_due_dreams())

@@ -13,10 +13,11 @@ from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.domain.extraction.rule_extractor import ExtractedMemory
+from reverie.store.sessions.dreams import DreamLease
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.run_dream import run_dream
-from reverie_services.dream.extractor import Extraction, ExtractionContext
+from reverie_services.dream.extractor import Extraction
 from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.store_setup import Store, admin_rows, new
 
@@ -102,7 +103,7 @@ async def test_a_long_session_is_digested_page_by_page_and_every_turn_once(
 class _Inventive:
     """Cites what it was not given: nothing, or turns of elsewhere."""
 
-    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+    async def extract(self, topic: TopicSegment, lease: DreamLease) -> Extraction:
         first = topic.turns[0]
         cites = {"nothing": (), "elsewhere": (UUID(int=1),), "both": (first.id, UUID(int=2))}
         made = [

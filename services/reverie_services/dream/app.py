@@ -106,7 +106,7 @@ async def open_service(
             ]
 
         async def count_parked() -> float:
-            return float((await dreams.load_queue_lengths()).parked)
+            return (await dreams.load_queue_lengths()).parked
 
         parked = PolledGauge(
             "reverie_dreams_parked", "Scopes given up after the last attempt.", count_parked

@@ -10,16 +10,7 @@ from typing import Literal, Protocol
 from reverie.domain.extraction.conversation.topic_segmentation import TopicSegment
 from reverie.domain.extraction.record_validation import DroppedStatement
 from reverie.domain.extraction.rule_extractor import ExtractedMemory, extract_memories
-from reverie.store.sessions.dreams import DreamLease, DreamSession
-
-
-@dataclass(frozen=True)
-class ExtractionContext:
-    """The scope and session of a topic. Scope and rights come from here, never from the text."""
-
-    lease: DreamLease
-    session: DreamSession
-
+from reverie.store.sessions.dreams import DreamLease
 
 RecordOutcome = Literal["rules", "not_asked", "model", "failed", "empty", "unsupported"]
 """Who wrote the record of a subtopic: a model, or the rules and why.
@@ -52,15 +43,18 @@ class Extraction:
 class Extractor(Protocol):
     """Extracts memories of a topic. An implementation falls back to `RuleExtractor` on failure."""
 
-    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
-        """The memories of one topic, each citing turns of it."""
+    async def extract(self, topic: TopicSegment, lease: DreamLease) -> Extraction:
+        """The memories of one topic, each citing turns of it.
+
+        Scope and rights come from the lease, never from the text.
+        """
         ...
 
 
 class RuleExtractor:
     """Extracts by rules: the most important sentences, cleaned. The same topic gives the same."""
 
-    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+    async def extract(self, topic: TopicSegment, lease: DreamLease) -> Extraction:
         """As `Extractor.extract`."""
         memories = await asyncio.to_thread(extract_memories, [topic])
         return Extraction(memories, outcomes={"rules": sum(m.record is not None for m in memories)})

@@ -20,12 +20,13 @@ from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
+from reverie.store.sessions.dreams import DreamLease
 from reverie_services.dream.digest.record_answers import (
     CheckedAnswer,
     RecordAnswer,
     check_answer,
 )
-from reverie_services.dream.extractor import Extraction, ExtractionContext, RecordOutcome
+from reverie_services.dream.extractor import Extraction, RecordOutcome
 
 MIN_CHARS = 200
 """A shorter subtopic is not worth a call."""
@@ -56,9 +57,8 @@ class LlmExtractor:
     def __init__(self, model: LanguageModel, load_redactor: RedactorLoader) -> None:
         self._model, self._load_redactor = model, load_redactor
 
-    async def extract(self, topic: TopicSegment, context: ExtractionContext) -> Extraction:
+    async def extract(self, topic: TopicSegment, lease: DreamLease) -> Extraction:
         """Implements `Extractor.extract`; short subtopics are left to the rules."""
-        lease = context.lease
         redactor = (await self._load_redactor(lease.tenant)).within(lease.scope)
         subtopics, stated_lasting = await asyncio.to_thread(_read_by_rules, topic)
         tally = UsageTally()

@@ -93,6 +93,7 @@ class RecordAnswer(BaseModel):
 
 
 StatementT = TypeVar("StatementT", bound=StatementAnswer)
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,13 @@ def check_answer(
     return CheckedAnswer(record, lasting, check.dropped)
 
 
+def list_cited(numbers: Sequence[int], items: Sequence[ItemT]) -> list[ItemT]:
+    """The items of these numbers from 1; none if one of them is not there."""
+    if not all(1 <= number <= len(items) for number in numbers):
+        return []
+    return [items[number - 1] for number in sorted(set(numbers))]
+
+
 @dataclass
 class _AnswerCheck:
     """The turns that an answer is checked against, the turns it cites, and what was dropped."""
@@ -218,7 +226,7 @@ class _AnswerCheck:
         """The refused proposals that are supported, without reasons that are not."""
         for answer in answers:
             proposal, reason = clean_line(answer.proposal), clean_line(answer.reason)
-            cited = self._list_cited(answer.turns)
+            cited = list_cited(answer.turns, self.turns)
             if reason and find_unsupported(reason, cited):
                 self._drop(reason, Objection.WORDS, answer.turns)
                 reason = ""
@@ -240,7 +248,7 @@ class _AnswerCheck:
     ) -> Iterator[tuple[StatementT, str, Sequence[TurnText], Quotation]]:
         for answer in answers:
             text = clean_line(answer.text)
-            cited = self._list_cited(answer.turns)
+            cited = list_cited(answer.turns, self.turns)
             objection = find_unsupported(text, cited) if cited else Objection.TURNS
             objection = objection or (Objection.QUESTION if is_question(text) else None)
             quotation = None if objection else find_quotation(text, answer.quote, cited)
@@ -262,12 +270,6 @@ class _AnswerCheck:
         return RecordStatement(
             text, quotation.turn, score, kind, is_decided, produced_by=self.produced_by
         )
-
-    def _list_cited(self, numbers: Sequence[int]) -> list[TurnText]:
-        """The turns of the numbers; none if one of them is not there."""
-        if not all(1 <= number <= len(self.turns) for number in numbers):
-            return []
-        return [self.turns[number - 1] for number in sorted(set(numbers))]
 
     def _find_missing_decision(self, quotation: Quotation) -> Objection | None:
         """Why what was quoted is not decided; None if it is."""
@@ -296,7 +298,7 @@ class _AnswerCheck:
         )
 
     def _drop(self, text: str, objection: Objection, numbers: Sequence[int]) -> None:
-        cited = tuple(turn.id for turn in self._list_cited(numbers))
+        cited = tuple(turn.id for turn in list_cited(numbers, self.turns))
         self.dropped.append(DroppedStatement(text, objection, cited))
 
 

@@ -35,6 +35,7 @@ from reverie.store.sessions.dreams import DreamLease
 from reverie.store.sessions.summaries import NarratedMemory, NarrativeBasis, SummarySentence
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.leases import ensure_lease_held
+from reverie_services.dream.digest.record_answers import list_cited
 
 MIN_CHANGED = 4
 """The model is asked again after at least this many memories changed."""
@@ -130,7 +131,7 @@ def check_sentences(
     dropped = []
     for given in answer.sentences:
         text = clean_line(given.text)
-        cited = _list_cited(given.items, items)
+        cited = list_cited(given.items, items)
         memories = tuple(dict.fromkeys(s.id for item in cited for s in item.sources))
         repeated = next((i.sentence for i in cited if i.sentence and i.text == text), None)
         objection = None if repeated else _find_objection(text, given.quote, cited)
@@ -156,13 +157,6 @@ def _find_objection(text: str, quote: str, cited: Sequence[NarrativeItem]) -> Ob
     shown = [_build_source(item.sources[0].id, item.text) for item in cited if item.sentence]
     quotation = find_quotation(text, quote, [*sources, *shown])
     return find_objection(text, sources, quotation) if quotation else Objection.QUOTE
-
-
-def _list_cited(numbers: Sequence[int], items: Sequence[NarrativeItem]) -> list[NarrativeItem]:
-    """The items of the numbers; none if one of them is not there."""
-    if not all(1 <= number <= len(items) for number in numbers):
-        return []
-    return [items[number - 1] for number in sorted(set(numbers))]
 
 
 def _iter_sources(cited: Sequence[NarrativeItem]) -> Iterator[TurnText]:

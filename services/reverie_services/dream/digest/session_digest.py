@@ -39,7 +39,7 @@ from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatc
 from reverie_services.dream.dependencies import DigestDependencies
 from reverie_services.dream.digest.comparison import compare_with_existing
 from reverie_services.dream.digest.leases import LeaseLost
-from reverie_services.dream.extractor import Extraction, ExtractionContext, drop_uncited
+from reverie_services.dream.extractor import Extraction, drop_uncited
 
 log = structlog.get_logger("reverie.dream")
 
@@ -65,13 +65,12 @@ async def digest_session(
     record: DreamRunLog,
 ) -> None:
     """Digests what waits of a session; of a live one, all but the topic that is still open."""
-    context = ExtractionContext(lease, session)
     async for closed_topics, has_more in _iterate_closed_topics(deps, lease, session, record):
         turns = [turn for topic in closed_topics for turn in topic.turns]
         with span("digest session", session=str(session.id), turns=len(turns)):
             with timed_stage(record, "distil"):
                 extractions = [
-                    await _extract_topic(deps, topic, context, record) for topic in closed_topics
+                    await _extract_topic(deps, topic, lease, record) for topic in closed_topics
                 ]
                 extracted_memories = deduplicate_memories(
                     extracted for extraction in extractions for extracted in extraction.memories
@@ -104,10 +103,10 @@ async def digest_session(
 
 
 async def _extract_topic(
-    deps: DigestDependencies, topic: TopicSegment, context: ExtractionContext, record: DreamRunLog
+    deps: DigestDependencies, topic: TopicSegment, lease: DreamLease, record: DreamRunLog
 ) -> Extraction:
     """Extracts the memories of a topic, and records the cost."""
-    extraction = drop_uncited(topic, await deps.extractor.extract(topic, context))
+    extraction = drop_uncited(topic, await deps.extractor.extract(topic, lease))
     record.add_llm_usage(extraction.llm_calls, extraction.llm_tokens, extraction.prompt)
     record.degraded |= extraction.degraded
     for dropped in extraction.dropped:

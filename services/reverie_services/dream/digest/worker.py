@@ -32,7 +32,11 @@ class DreamWorker:
         settings = self.deps.settings
         async with self._lock:
             while lease := await self.deps.dreams.claim(settings.worker, settings.lease_seconds):
-                await self._run_leased_dream(lease)
+                try:
+                    await run_dream(self.deps, lease)
+                except asyncio.CancelledError:
+                    await asyncio.shield(self._release(lease))
+                    raise
 
     async def run_polling_loop(self) -> None:
         """Looks for jobs until it is cancelled."""
@@ -42,13 +46,6 @@ class DreamWorker:
                 await self.run_due_dreams()
             except ReverieError as error:
                 log.warning("poll_postponed", reason=str(error))
-
-    async def _run_leased_dream(self, lease: DreamLease) -> None:
-        try:
-            await run_dream(self.deps, lease)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._release(lease))
-            raise
 
     async def _release(self, lease: DreamLease) -> None:
         """Releases the scope at once for the next worker, if this one is stopped."""

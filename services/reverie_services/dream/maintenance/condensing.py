@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -13,7 +12,6 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.maintenance.items import LongMemory
 from reverie_services.dream.dependencies import MaintenanceDependencies
 from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
 
@@ -58,7 +56,7 @@ async def condense_long_memories(
         ):
             reason = f"by {model.name}" if problem is None else f"by rules: {problem}"
             progress.record_decision("summarized", memory.id, reason, memory.kind)
-    return _build_page(memories)
+    return MaintenancePage.of([memory.id for memory in memories], PAGE_SIZE)
 
 
 async def _ask(progress: MaintenanceProgress, model: LanguageModel, text: str) -> str:
@@ -87,8 +85,3 @@ def find_problem(summary: str, content: str) -> str | None:
 def summarise_by_rules(content: str) -> str:
     """The first sentences of a text."""
     return shorten(" ".join(split_sentences(content)[:RULES_SENTENCES]), MAX_SUMMARY_CHARS)
-
-
-def _build_page(memories: Sequence[LongMemory]) -> MaintenancePage:
-    last = memories[-1].id if len(memories) == PAGE_SIZE else None
-    return MaintenancePage(len(memories), last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -38,3 +39,8 @@ class MaintenancePage:
 
     examined: int
     last_id: UUID | None
+
+    @classmethod
+    def of(cls, ids: Sequence[UUID], page_size: int) -> MaintenancePage:
+        """The page of these memories; only a full one can be followed by more."""
+        return cls(len(ids), ids[-1] if len(ids) == page_size else None)

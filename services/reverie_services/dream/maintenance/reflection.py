@@ -59,7 +59,7 @@ async def propose_vault_entries(
                 f"times: {USE_VAULT_HINT}"
             )
             progress.record_decision("proposed", frequent_key.id, redact(reason).text)
-    return MaintenancePage(len(memories), memories[-1].id if len(memories) == PAGE_SIZE else None)
+    return MaintenancePage.of([memory.id for memory in memories], PAGE_SIZE)
 
 
 async def reflect_on_scope(

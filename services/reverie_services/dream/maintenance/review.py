@@ -64,7 +64,7 @@ async def review_stale_memories(
                 )
                 _, events = await deps.reviews.accept(reviewer, review_id, trace_headers())
                 await deps.publisher.publish(scope.tenant, events)
-    return MaintenancePage(len(due), due[-1].id if len(due) == PAGE_SIZE else None)
+    return MaintenancePage.of([candidate.id for candidate in due], PAGE_SIZE)
 
 
 async def _review_memory(

@@ -30,10 +30,6 @@ POLL_PAUSE = 10.0
 """Seconds between two looks for a tenant that is due, and before what was not finished goes on."""
 
 
-class MaintenanceAttemptsExhausted(Exception):
-    """Every try to tend this tenant failed, or its worker died over it: the next would too."""
-
-
 async def run_maintenance_loop(deps: MaintenanceDependencies) -> None:
     """Runs the maintenance of one due tenant after another until it is cancelled."""
     pause = min(POLL_PAUSE, deps.settings.maintenance_interval)
@@ -80,11 +76,10 @@ async def _run_leased(
     """Tends the tenant, unless too many workers died over it: then that is noted."""
     if lease.attempts <= deps.settings.max_attempts:
         return await run_maintenance(deps, lease.scope, epoch=lease.epoch)
+    progress = MaintenanceProgress(lease.scope)
     run = MaintenanceRun(lease.scope, deps.settings.worker, lease.epoch)
-    await _record_end(
-        deps, MaintenanceProgress(lease.scope), run, MaintenanceAttemptsExhausted.__name__
-    )
-    return MaintenanceProgress(lease.scope)
+    await _record_end(deps, progress, run, "MaintenanceAttemptsExhausted")
+    return progress
 
 
 async def _renew_lease(deps: MaintenanceDependencies, lease: MaintenanceLease) -> NoReturn:
@@ -142,7 +137,8 @@ async def _run_steps(
         if step_names and name not in step_names:
             continue
         started = monotonic()
-        if not await _run_step(deps, progress, run, (name, step), positions.get(name, START_ID)):
+        after_id = positions.get(name, START_ID)
+        if not await _run_step(deps, progress, run, name, step, after_id):
             progress.unfinished.append(name)
         progress.record.add_time(name, monotonic() - started)
 
@@ -151,14 +147,14 @@ async def _run_step(
     deps: MaintenanceDependencies,
     progress: MaintenanceProgress,
     run: MaintenanceRun,
-    step: tuple[str, MaintenanceStep],
+    name: str,
+    step: MaintenanceStep,
     after_id: UUID,
 ) -> bool:
     """One pass, page by page until its time is over; whether it came to the end."""
-    name, execute = step
     deadline = monotonic() + deps.settings.maintenance_step_timeout
     while True:
-        page = await execute(deps, progress, after_id)
+        page = await step(deps, progress, after_id)
         progress.counts["examined"] = progress.counts.get("examined", 0) + page.examined
         after_id = page.last_id or START_ID
         if run.epoch and progress.record.decisions:

@@ -65,7 +65,7 @@ async def promote_conventions(
     for (memory, evidence), new_memory in zip(promotable, new_memories, strict=True):
         if await deps.maintenance.write_memory(scope, new_memory):
             progress.record_decision("promoted", memory.id, evidence.describe(), memory.kind.value)
-    return _build_page([memory.id for memory, _ in promotable], PAGE_SIZE)
+    return MaintenancePage.of([memory.id for memory, _ in promotable], PAGE_SIZE)
 
 
 async def archive_faded(
@@ -82,7 +82,7 @@ async def archive_faded(
     if faded:
         for item in await deps.maintenance.archive(scope, list(faded.values()), now, reason):
             progress.record_decision("archived", item, reason, faded[item].kind.value)
-    return _build_page([item.id for item in page], PAGE_SIZE)
+    return MaintenancePage.of([item.id for item in page], PAGE_SIZE)
 
 
 async def move_by_use(
@@ -102,7 +102,7 @@ async def move_by_use(
     for item, _, reason in moves:
         if item.id in moved:
             progress.record_decision("moved", item.id, reason, item.kind)
-    return _build_page([item.id for item in page], PAGE_SIZE)
+    return MaintenancePage.of([item.id for item in page], PAGE_SIZE)
 
 
 async def collect_unused_anchors(
@@ -117,7 +117,7 @@ async def collect_unused_anchors(
         progress.record_decision(
             result, node, "nothing touches it" if result == "collected" else "it is touched again"
         )
-    return _build_page(nodes, PAGE_SIZE)
+    return MaintenancePage.of(nodes, PAGE_SIZE)
 
 
 async def merge_duplicates(
@@ -142,7 +142,7 @@ async def merge_duplicates(
             progress.record_decision(outcome.kind, outcome.outcome.id, outcome.reason)
         events = [outcome.outcome.event for outcome in outcomes]
         await deps.publisher.publish(scope.tenant, events)
-    return _build_page(ids, SMALL_PAGE_SIZE)
+    return MaintenancePage.of(ids, SMALL_PAGE_SIZE)
 
 
 async def update_topics(
@@ -203,10 +203,6 @@ REFLECTION_STEPS: dict[str, MaintenanceStep] = {
     "reflect": reflect_on_scope,
 }
 """Both only where they are set."""
-
-
-def _build_page(ids: list[UUID], page_size: int) -> MaintenancePage:
-    return MaintenancePage(len(ids), ids[-1] if len(ids) == page_size else None)
 
 
 async def preview_maintenance(

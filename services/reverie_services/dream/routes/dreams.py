@@ -145,16 +145,12 @@ async def run_maintenance_now(
     deps: MaintenanceDependencies, call: Call[None, MaintenanceQuery]
 ) -> MaintenanceResponse:
     """Run maintenance in the scopes of the key."""
-    principal = call.principal
-    if not principal.writable_patterns:
+    principal, query, patterns = call.principal, call.query, call.principal.writable_patterns
+    if not patterns:
         raise Forbidden("run maintenance", principal.default_scope())
     # Its readers must be able to read all that the run names.
-    patterns = principal.writable_patterns
     record_scope = patterns[0] if len(patterns) == 1 else "*"
-    query = call.query
-    scope = MaintenanceScope(
-        principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope
-    )
+    scope = MaintenanceScope(principal.tenant, principal.tenant_name, patterns, record_scope)
     if query.dry_run:
         return MaintenanceResponse(**await preview_maintenance(deps, scope))
     progress = await run_maintenance(deps, scope, query.steps or ())
