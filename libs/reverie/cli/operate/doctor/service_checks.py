@@ -25,6 +25,8 @@ from reverie.cli.operate.service_metrics import MetricsSnapshot, scrape_all
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.embedded.home import Home, existing_home
 from reverie.embedded.lock import is_home_locked
+from reverie.embedded.reporting import ALL, DERIVE
+from reverie.embedded.supervision.service_layout import WORKER_PORTS
 from reverie.inference.model_catalogue import MULTILINGUAL_MODEL
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.migrate import MIN_PGVECTOR, MIN_POSTGRES, list_pending_migrations
@@ -38,7 +40,7 @@ DRAIN_SECONDS = 3.0
 """Time between two looks at many memories that wait, to see whether they become fewer."""
 
 
-def check_database(settings: Settings, _: Home | None) -> Iterable[Finding]:
+def check_database(settings: Settings, home: Home | None) -> Iterable[Finding]:
     """The server's version, pgvector, the schema, and the roles of the services."""
     try:
         url = resolve_database_url(settings)
@@ -48,7 +50,7 @@ def check_database(settings: Settings, _: Home | None) -> Iterable[Finding]:
     try:
         facts = load_server_facts(url)
     except Unavailable as problem:
-        remedy = "Check that it runs, and that REVERIE_DATABASE_URL is right."
+        remedy = _unanswered_remedy(settings.database_url, "postgres", home)
         yield error(f"Postgres does not answer: {problem.hint}", remedy)
         return
     versions = list(_check_versions(facts))
@@ -61,6 +63,13 @@ def check_database(settings: Settings, _: Home | None) -> Iterable[Finding]:
         else:
             yield ok("the schema is current")
     yield from _check_roles(settings)
+
+
+def _unanswered_remedy(configured: SecretStr | None, name: str, home: Home | None) -> str:
+    if configured is None and home is not None:
+        return f"See its log: {home.logs / name}.log"
+    variable = "REVERIE_NATS_URL" if name == "nats" else "REVERIE_DATABASE_URL"
+    return f"Check that it runs, and that {variable} is right."
 
 
 def _check_versions(facts: ServerFacts) -> Iterable[Finding]:
@@ -116,7 +125,7 @@ def check_bus(settings: Settings, home: Home | None) -> Iterable[Finding]:
     try:
         info = fetch_nats_info(url)
     except OSError as problem:
-        remedy = "Check that it runs, and that REVERIE_NATS_URL is right."
+        remedy = _unanswered_remedy(settings.nats_url, "nats", home)
         yield error(f"NATS does not answer: {problem.strerror or problem}", remedy)
         return
     version = str(info.get("version", "0"))
@@ -161,7 +170,10 @@ def check_services(settings: Settings, _: Home | None) -> Iterable[Finding]:
             yield ok(f"{component.name} is ready at {component.address}")
             continue
         is_local = home is not None and is_home_locked(home)
-        remedy = f"See its log: {home.logs / component.name}.log" if home and is_local else ""
+        remedy = ""
+        if home and is_local:
+            process = DERIVE if component.name in WORKER_PORTS else ALL
+            remedy = f"See its log: {home.logs / process}.log"
         yield error(f"{component.name} at {component.address}: {component.problem}", remedy)
 
 
@@ -177,6 +189,9 @@ def check_key(settings: Settings, _: Home | None) -> Iterable[Finding]:
     try:
         client.request("GET", "/v1/memories", {"limit": 1})
     except GatewayError as problem:
+        if problem.problem["code"] not in {"unauthenticated", "forbidden"}:
+            yield error(f"the gateway cannot answer: {problem}")
+            return
         remedy = "Set REVERIE_API_KEY to a valid key, or unset it to use that of the home folder."
         yield error(f"the gateway refuses the key: {problem}", remedy)
     except Unavailable:
@@ -187,7 +202,10 @@ def check_key(settings: Settings, _: Home | None) -> Iterable[Finding]:
 
 def check_backlog(settings: Settings, _: Home | None) -> Iterable[Finding]:
     """The metrics of the running services: their queues, models and losses."""
-    urls = http_urls(check_components(settings))
+    system = check_components(settings)
+    if not system.running:
+        return
+    urls = http_urls(system)
     snapshots = scrape_all(urls)
     if not any(snapshot.values for snapshot in snapshots.values()):
         return
