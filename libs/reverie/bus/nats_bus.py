@@ -37,8 +37,8 @@ from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, Unavailabl
 
 DEADLINE: Final = 5.0
 """Seconds within which the server must have stored or answered."""
-_NOT_FOUND_CODES: Final = (404, 500)
-"""The server's two error codes for a message that does not exist."""
+_NO_MESSAGE_ERRORS: Final = (10037, 10043, 10057)
+"""The server's errors for a message that does not exist: one within what it holds has its own."""
 CONNECT_SECONDS: Final = 2
 CLOSE_SECONDS: Final = 2.0
 MAX_RETRY_DELAY: Final = 5.0
@@ -203,14 +203,14 @@ class NatsBus(MessageBus):
     async def remove(self, stream: str, seq: int) -> None:
         # Deletes without overwriting the data, which would take a hundred times as long.
         await self._request_api(
-            f"MSG.DELETE.{stream}", {"seq": seq, "no_erase": True}, _NOT_FOUND_CODES
+            f"MSG.DELETE.{stream}", {"seq": seq, "no_erase": True}, _NO_MESSAGE_ERRORS
         )
 
     async def purge(self, stream: str, subject: str) -> int:
         return int((await self._request_api(f"PURGE.{stream}", {"filter": subject}))["purged"])
 
     async def _request_api(
-        self, api_path: str, payload: dict[str, object], ignored_codes: tuple[int, ...] = ()
+        self, api_path: str, payload: dict[str, object], ignored_errors: tuple[int, ...] = ()
     ) -> Any:
         """Returns the reply of the server's API. The driver's own calls lack some of its fields."""
         session = self._current_session()
@@ -219,7 +219,7 @@ class NatsBus(MessageBus):
                 f"$JS.API.STREAM.{api_path}", json.dumps(payload).encode(), timeout=DEADLINE
             )
             response = json.loads((await session.run(request)).data)
-        if "error" in response and response["error"].get("code") not in ignored_codes:
+        if "error" in response and response["error"].get("err_code") not in ignored_errors:
             raise Unavailable("NATS JetStream", response["error"].get("description", "it refused"))
         return response
 
