@@ -57,20 +57,18 @@ class TraceWriter:
     async def _write_all(self, batch: list[tuple[int, TraceBuilder]]) -> None:
         batch.sort(key=itemgetter(0))
         for tenant, entries in groupby(batch, itemgetter(0)):
-            await self._write(tenant, [build for _, build in entries])
-
-    async def _write(self, tenant: int, builders: Sequence[TraceBuilder]) -> None:
-        try:
-            redactor = await self._load_redactor(tenant)
-            rows: list[RecallTraceRecord] = []
-            for build in builders:
-                # Each takes a millisecond or two: others run in between.
-                await asyncio.sleep(0)
-                rows.append(build(redactor))
-            await self._traces.add(tenant, rows, self._max_traces)
-        except ReverieError as error:
-            self._dropped.inc(len(builders))
-            log.warning("traces_dropped", error=type(error).__name__, traces=len(builders))
+            builders = [build for _, build in entries]
+            try:
+                redactor = await self._load_redactor(tenant)
+                rows: list[RecallTraceRecord] = []
+                for build in builders:
+                    # Each takes a millisecond or two: others run in between.
+                    await asyncio.sleep(0)
+                    rows.append(build(redactor))
+                await self._traces.add(tenant, rows, self._max_traces)
+            except ReverieError as error:
+                self._dropped.inc(len(builders))
+                log.warning("traces_dropped", error=type(error).__name__, traces=len(builders))
 
 
 MAX_PENDING_USES = 5_000

@@ -18,12 +18,12 @@ from reverie.mcp.rest_calls import (
 )
 from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.exchange import OutgoingResponse
-from reverie.runtime.http.idempotency import IDEMPOTENCY_HEADER, check_idempotency_key
 from reverie_services.in_process_rest import InProcessRestClient, read_content
 from reverie_services.recall.grpc.messages import (
     decode_fields,
     encode_message,
     forwarded_headers,
+    pop_idempotency_key,
 )
 
 CHUNK_BYTES = 256 * 1024
@@ -40,10 +40,7 @@ def create_unary_handler(
 
     async def handle(request: Any, context: Any) -> Any:
         fields = decode_fields(request)
-        headers = {}
-        if key := fields.pop("idempotency_key", None):
-            check_idempotency_key(key)
-            headers[IDEMPOTENCY_HEADER] = key
+        headers = pop_idempotency_key(fields)
         if operation.uses_if_match and "version" in fields:
             headers["If-Match"] = f'"{fields.pop("version")}"'
         # An unset variable becomes "-", which nothing is named: the answer is `not_found`.

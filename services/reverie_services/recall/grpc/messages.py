@@ -17,6 +17,7 @@ from reverie.contracts.operations import FieldValues
 from reverie.contracts.problems import GRPC_STATUS, problem_from_error
 from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.mcp.rest_calls import RestCallError
+from reverie.runtime.http.idempotency import IDEMPOTENCY_HEADER, check_idempotency_key
 
 log = structlog.get_logger()
 
@@ -52,6 +53,15 @@ def _restore_integers(value: Any) -> Any:
     if isinstance(value, list):
         return [_restore_integers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def pop_idempotency_key(fields: FieldValues) -> dict[str, str]:
+    """Takes the idempotency key out of the fields, as a header. Raises `InvalidInput`."""
+    key = fields.pop("idempotency_key", None)
+    if not key:
+        return {}
+    check_idempotency_key(key)
+    return {IDEMPOTENCY_HEADER: key}
 
 
 def encode_message(message_type: type[Any], body: FieldValues) -> Any:

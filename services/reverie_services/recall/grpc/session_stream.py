@@ -14,7 +14,6 @@ from reverie.contracts.events import ServerSentEvent
 from reverie.contracts.operations import FieldValues
 from reverie.domain.core.errors import InvalidInput
 from reverie.mcp.rest_calls import RestCallError, call_rest, call_rest_any
-from reverie.runtime.http.idempotency import IDEMPOTENCY_HEADER, check_idempotency_key
 from reverie_services.in_process_rest import InProcessRestClient
 from reverie_services.recall.grpc.event_streams import (
     STALE_EVENTS,
@@ -25,6 +24,7 @@ from reverie_services.recall.grpc.messages import (
     decode_fields,
     encode_message,
     forwarded_headers,
+    pop_idempotency_key,
 )
 
 MAX_WAIT_SECONDS = 60.0
@@ -79,7 +79,7 @@ class SessionStreamServicer:
         kind = first.WhichOneof("step")
         if kind == "start":
             fields = decode_fields(first.start)
-            headers = _idempotency_headers(fields)
+            headers = pop_idempotency_key(fields)
             path = "/v1/sessions/start"
             body = await call_rest_any(session.rest, "POST", path, None, fields, headers)
         elif kind == "join":
@@ -134,7 +134,7 @@ class SessionStreamServicer:
         wait_seconds = float(fields.pop("wait_seconds", 0.0))
         if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
             raise InvalidInput("wait_seconds", f"must be from 0 to {MAX_WAIT_SECONDS:g}")
-        session, headers = quote(str(fields.pop("id", "")), safe=""), _idempotency_headers(fields)
+        session, headers = quote(str(fields.pop("id", "")), safe=""), pop_idempotency_key(fields)
         path = f"/v1/sessions/{session or '-'}/end"
         body = await call_rest_any(rest, "POST", path, None, fields, headers)
         response = encode_message(pb.SessionEndResponse, body)
@@ -193,14 +193,6 @@ async def _read_unless_busy(
         if error.problem.code in {"rate_limited", "overloaded", "unavailable"}:
             return None
         raise
-
-
-def _idempotency_headers(fields: FieldValues) -> dict[str, str]:
-    key = fields.pop("idempotency_key", None)
-    if not key:
-        return {}
-    check_idempotency_key(key)
-    return {IDEMPOTENCY_HEADER: key}
 
 
 async def _merge(

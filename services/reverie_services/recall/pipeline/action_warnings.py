@@ -142,14 +142,14 @@ def record_action(
     deps: RecallPipelineDependencies,
     principal: Principal,
     turn: PreflowTurn,
-    subject: tuple[str, list[str]],
+    text: str,
+    scopes: list[str],
     outcomes: Sequence[StageOutcome[Any]],
 ) -> RecallRecord:
     """What the trace of a look-up before an edit or a command will say.
 
-    `subject`: the file or the command, and the scopes.
+    `text`: the file or the command.
     """
-    text, scopes = subject
     kinds = [kind.value for kind in ACTION_KINDS]
     question = RecallQuestion(
         text,

@@ -232,7 +232,7 @@ async def _load_action_inputs(
     failed = frozenset(outcome.name for outcome in outcomes if outcome.failed)
     record = None
     if hits.value:
-        record = record_action(deps.pipeline, principal, turn, (text, scopes), outcomes)
+        record = record_action(deps.pipeline, principal, turn, text, scopes, outcomes)
     return _PreflowInputs(active_set.value, ContextInput(), hits.value, (), failed, record)
 
 

@@ -106,17 +106,17 @@ def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str,
 def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     result = record.result
     outcomes = [delivery.outcome for delivery in record.deliveries or ()]
-    told: dict[str, Any] = {}
+    of_preflow: dict[str, Any] = {}
     if record.deliveries is not None:
-        told["given"] = outcomes.count("given")
+        of_preflow["given"] = outcomes.count("given")
     found = len(result.state.candidates) + len(result.state.scored_turns)
     returned = len(result.hits)
     if record.before:
         # Nothing was scored: what names the file or the command is all there is.
         found, returned = len(outcomes), outcomes.count("given")
-        told["before"] = record.before
+        of_preflow["before"] = record.before
     return {
-        **told,
+        **of_preflow,
         "found": found,
         "returned": returned,
         "tokens": result.tokens,
@@ -176,8 +176,9 @@ def _list_unloaded(state: RecallState) -> IntArray:
 
 def _encode_scores(memory: ScoredMemory) -> tuple[Any, ...]:
     """The parts of a candidate's score."""
+    scores = {name: round(score, 5) for name, score in memory.raw_scores.items()}
     hits_by_arm = {
-        name: _encode_hit(rank, memory.raw_scores.get(name))
+        name: (rank, scores[name]) if name in scores else (rank,)
         for name, rank in memory.arm_ranks.items()
     }
     hops = [(hop.source, hop.kind, round(hop.contribution, 5)) for hop in memory.hops]
@@ -190,10 +191,6 @@ def _encode_scores(memory: ScoredMemory) -> tuple[Any, ...]:
         memory.factors,
         hops,
     )
-
-
-def _encode_hit(rank: int, score: float | None) -> tuple[float, ...]:
-    return (rank,) if score is None else (rank, round(score, 5))
 
 
 def _encode_outcome(state: RecallState, memory_id: UUID, rank: int | None) -> tuple[Any, ...]:

@@ -25,7 +25,6 @@ from reverie.domain.retrieval.candidates import (
 )
 from reverie.domain.retrieval.ranking_facts import FactTable, IntArray
 from reverie.inference.sparse_encoder import WordWeights
-from reverie.store.memories.history import HistoryStore
 from reverie.store.search.embedding_models import TenantModel
 from reverie.store.search.recall_index_cache import OpenIndex
 from reverie.store.search.search import SearchFilter
@@ -164,14 +163,10 @@ class AsOfRetriever(Retriever):
 
     moment: datetime
 
-    @property
-    def _history(self) -> HistoryStore:
-        return self.deps.history
-
     def search_words(self, query: str) -> Awaitable[ArmHits]:
         """Memories by BM25 over their texts of then."""
         limit = self.deps.settings.candidates_per_arm
-        return self._history.search_words(
+        return self.deps.history.search_words(
             self.principal, query, self.moment, self.search_filter, limit
         )
 
@@ -190,22 +185,24 @@ class AsOfRetriever(Retriever):
     def load_edges_around(self, docs: IntArray) -> Awaitable[NeighbourEdges]:
         """The edges that the memories had then."""
         scopes, fan_out = self.search_filter.scopes, self.deps.settings.hop_fan_out
-        return self._history.load_edges_around(self.principal, docs, scopes, fan_out, self.moment)
+        return self.deps.history.load_edges_around(
+            self.principal, docs, scopes, fan_out, self.moment
+        )
 
     def load_facts(self, docs: IntArray) -> Awaitable[FactTable]:
         """The facts of then."""
-        return self._history.load_facts(self.principal, docs, self.search_filter, self.moment)
+        return self.deps.history.load_facts(self.principal, docs, self.search_filter, self.moment)
 
     def load_memories(self, ids: Sequence[UUID]) -> Awaitable[dict[UUID, Memory]]:
         """The whole memories as they were known then."""
         scopes = self.search_filter.scopes
-        return self._history.load_memories(self.principal, ids, scopes, self.moment)
+        return self.deps.history.load_memories(self.principal, ids, scopes, self.moment)
 
     def load_edges_among(
         self, ids: Sequence[UUID], docs: Sequence[int]
     ) -> Awaitable[list[AnswerEdge]]:
         """The edges that were open then."""
-        return self._history.load_edges_among(self.principal, ids, self.moment)
+        return self.deps.history.load_edges_among(self.principal, ids, self.moment)
 
 
 async def open_retriever(

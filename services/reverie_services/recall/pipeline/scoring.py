@@ -113,7 +113,8 @@ def _find_successors(state: RecallState) -> IntArray:
 async def load_texts(state: RecallState, retriever: Retriever) -> RecallState:
     """Loads the texts that can reach the pool of the answer, and applies their factors."""
     pool_size, people = state.question.limit * POOL_FACTOR, state.parsed_question.people
-    order, hashes = _sort_eligible(state), state.facts.records["hash"]
+    eligible, hashes = np.flatnonzero(state.is_eligible), state.facts.records["hash"]
+    order = eligible[sort_by_score(state.candidates.docs[eligible], state.totals[eligible])]
     first = choose_distinct(order, hashes, PEOPLE_FACTOR * pool_size if people else pool_size)
     # The factor of a speaker can lower the threshold, so nothing is chosen before it is known.
     rest = first[:0] if people else _choose_rest(state, first, pool_size)
@@ -134,12 +135,6 @@ def _rank_loaded(state: RecallState, pool_size: int) -> RecallState:
     described = loaded if state.parsed_question.only_names else pool
     successors = map_successors(state.facts.records[state.is_eligible])
     return replace(state, loaded=loaded, ranked=state.describe(described), successors=successors)
-
-
-def _sort_eligible(state: RecallState) -> IntArray:
-    positions = np.flatnonzero(state.is_eligible)
-    order = sort_by_score(state.candidates.docs[positions], state.totals[positions])
-    return positions[order]
 
 
 async def _load(state: RecallState, retriever: Retriever, positions: IntArray) -> RecallState:

@@ -43,11 +43,13 @@ async def find_session(
     return session, [] if session else ["session"]
 
 
-def parse_scopes(field: str, names: Sequence[str]) -> list[str]:
+def parse_scopes(names: Sequence[str] | None) -> list[str] | None:
     """The scopes of these names. Raises `InvalidInput` naming the index of the first wrong one."""
+    if names is None:
+        return None
     parsed = []
     for index, name in enumerate(names):
-        with field_context(f"{field}.{index}"):
+        with field_context(f"scopes.{index}"):
             parsed.append(parse_scope(name))
     return parsed
 

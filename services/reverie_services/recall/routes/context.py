@@ -100,7 +100,7 @@ def _parse_requested_scopes(principal: Principal, query: ContextQuery) -> list[s
         raise InvalidInput(other, "give a project, or scopes or a session, not both")
     if query.project:
         return resolve_project_scopes(principal, query.project)
-    return None if query.scopes is None else parse_scopes("scopes", query.scopes)
+    return parse_scopes(query.scopes)
 
 
 def _find_project(

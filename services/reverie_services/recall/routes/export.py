@@ -59,17 +59,13 @@ async def stream_tar(
                 entry, data = tarfile.TarInfo(name), text.encode()
                 entry.size, entry.mtime, entry.mode = len(data), newest, 0o644
                 archive.addfile(entry, BytesIO(data))
-                if sink.size:
+                if sink.tell():
                     yield sink.drain()
     yield sink.drain()
 
 
 class _TarBuffer(BytesIO):
     """The write buffer of the archive, drained during the export."""
-
-    @property
-    def size(self) -> int:
-        return self.tell()
 
     def drain(self) -> bytes:
         data = self.getvalue()

@@ -31,7 +31,6 @@ from reverie.store.graph.graph import (
     RANKING_START,
     ImpactRecords,
     RankingCursor,
-    SubgraphRecords,
     SubgraphRequest,
 )
 from reverie.store.memories.memories import VISIBLE_STATUSES
@@ -107,10 +106,14 @@ async def get_subgraph(
         query.as_of,
     )
     records = await deps.graph.load_subgraph(principal, root, request)
+    nodes = [
+        GraphNode(**row, short_id=short_id(row["id"]), depth=records.depths[row["id"]])
+        for row in records.nodes
+    ]
     return SubgraphResponse(
         root=root,
         depth=query.depth,
-        nodes=_build_nodes(records),
+        nodes=sorted(nodes, key=lambda node: (node.depth, node.id)),
         edges=[GraphEdge(**row) for row in (*records.edges, *records.follows)],
         truncated=bool(records.truncated_by),
         truncated_by=sorted(records.truncated_by),
@@ -179,14 +182,6 @@ def _resolve_stats_scopes(principal: Principal, query: StatsQuery) -> list[str] 
     scope = parse_scope(query.scope)
     principal.check_read([scope])
     return [scope]
-
-
-def _build_nodes(records: SubgraphRecords) -> list[GraphNode]:
-    nodes = [
-        GraphNode(**row, short_id=short_id(row["id"]), depth=records.depths[row["id"]])
-        for row in records.nodes
-    ]
-    return sorted(nodes, key=lambda node: (node.depth, node.id))
 
 
 def _build_impact_item(records: ImpactRecords, row: Any) -> ImpactItem:

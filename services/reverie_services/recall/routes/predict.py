@@ -8,13 +8,11 @@ from reverie.contracts.context import (
     PredictRequest,
     PredictResponse,
 )
-from reverie.domain.access.principals import Principal
 from reverie.domain.context.next_files import TouchedFiles
 from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.core.errors import InvalidInput
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
-from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.next_files import find_file_memories, predict_next_files
 from reverie_services.recall.pipeline.visible_scopes import (
@@ -39,7 +37,11 @@ async def predict(deps: RecallDependencies, call: Call[PredictRequest, None]) ->
     project = body.project or (session.project if session else None)
     if project is None:
         return PredictResponse(files=[], memories=[], degraded=missing)
-    scopes = _resolve(principal, session, project)
+    scopes = (
+        resolve_scopes(principal, None, session)
+        if session
+        else resolve_project_scopes(principal, project)
+    )
     branch = body.branch or (session.branch if session else None)
     touched = TouchedFiles(body.edited, body.files, body.tests)
     files = await or_none_if_unavailable(
@@ -54,12 +56,6 @@ async def predict(deps: RecallDependencies, call: Call[PredictRequest, None]) ->
         memories=[_build_memory(item) for item in related or ()],
         degraded=[] if has_all else ["store"],
     )
-
-
-def _resolve(principal: Principal, session: SessionRecord | None, project: str) -> list[str]:
-    if session is None:
-        return resolve_project_scopes(principal, project)
-    return resolve_scopes(principal, None, session)
 
 
 def _build_memory(item: FileRelatedMemory) -> PredictedMemory:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from reverie.contracts.context import PreflowItem, PreflowLayer, PreflowRequest, PreflowResponse
 from reverie.domain.access.principals import Principal
 from reverie.domain.context.active_set import ActiveSetEntry, ActiveSetLayer
-from reverie.domain.core.errors import PayloadTooLarge
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.validation import check_size
 from reverie_services.recall.dependencies import RecallDependencies
 from reverie_services.recall.pipeline.preflow import (
     PreflowResult,
@@ -27,9 +27,7 @@ async def prepare_turn(
 ) -> PreflowResponse:
     """Get what is new for the next turn of a session."""
     principal, body = call.principal, call.body
-    size, limit = len(body.query.encode()), deps.pipeline.settings.content_limit
-    if size > limit:
-        raise PayloadTooLarge("query", size, limit, "content_limit")
+    check_size("query", body.query, deps.pipeline.settings.content_limit, "content_limit")
     session, missing = await find_session(
         deps.sessions, principal, body.session, deps.pipeline.settings.arm_timeout
     )
@@ -45,7 +43,7 @@ async def prepare_turn(
         body.compacted,
         body.include_seen,
         body.before,
-        None if body.scopes is None else parse_scopes("scopes", body.scopes),
+        parse_scopes(body.scopes),
         body.edited,
         body.tests,
     )

@@ -13,9 +13,9 @@ from reverie.contracts.projects import (
 )
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import project_of_scope
-from reverie.domain.core.errors import PayloadTooLarge
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.validation import check_size
 from reverie.store.graph.project_links import ProjectLink
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
@@ -37,9 +37,7 @@ async def recall_projects(
 ) -> RecallProjectsResponse:
     """Find the projects that know the answer to a question."""
     principal, query, settings = call.principal, call.body.query, deps.pipeline.settings
-    size = len(query.encode())
-    if size > settings.content_limit:
-        raise PayloadTooLarge("query", size, settings.content_limit, "content_limit")
+    check_size("query", query, settings.content_limit, "content_limit")
     patterns = principal.narrow_to_readable(["project/*"])
     result = await recall(deps.pipeline, principal, _build_question(query, patterns))
     threshold, degraded = settings.relevance_threshold, set(result.degraded)

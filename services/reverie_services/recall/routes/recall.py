@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.domain.access.principals import Principal
-from reverie.domain.access.scopes import parse_scope, project_of_scope, slugify
+from reverie.domain.access.scopes import project_of_scope, slugify
 from reverie.domain.context.open_files import normalize_paths
-from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, field_context
+from reverie.domain.core.errors import InvalidInput, field_context
 from reverie.domain.core.kinds import parse_kind
 from reverie.domain.core.memory import Memory
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.validation import check_size
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
@@ -24,6 +24,7 @@ from reverie_services.recall.pipeline.recall import recall_with_trace
 from reverie_services.recall.pipeline.state import RecallQuestion
 from reverie_services.recall.pipeline.visible_scopes import (
     find_session,
+    parse_scopes,
     resolve_project_scopes,
     resolve_scopes,
 )
@@ -81,12 +82,13 @@ def _build_question(
     session: SessionRecord | None,
     settings: RecallSettings,
 ) -> RecallQuestion:
-    size = len(body.query.encode())
-    if size > settings.content_limit:
-        raise PayloadTooLarge("query", size, settings.content_limit, "content_limit")
+    check_size("query", body.query, settings.content_limit, "content_limit")
     if body.files and body.as_of:
         raise InvalidInput("files", "cannot be asked together with as_of: leave one of them out")
-    kinds = _parse_each("kinds", lambda kind: parse_kind(kind).value, body.kinds or ())
+    kinds = []
+    for index, kind in enumerate(body.kinds or ()):
+        with field_context(f"kinds.{index}"):
+            kinds.append(parse_kind(kind).value)
     search_filter = SearchFilter(
         resolve_scopes(principal, _parse_requested_scopes(principal, body), session),
         [*VISIBLE_STATUSES, *(["archived"] if "archived" in body.include else [])],
@@ -114,7 +116,7 @@ def _build_question(
 def _parse_requested_scopes(principal: Principal, body: RecallRequest) -> list[str] | None:
     """Returns the scopes of the body or of its project; None if it names neither."""
     if body.project is None:
-        return None if body.scopes is None else _parse_each("scopes", parse_scope, body.scopes)
+        return parse_scopes(body.scopes)
     if body.scopes is not None or body.session is not None:
         raise InvalidInput("project", "give a project, scopes or a session, not several of them")
     return resolve_project_scopes(principal, body.project)
@@ -127,15 +129,6 @@ def _find_project(body: RecallRequest, session: SessionRecord | None) -> str | N
     if body.project is not None:
         return slugify(body.project)
     return project_of_scope(session.scope) if session else None
-
-
-def _parse_each(field: str, parse: Callable[[str], str], values: Sequence[str]) -> list[str]:
-    """Parses every value. Raises `InvalidInput` naming the index of the first wrong one."""
-    parsed = []
-    for index, value in enumerate(values):
-        with field_context(f"{field}.{index}"):
-            parsed.append(parse(value))
-    return parsed
 
 
 def _determine_search_mode(degraded: list[str], by_meaning: bool) -> str:
