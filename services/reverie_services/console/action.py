@@ -45,11 +45,11 @@ class Action:
     result_template: str = ""
 
 
-def post_call(path: str, *names: str) -> Send:
-    """A POST with the form's fields of these names; `{id}` in the path is the id."""
+def form_call(method: str, path: str, *names: str) -> Send:
+    """A call with the form's fields of these names; `{id}` in the path is the id."""
 
     async def send(request: PageRequest, item: str) -> Any:
         body = {name: value for name in names if (value := request.form.get(name, "").strip())}
-        return await request.send("POST", path.format(id=quote(item, safe="")), body or None)
+        return await request.send(method, path.format(id=quote(item, safe="")), body or None)
 
     return send

@@ -10,7 +10,7 @@ from multidict import MultiMapping
 
 from reverie.domain.core.kinds import STORED_EDGE_KINDS, Kind, Tier
 from reverie.mcp.rest_calls import invalid_argument
-from reverie_services.console.action import Action, ActionField, Send, post_call
+from reverie_services.console.action import Action, ActionField, Send, form_call
 from reverie_services.console.admin_actions import ADMIN_ACTIONS
 from reverie_services.console.chat_actions import CHAT_ACTIONS
 from reverie_services.console.page_request import PageRequest, memory_path, split_list
@@ -40,12 +40,6 @@ async def _edit(request: PageRequest, item: str) -> Any:
     return await request.send("PATCH", memory_path(item), body, version=form.get("version"))
 
 
-async def _erase(request: PageRequest, item: str) -> Any:
-    reason = request.form.get("reason", "").strip()
-    body = {"reason": reason} if reason else {}
-    return await request.send("POST", f"{memory_path(item)}/erase", body)
-
-
 async def _approve(request: PageRequest, item: str) -> Any:
     return await request.send("POST", f"{memory_path(item)}/feedback", {"verdict": "approve"})
 
@@ -62,10 +56,6 @@ async def _link(request: PageRequest, item: str) -> Any:
     target = await request.get(memory_path(request.form.get("to", "").strip() or "-"))
     body = {"from": item, "to": target["id"], "type": request.form.get("type", "")}
     return await request.send("POST", "/v1/links", body)
-
-
-async def _unlink(request: PageRequest, item: str) -> Any:
-    return await request.send("DELETE", f"/v1/links/{quote(item, safe='')}")
 
 
 async def _dream(request: PageRequest, item: str) -> Any:
@@ -163,7 +153,7 @@ ACTIONS: Mapping[str, Action] = {
             "Erases the text of the memory in every table, at once. This is for what must go, such "
             "as personal data. This cannot be undone.",
             "Erased.",
-            _erase,
+            form_call("POST", "/v1/memories/{id}/erase", "reason"),
             (_REASON,),
             is_final=True,
         ),
@@ -202,7 +192,7 @@ ACTIONS: Mapping[str, Action] = {
             "Remove the link",
             "Closes the edge. Questions about an earlier moment still follow it.",
             "The link is removed.",
-            _unlink,
+            form_call("DELETE", "/v1/links/{id}"),
             subject="link",
         ),
         Action(
@@ -219,7 +209,7 @@ ACTIONS: Mapping[str, Action] = {
             "Accept",
             "Carries out what the review proposes for the memory.",
             "The proposal is carried out.",
-            post_call("/v1/reviews/{id}/accept"),
+            form_call("POST", "/v1/reviews/{id}/accept"),
             subject="review",
         ),
         Action(
@@ -227,7 +217,7 @@ ACTIONS: Mapping[str, Action] = {
             "Reject",
             "The memory stays as it is, and the proposal is closed.",
             "The proposal is rejected.",
-            post_call("/v1/reviews/{id}/reject"),
+            form_call("POST", "/v1/reviews/{id}/reject"),
             subject="review",
         ),
         Action(

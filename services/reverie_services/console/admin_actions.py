@@ -13,12 +13,8 @@ from pydantic import BaseModel
 from reverie.contracts.context import ContextBudgetsUpdate
 from reverie.contracts.dreams import DreamLimitsUpdate, LlmBudgetUpdate, TenantLimitsUpdate
 from reverie.mcp.rest_calls import invalid_argument
-from reverie_services.console.action import Action, ActionField, Send, post_call
+from reverie_services.console.action import Action, ActionField, Send, form_call
 from reverie_services.console.page_request import PageRequest, read_time, split_list
-
-
-async def _revoke_key(request: PageRequest, item: str) -> Any:
-    return await request.send("DELETE", f"/v1/admin/keys/{quote(item, safe='')}")
 
 
 async def _delete_webhook(request: PageRequest, item: str) -> Any:
@@ -107,7 +103,7 @@ ADMIN_ACTIONS = (
         "Revoke",
         "The key ends: agents and people that use it are refused. This cannot be undone.",
         "The key is revoked.",
-        _revoke_key,
+        form_call("DELETE", "/v1/admin/keys/{id}"),
         subject="key",
         is_final=True,
     ),
@@ -145,7 +141,7 @@ ADMIN_ACTIONS = (
         "Sends the message to its stream again. If its cause is not mended, it comes back with "
         "another number.",
         "Sent again.",
-        post_call("/v1/admin/dead-letters/{id}/replay"),
+        form_call("POST", "/v1/admin/dead-letters/{id}/replay"),
         subject="letter",
     ),
 )

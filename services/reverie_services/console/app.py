@@ -30,7 +30,11 @@ def mount_console(
     """The console's mount. Raises `Misconfigured` if the provider's sign-in lacks a setting."""
     # With TLS at the gateway, cookies are sent over https only.
     over_tls = settings.tls_cert is not None
-    oidc = _open_oidc(settings, find_tenant)
+    oidc: OidcSignIn | None = None
+    if settings.oidc_client_id is not None:
+        from reverie_services.console.oidc_sign_in import create_oidc_sign_in
+
+        oidc = create_oidc_sign_in(settings, create_token_verifier(find_tenant, settings))
 
     def create_handler(dispatcher: Dispatcher, authenticate: Authenticator) -> RequestHandler:
         console: Console | None = None
@@ -53,12 +57,3 @@ def mount_console(
         return handle
 
     return create_handler
-
-
-def _open_oidc(settings: Settings, find_tenant: TenantLookup) -> OidcSignIn | None:
-    """The sign-in by a provider's page, loaded only where it is configured."""
-    if settings.oidc_client_id is None:
-        return None
-    from reverie_services.console.oidc_sign_in import create_oidc_sign_in
-
-    return create_oidc_sign_in(settings, create_token_verifier(find_tenant, settings))

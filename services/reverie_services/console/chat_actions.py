@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reverie.domain.formats.attachments import Attachments
-from reverie_services.console.action import Action, ActionField
+from reverie_services.console.action import Action, ActionField, form_call
 from reverie_services.console.page_request import PageRequest, page_path
 from reverie_services.console.requests import redirect
 
@@ -47,10 +47,6 @@ async def _decide(request: PageRequest, group: str) -> Any:
     )
 
 
-async def _stop(request: PageRequest, group: str) -> Any:
-    return await request.send("POST", _group_path(group, "stop"), {})
-
-
 CHAT_ACTIONS: tuple[Action, ...] = (
     Action(
         "begin-chat",
@@ -83,7 +79,7 @@ CHAT_ACTIONS: tuple[Action, ...] = (
         "Stop",
         "Stops all turns of the chat that are open. What was said is kept.",
         "The turns were stopped.",
-        _stop,
+        form_call("POST", "/v1/groups/{id}/stop"),
         subject="chat",
     ),
 )

@@ -10,7 +10,6 @@ import hmac
 import json
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -94,14 +93,6 @@ class SignInAttempt:
 
 
 @dataclass(frozen=True)
-class ProviderAnswer:
-    """The bearer tokens of the person, the preferred one first, and the page to show."""
-
-    tokens: Sequence[str]
-    target: str
-
-
-@dataclass(frozen=True)
 class OidcSignIn:
     """The sign-in at a provider."""
 
@@ -125,8 +116,9 @@ class OidcSignIn:
         cookie = build_cookie(ATTEMPT_COOKIE, str(attempt), ATTEMPT_SECONDS, secure, "Lax")
         return redirect(str(page), cookie)
 
-    async def finish(self, request: IncomingRequest, secure: bool) -> ProviderAnswer:
-        """The tokens that the provider gives for the code in the browser's request.
+    async def finish(self, request: IncomingRequest, secure: bool) -> tuple[list[str], str]:
+        """The bearer tokens of the person, the preferred one first, and the page to show.
+
 
         Raises `Unauthenticated` for an answer to another attempt, and `Unavailable`.
         """
@@ -143,7 +135,7 @@ class OidcSignIn:
             raise Unauthenticated
         await self.verifier.check_id_token(id_token, self.client.client_id, attempt.nonce)
         tokens = [token for token in (access_token, id_token) if isinstance(token, str)]
-        return ProviderAnswer(tokens, attempt.target)
+        return tokens, attempt.target
 
     async def _exchange(self, code: str, attempt: SignInAttempt, callback: str) -> dict[str, Any]:
         form = {
@@ -169,7 +161,11 @@ class OidcSignIn:
                     raise Unauthenticated
         except (aiohttp.ClientError, TimeoutError):
             raise Unavailable("the identity provider", "try again in a moment") from None
-        return _parse_object(body)
+        try:
+            parsed = json.loads(body)
+        except ValueError:
+            raise Unauthenticated from None
+        return parsed if isinstance(parsed, dict) else {}
 
 
 async def _read_limited(stream: aiohttp.StreamReader) -> bytes:
@@ -179,14 +175,6 @@ async def _read_limited(stream: aiohttp.StreamReader) -> bytes:
         if len(body) > _MAX_ANSWER:
             raise Unauthenticated
     return body
-
-
-def _parse_object(body: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(body)
-    except ValueError:
-        raise Unauthenticated from None
-    return parsed if isinstance(parsed, dict) else {}
 
 
 def _callback_url(request: IncomingRequest, secure: bool) -> str:

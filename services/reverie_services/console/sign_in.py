@@ -154,14 +154,14 @@ class SignIn:
             raise NotFound("page", "sign-in/callback")
         self.limiter.check(request.remote)
         try:
-            answer = await self.oidc.finish(request, self.secure)
-            principal, token = await self._find_accepted(answer.tokens)
+            tokens, target = await self.oidc.finish(request, self.secure)
+            principal, token = await self._find_accepted(tokens)
         except Unauthenticated:
             self.limiter.record_failure(request.remote)
             return self._render(401, language, HOME, failed=PROVIDER_FAILED)
         cookie = await self._open_session(request, PROVIDER_SIGN_IN, principal, token)
         # A redirect would still count as the provider's, whose pages send no strict cookie.
-        page = render_template("signed_in.html", language, {"request": None, "next": answer.target})
+        page = render_template("signed_in.html", language, {"request": None, "next": target})
         response = html_response(200, page)
         for each in (cookie, build_cookie(ATTEMPT_COOKIE, "", 0, self.secure, "Lax")):
             response.headers.add("Set-Cookie", each)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.core.kinds import EdgeKind, Kind
@@ -35,28 +34,25 @@ async def show_graph(request: PageRequest) -> PageValues:
     }
     if start is None:
         return values
-    found = await _find_root(request, start)
-    if found is None:
+    root, impact_parameter = await _find_root(request, start)
+    if root is None:
         # Nothing is known by this id or name: an answer, not an error.
         return values | {"graph": {"nodes": [], "edges": []}}
     graph = await request.get(
-        f"{memory_path(found.id)}/subgraph",
+        f"{memory_path(root)}/subgraph",
         depth=request.number("depth", 2, 5) or 1,
         limit=request.number("limit", 150, MAX_NODES) or 1,
         as_of=request.ask("as_of"),
     )
-    about = await _list_about(request, found, start)
     return values | {
         "graph": _filter_graph(graph, values["kind"], values["type"]),
-        "about": about,
+        "about": await _list_about(request, impact_parameter, start) if impact_parameter else [],
     }
 
 
-async def _list_about(request: PageRequest, root: GraphRoot, start: str) -> Sequence[_Body]:
+async def _list_about(request: PageRequest, parameter: str, start: str) -> Sequence[_Body]:
     """The texts of the memories about a file or an entity; nodes of the graph only have names."""
-    if root.parameter is None:
-        return []
-    found = await request.try_get("/v1/impact", limit=50, **{root.parameter: start})
+    found = await request.try_get("/v1/impact", limit=50, **{parameter: start})
     items: Sequence[_Body] = (found or {}).get("items", [])
     texts = await asyncio.gather(
         *(request.try_get(memory_path(item["id"])) for item in items[:MAX_TEXTS])
@@ -65,15 +61,8 @@ async def _list_about(request: PageRequest, root: GraphRoot, start: str) -> Sequ
     return [{**item, "label": shown.get(item["id"], item["label"])} for item in items]
 
 
-@dataclass(frozen=True)
-class GraphRoot:
-    """The root of the graph; `parameter` is its parameter in `GET /v1/impact`."""
-
-    id: str
-    parameter: str | None = None
-
-
-async def _find_root(request: PageRequest, start: str) -> GraphRoot | None:
+async def _find_root(request: PageRequest, start: str) -> tuple[str | None, str | None]:
+    """The id of the root, and the parameter of `GET /v1/impact` for a file or an entity."""
     if " " not in start and "/" not in start:
         try:
             memory = await request.get(memory_path(start))
@@ -81,15 +70,15 @@ async def _find_root(request: PageRequest, start: str) -> GraphRoot | None:
             if error.problem.status not in {400, 404, 422}:
                 raise
         else:
-            return GraphRoot(memory["id"])
+            return memory["id"], None
     if len(start) > MAX_NAME:
-        return None
+        return None, None
     # Reverie keeps files and entities as nodes with such keys.
     for kind, parameter in (("file", "path"), ("entity", "entity")):
         page = await request.get("/v1/memories", kind=kind, key=f"{kind}:{start}", limit=1)
         if page["items"]:
-            return GraphRoot(page["items"][0]["id"], parameter)
-    return None
+            return page["items"][0]["id"], parameter
+    return None, None
 
 
 def _filter_graph(graph: _Body, kinds: Sequence[str], types: Sequence[str]) -> _Body:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import quote
 
 from reverie.domain.core.kinds import Kind
@@ -58,10 +56,12 @@ async def show_memory(request: PageRequest) -> PageValues:
         if request.is_admin
         else asyncio.sleep(0, None),
     )
-    versions = (history or {}).get("items", [])
+    versions = sorted((history or {}).get("items", []), key=lambda item: -item["version"])
+    marked = {item["memory"]["id"]: item for item in (stale or {}).get("items", [])}
     return {
         "memory": memory,
-        "versions": _pair_versions(versions),
+        # Each version, newest first, with the one before it.
+        "versions": list(zip(versions, [*versions[1:], None], strict=True)),
         "next_cursor": (history or {}).get("next"),
         "pictures": [
             {**picture, "label": find_picture_label(memory["content"], picture["hash"])}
@@ -69,31 +69,10 @@ async def show_memory(request: PageRequest) -> PageValues:
         ],
         "next_pictures": (pictures or {}).get("next"),
         "provenance": provenance,
-        "evidence": _find_evidence(memory["id"], (stale or {}).get("items", [])),
+        "evidence": marked[memory["id"]]["evidence"] if memory["id"] in marked else [],
         "audit": (audit or {}).get("items", []),
         "may_write": request.may_write(memory["scope"]),
     }
-
-
-def _pair_versions(
-    versions: Sequence[Mapping[str, Any]],
-) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-    """Each version, newest first, with the one before it."""
-    ordered = sorted(versions, key=lambda version: -version["version"])
-    return list(zip(ordered, [*ordered[1:], None], strict=True))
-
-
-def _find_evidence(
-    memory_id: str, stale: Sequence[Mapping[str, Any]]
-) -> Sequence[Mapping[str, Any]]:
-    for item in stale:
-        if item["memory"]["id"] == memory_id:
-            evidence: Sequence[Mapping[str, Any]] = item["evidence"]
-            return evidence
-    return []
-
-
-_CACHING = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 
 
 @PAGES.add("memories/{id}/pictures/{hash}", "memory.html", of="memories")
@@ -106,5 +85,5 @@ async def show_picture(request: PageRequest) -> OutgoingResponse:
     response = data_response(
         base64.b64decode(picture["data"]), media_type, name if media_type == SVG else None
     )
-    response.headers.update(_CACHING)
+    response.headers.update({"Cache-Control": "private, max-age=300", "Vary": "Cookie"})
     return response

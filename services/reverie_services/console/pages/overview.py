@@ -40,7 +40,12 @@ async def load_overview(request: PageRequest) -> PageValues:
     loaded = dict(zip(parts, await asyncio.gather(*parts.values()), strict=True))
     lists = {name: (loaded[name] or {}).get("items", []) for name in parts}
     checks = (loaded["ready"] or {}).get("checks", {})
-    recent = list(_iterate_recent(lists["recalls"]))
+    start = datetime.now(UTC) - timedelta(hours=1)
+    recent = [
+        {**recall, "second": int(at.timestamp())}
+        for recall in lists["recalls"]
+        if (at := datetime.fromisoformat(recall["at"])) >= start
+    ]
     return {
         **lists,
         "recent": recent,
@@ -59,26 +64,13 @@ async def count_memories(request: PageRequest) -> PageValues:
     """Counts of memories by kind and scope. Counting is slow, so it has a page of its own."""
     scopes = (await request.get("/v1/admin/scopes", limit=200))["items"]
     largest = sorted(scopes, key=lambda each: -sum(each["kinds"].values()))[:12]
+    by_kind = Counter[str]()
+    for scope in scopes:
+        by_kind.update(scope["kinds"])
     return {
-        "by_kind": _sum_counts(scopes, "kinds"),
+        "by_kind": dict(by_kind.most_common()),
         "by_scope": {scope["scope"]: sum(scope["kinds"].values()) for scope in largest},
     }
-
-
-def _sum_counts(items: Sequence[_Item], name: str) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for item in items:
-        total.update(item[name])
-    return dict(total.most_common())
-
-
-def _iterate_recent(recalls: Sequence[_Item]) -> Iterator[dict[str, Any]]:
-    """The recalls of the last hour, each with the second it was at."""
-    start = datetime.now(UTC) - timedelta(hours=1)
-    for recall in recalls:
-        at = datetime.fromisoformat(recall["at"])
-        if at >= start:
-            yield {**recall, "second": int(at.timestamp())}
 
 
 def _iterate_attention(
@@ -95,14 +87,9 @@ def _iterate_attention(
         if dream["status"] == "failed":
             yield FAILED, dream["scope"], page_path("dreams", dream["id"])
     if lists["stale"]:
-        what = lists["stale"][0]["memory"]["content"]
-        yield STALE, what, page_path("stale")
+        yield STALE, lists["stale"][0]["memory"]["content"], page_path("stale")
     if lists["reviews"]:
-        yield (
-            REVIEW,
-            lists["reviews"][0]["reason"],
-            page_path("reviews"),
-        )
+        yield REVIEW, lists["reviews"][0]["reason"], page_path("reviews")
     degraded = sorted({part for recall in recent for part in recall.get("degraded", [])})
     if degraded:
         yield DEGRADED, ", ".join(degraded), page_path("recalls")

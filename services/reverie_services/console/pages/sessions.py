@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.exchange import OutgoingResponse
 from reverie_services.console.page_request import PageRequest, PageValues
 from reverie_services.console.pages.registry import PAGES
@@ -60,15 +59,10 @@ async def share_session(request: PageRequest) -> OutgoingResponse:
     redactor = (await request.load_redactor(request.principal.tenant)).naming(
         request.principal.may_read
     )
-    shared = _redact(redactor, {"turns": turns})
+    shared: dict[str, Any] = redactor.redact_value({"turns": turns}).value
     values = {"session": await _load_session(request, session), **shared}
     page = render_template("shared_session.html", request.language, values)
     return file_response(f"session-{session[-8:]}.html", "text/html", page)
-
-
-def _redact(redactor: Redactor, value: dict[str, Any]) -> dict[str, Any]:
-    redacted: dict[str, Any] = redactor.redact_value(value).value
-    return redacted
 
 
 async def _load_steps(
