@@ -94,24 +94,20 @@ async def open_service(
             open_memory,
         )
 
-        async def count_waiting() -> float:
-            return float(await bus.lag(ENGINE_WORKERS))
-
         yield replace(
             resources.create_service(settings.engine_port),
             routes=[
                 *routes.bind(conversation),
-                *(
-                    replace(
-                        route,
-                        body_limit=settings.engine_message_limit,
-                        body_limit_setting="engine_message_limit",
-                    )
-                    for route in message_routes.bind(conversation)
+                *message_routes.bind(
+                    conversation, settings.engine_message_limit, "engine_message_limit"
                 ),
             ],
             polled_gauges=[
-                PolledGauge("reverie_engine_queue", "Turns that wait or run.", count_waiting)
+                PolledGauge(
+                    "reverie_engine_queue",
+                    "Turns that wait or run.",
+                    partial(bus.lag, ENGINE_WORKERS),
+                )
             ],
             background=[
                 partial(

@@ -239,14 +239,12 @@ class GroupWatchers:
                     yield _encode(message) if message else b": alive\n\n"
                     if monotonic() - checked > KEY_CHECK_SECONDS:
                         checked = monotonic()
-                        if not await self._is_valid(principal):
+                        if has_token_expired(principal):
+                            return
+                        if not await self._visibility.is_key_valid(principal):
                             return
         finally:
             self._open -= Counter([principal.key_id])
-
-    async def _is_valid(self, principal: Principal) -> bool:
-        is_over = has_token_expired(principal)
-        return not is_over and await self._visibility.is_key_valid(principal)
 
 
 def _encode(message: StoredMessage) -> bytes:

@@ -31,16 +31,16 @@ from reverie.contracts.engine import (
 )
 from reverie.contracts.events import ENGINE_STREAM, is_position
 from reverie.domain.access.scopes import slugify
-from reverie.domain.core.errors import Forbidden, InvalidInput, PayloadTooLarge, Unavailable
+from reverie.domain.core.errors import Forbidden, InvalidInput, Unavailable
 from reverie.domain.core.ids import new_id
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.picture_replies import build_picture_reply, wants_bytes
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.streaming import StreamingReply
-from reverie.runtime.http.validation import QueryParams
+from reverie.runtime.http.validation import QueryParams, check_size
 from reverie.runtime.observability.tracing import trace_headers
-from reverie.store.engine.conversations import AgentGroup, GroupTurn
+from reverie.store.engine.conversations import AgentGroup
 from reverie.store.engine.turns import NewTurns
 from reverie_services.engine.agents import choose_answering, resolve_agents
 from reverie_services.engine.attachments import check_images, render_message
@@ -99,7 +99,9 @@ async def get_spend(deps: ConversationDependencies, call: Call[None, None]) -> S
 async def put_agent(deps: ConversationDependencies, call: Call[AgentBody, None]) -> AgentInfo:
     """Create or change an agent of the engine."""
     call.principal.check_admin()
-    name, body = _check_name(call.path["name"]), call.body
+    name, body = call.path["name"], call.body
+    if slugify(name) != name or name == "all":
+        raise InvalidInput("name", "must be a slug of a-z 0-9 _ -, and not `all`")
     _check_registered("models", body.models, deps.models.endpoints)
     _check_registered("tools", body.tools or [], deps.settings.tool_names)
     _check_registered("servers", body.servers, deps.settings.servers)
@@ -170,9 +172,7 @@ async def post_message(
     group = await _writable_group(deps, call)
     check_images(body)
     text = call.redactor.redact(render_message(body)).text
-    size, limit = len(text.encode()), deps.settings.message_bytes
-    if size > limit:
-        raise PayloadTooLarge("text", size, limit, "turn_limit")
+    check_size("text", text, deps.settings.message_bytes, "turn_limit")
     answering = choose_answering(group.agents, group.answers, body.text, body.mentions)
     known = resolve_agents(await deps.conversations.list_agents(principal.tenant))
     _check_registered("agents", answering, known)
@@ -215,7 +215,9 @@ async def list_messages(
     kept = rows[is_cut:] if is_backward else rows[: query.limit]
     return MessagePage(
         items=[MessageBody(**vars(row)) for row in kept],
-        turns=[_build_turn(turn) for turn in turns],
+        turns=[
+            TurnInfo(**vars(turn), created_at=turn.created, ended_at=turn.ended) for turn in turns
+        ],
         next=kept[-1].no if is_cut and not is_backward else None,
         previous=kept[0].no if is_cut and is_backward else None,
     )
@@ -252,8 +254,8 @@ async def stream_group_events(
     """Stream what happens in the turns of a group, from any position of the last day."""
     group = await _readable_group(deps, call)
     header = call.headers.get("Last-Event-ID", "").strip()
-    after = int(header) if is_position(header) else call.query.after
-    after = await _find_start(deps, after)
+    requested = int(header) if is_position(header) else call.query.after
+    after = await _find_start(deps, requested)
     deps.watchers.check_places(call.principal)
     chunks = deps.watchers.watch(call.principal, group.id, after)
     return StreamingReply(chunks, SSE_HEADERS, endless=True)
@@ -300,7 +302,7 @@ async def _readable_group(deps: ConversationDependencies, call: Call[Any, Any]) 
 
 
 async def _writable_group(deps: ConversationDependencies, call: Call[Any, Any]) -> AgentGroup:
-    group = await deps.conversations.get_group(call.principal, _parse_id("id", call.path["id"]))
+    group = await _readable_group(deps, call)
     call.principal.check_write(group.scope)
     return group
 
@@ -322,12 +324,6 @@ def _read_key(call: Call[Any, Any]) -> str:
     return key.strip()
 
 
-def _check_name(name: str) -> str:
-    if slugify(name) != name or name == "all":
-        raise InvalidInput("name", "must be a slug of a-z 0-9 _ -, and not `all`")
-    return name
-
-
 def _check_registered(field: str, names: Iterable[str], registered: Container[str]) -> None:
     for name in names:
         if name not in registered:
@@ -337,8 +333,3 @@ def _check_registered(field: str, names: Iterable[str], registered: Container[st
 def _build_group(group: AgentGroup) -> GroupBody:
     fields = {name: value for name, value in vars(group).items() if name != "created"}
     return GroupBody(**fields, created_at=group.created)
-
-
-def _build_turn(turn: GroupTurn) -> TurnInfo:
-    times = {"created_at": turn.created, "ended_at": turn.ended}
-    return TurnInfo(**vars(turn), **times)

@@ -51,23 +51,17 @@ class Workspace:
 
     async def find(self, pattern: str) -> str:
         """Paths that match a pattern."""
-        return await asyncio.to_thread(self._find, pattern)
+        return await asyncio.to_thread(_list_lines, self._walk(pattern), MAX_ENTRIES)
 
     async def search(self, text: str, pattern: str) -> str:
         """Lines that contain a text."""
-        return await asyncio.to_thread(self._search, text, pattern)
+        return await asyncio.to_thread(_list_lines, self._grep(text, pattern), MAX_MATCHES)
 
     async def write(self, path: str, content: str) -> str:
         """Replaces a file in one step."""
         place = self.resolve(path)
         await asyncio.to_thread(_write_text, place, content)
         return f"wrote {len(content.encode())} bytes to {place.relative_to(self.root)}"
-
-    def _find(self, pattern: str) -> str:
-        return _list_lines(self._walk(pattern), MAX_ENTRIES)
-
-    def _search(self, text: str, pattern: str) -> str:
-        return _list_lines(self._grep(text, pattern), MAX_MATCHES)
 
     def _walk(self, pattern: str) -> Iterator[str]:
         """Paths of files that match, from the folder."""

@@ -7,7 +7,6 @@ decisions of people.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid5
@@ -54,7 +53,7 @@ from reverie_services.engine.dependencies import TurnDependencies
 from reverie_services.engine.events import TurnEmitter
 from reverie_services.engine.prompts import build_static_prompt
 from reverie_services.engine.redaction import clean_text
-from reverie_services.engine.tools.server_tools import ServerToolset, open_server_tools
+from reverie_services.engine.tools.server_tools import open_server_tools
 from reverie_services.engine.tools.toolset import build_toolset, choose_tools
 from reverie_services.engine.turn_state import Ctx, ToolSources, TurnState
 from reverie_services.engine.turns.capabilities import (
@@ -101,17 +100,23 @@ class TurnRun:
 
     async def run(self) -> TurnResult:
         """Runs the turn to its end. Raises `LostTurn`, and what the store raises."""
-        turn, state, folder = self.turn, self.state, self.deps.settings.folder
-        files = Workspace.of_tenant(folder, turn.tenant) if folder else None
+        turn, state, settings = self.turn, self.state, self.deps.settings
+        files = Workspace.of_tenant(settings.folder, turn.tenant) if settings.folder else None
         state.sources = ToolSources(self.reverie, self.hand_on, files)
         state.stored = list(ModelMessagesTypeAdapter.validate_python(turn.messages))
         async with self.deps.memory_limit.slot():
             state.earlier_calls, state.calls = await self.deps.turns.load_calls(turn)
-            history = await self._load_history()
-            await self._remember_question(history)
+            history = await self.deps.conversations.load_history(
+                turn.tenant, turn.group, turn.seen, WINDOW_TURNS * 2, turn.agent
+            )
+            # The user's message is in the session before the answers to it.
+            asked = [entry for entry in history if entry.id == turn.chain]
+            await self._append([("user", entry.content, str(entry.id)) for entry in asked])
             await self._recall(history)
         try:
-            async with self._open_servers() as self.servers:
+            async with open_server_tools(
+                settings.servers, self._server_names(), self.reverie, state.emitter
+            ) as self.servers:
                 result = await self._converse(history)
         except Exception as error:
             result = end_by_failure(error, state.emitter.text if state.has_streamed else "")
@@ -120,12 +125,6 @@ class TurnRun:
                 await self._remember_answer(history, result)
             await self._describe_images(history)
         return result
-
-    async def _load_history(self) -> list[HistoryMessage]:
-        turn = self.turn
-        return await self.deps.conversations.load_history(
-            turn.tenant, turn.group, turn.seen, WINDOW_TURNS * 2, turn.agent
-        )
 
     async def _recall(self, history: Sequence[HistoryMessage]) -> None:
         """Calls preflow for the memories of this turn. The turn goes on without an answer."""
@@ -155,8 +154,7 @@ class TurnRun:
         budget, language = self._budget(models), self.spec.language
         size = 2 * WINDOW_STEPS[-1]
         summary = await summarize(model, budget, self.state, language, full[:-1], size)
-        last = full[-1]
-        parts = [UserPromptPart(summary), *last.parts[-1:]]
+        parts = [UserPromptPart(summary), *full[-1].parts[-1:]]
         return await self._answer([ModelRequest(parts=parts)], WINDOW_STEPS[-1])
 
     async def _answer(self, base: list[ModelMessage], window_tokens: int) -> TurnResult:
@@ -227,10 +225,6 @@ class TurnRun:
         """The MCP servers of the agent; none in dream mode."""
         return [] if self.turn.mode == "dream" else self.spec.servers
 
-    def _open_servers(self) -> AbstractAsyncContextManager[list[ServerToolset]]:
-        settings, emitter = self.deps.settings, self.state.emitter
-        return open_server_tools(settings.servers, self._server_names(), self.reverie, emitter)
-
     async def _models(self) -> list[Model]:
         endpoints = self.deps.models.endpoints
         names = [name for name in self.spec.models if name in endpoints]
@@ -296,11 +290,6 @@ class TurnRun:
         self.state.emitter.emit_hand_over(agent, turns.ids[0])
         await self.deps.publisher.publish(turn.tenant, tickets)
         return f"{agent} has it"
-
-    async def _remember_question(self, history: Sequence[HistoryMessage]) -> None:
-        """Appends the user's message to the session, before the answers to it."""
-        asked = [entry for entry in history if entry.id == self.turn.chain]
-        await self._append([("user", entry.content, str(entry.id)) for entry in asked])
 
     async def _remember_answer(self, history: Sequence[HistoryMessage], result: TurnResult) -> None:
         """Appends the answer to the session, corrects memories by the user's words, keeps a plan.
