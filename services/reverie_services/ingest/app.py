@@ -17,6 +17,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.process.lifecycle import BackgroundJob
 from reverie.runtime.process.system_resources import set_niceness
 from reverie.runtime.service import Service
+from reverie.runtime.settings.limit_settings import picture_body_limit
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
@@ -178,10 +179,12 @@ def _build_routes(
         ),
         *edits.routes.bind(edit_deps),
         *forgetting.routes.bind(edit_deps),
-        *pictures.bind_pictures(
+        *pictures.routes.bind(
             pictures.PictureDependencies(
                 edit_deps, PictureStore(database), language_model, settings.picture_limit
-            )
+            ),
+            picture_body_limit(settings.picture_limit),
+            "picture_limit",
         ),
         *imports.build_import_routes(
             deps.ImportDependencies(
@@ -228,7 +231,9 @@ def _build_routes(
                 resources.settings.request_timeout / 2,
             )
         ),
-        *documents.bind_documents(DocumentStore(database), resources.settings.document_limit),
+        *documents.routes.bind(
+            DocumentStore(database), resources.settings.document_limit, "document_limit"
+        ),
         *audit.routes.bind(AuditTable(database)),
         *project_links.routes.bind(ProjectLinkStore(database)),
         *dead_letters.routes.bind(resources.bus),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from reverie.bus.interface import MessageBus
-from reverie.bus.streams import CONSUMERS, ConsumerSpec
+from reverie.bus.streams import CONSUMERS
 from reverie.contracts.events import DEAD_LETTER_STREAM
 from reverie.runtime.observability.metrics import PolledGauge
 from reverie.store.platform.leader_lock import LeaderLock
@@ -24,35 +24,33 @@ def build_gauges(
     Dreams are included because there may be no dream worker to report its queue.
     """
 
-    async def lag(spec: ConsumerSpec) -> float:
-        return float(await bus.lag(spec))
-
-    async def dead_letters() -> float:
-        return float(await bus.count_messages(DEAD_LETTER_STREAM))
-
     async def waiting() -> float:
-        return float((await outbox.age())[0])
+        return (await outbox.age())[0]
 
     async def oldest() -> float:
         return (await outbox.age())[1]
 
     async def unenriched() -> float:
-        return float((await leader_lock.count_backlog()).memories)
+        return (await leader_lock.count_backlog()).memories
 
     async def failed() -> float:
-        return float((await leader_lock.count_backlog()).failed_memories)
+        return (await leader_lock.count_backlog()).failed_memories
 
     return [
         *(
             PolledGauge(
                 "reverie_bus_lag",
                 "Messages that a consumer has not acknowledged, waiting and in progress.",
-                partial(lag, spec),
+                partial(bus.lag, spec),
                 {"consumer": spec.name},
             )
             for spec in CONSUMERS
         ),
-        PolledGauge("reverie_dead_letters", "Messages among the dead letters.", dead_letters),
+        PolledGauge(
+            "reverie_dead_letters",
+            "Messages among the dead letters.",
+            partial(bus.count_messages, DEAD_LETTER_STREAM),
+        ),
         PolledGauge("reverie_outbox_waiting", "Events not yet on the bus.", waiting),
         PolledGauge(
             "reverie_outbox_oldest_seconds",
@@ -75,10 +73,10 @@ def build_derivation_gauges(queue: ModelSelectionQueue) -> list[PolledGauge]:
     """Builds the gauges that a derivation process can measure by itself."""
 
     async def unread() -> float:
-        return float(len(queue.unreadable))
+        return len(queue.unreadable)
 
     async def cut() -> float:
-        return float(derivation_timeout.cuts)
+        return derivation_timeout.cuts
 
     description = "Tenants whose embedding model does not support the script of their memories."
     return [

@@ -36,27 +36,23 @@ _TEXT_FIELDS = frozenset({"summary", "key", "git", "metadata", "tags"})
 async def run_redaction_backfill(deps: RedactionBackfillDependencies) -> None:
     """Redacts the texts of one tenant after another until cancelled."""
     while True:
+        run: BackfillRun | None = None
         try:
-            run = await deps.redaction_backfill.claim(LEASE_SECONDS)
-            if run:
-                await _redact_or_release(deps, run)
+            if run := await deps.redaction_backfill.claim(LEASE_SECONDS):
+                await redact_stored_texts(deps, run)
                 continue
+        except asyncio.CancelledError:
+            # A service that stops ends its lease: the next one continues at once.
+            if run:
+                with suppress(ReverieError):
+                    await deps.redaction_backfill.save_progress(run, 0, 0, 0.0)
+            raise
         except ReverieError as error:
             log.warning("redaction_backfill_postponed", reason=str(error))
         # The lease expires, and the run resumes at its position.
         except Exception as error:
             log.exception("redaction_backfill_failed", error=type(error).__name__)
         await asyncio.sleep(POLL_INTERVAL)
-
-
-async def _redact_or_release(deps: RedactionBackfillDependencies, run: BackfillRun) -> None:
-    """A service that stops ends its lease: the next one continues at once."""
-    try:
-        await redact_stored_texts(deps, run)
-    except asyncio.CancelledError:
-        with suppress(ReverieError):
-            await deps.redaction_backfill.save_progress(run, 0, 0, 0.0)
-        raise
 
 
 async def redact_stored_texts(deps: RedactionBackfillDependencies, run: BackfillRun) -> int:
@@ -94,25 +90,25 @@ async def _redact_table(deps: RedactionBackfillDependencies, run: BackfillRun) -
 
 def _redact_rows(secrets: SecretMatcher, page: Sequence[RowTexts]) -> list[RedactedRow]:
     """The rows of which a text changes, as they are to be."""
-    return [row for texts in page if (row := _redact_row(secrets, texts))]
-
-
-def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
-    """Returns the row as it is to be; None if nothing changes."""
-    restored, restored_count = _change_texts(row.texts, secrets.restore_value, row.scopes)
-    redacted, count = _change_texts(restored, secrets.redact_value, row.scopes)
-    if redacted == row.texts:
-        return None
-    content = redacted.get("content") or ""
-    fields = {**(redacted.get("state") or {}), **redacted}
-    if "tags" in fields:
-        words = memory_index_text(
-            fields.get("key"), content, fields["tags"], fields.get("metadata") or {}
+    changed: list[RedactedRow] = []
+    for row in page:
+        restored, restored_count = _change_texts(row.texts, secrets.restore_value, row.scopes)
+        redacted, count = _change_texts(restored, secrets.redact_value, row.scopes)
+        if redacted == row.texts:
+            continue
+        content = redacted.get("content") or ""
+        fields = {**(redacted.get("state") or {}), **redacted}
+        if "tags" in fields:
+            words = memory_index_text(
+                fields.get("key"), content, fields["tags"], fields.get("metadata") or {}
+            )
+        else:
+            words = index_text(content)
+        reason = RESTORE_REASON if restored_count and not count else CHANGE_REASON
+        changed.append(
+            RedactedRow(row.place, row.seen, redacted, words, hash_content(content), reason)
         )
-    else:
-        words = index_text(content)
-    reason = RESTORE_REASON if restored_count and not count else CHANGE_REASON
-    return RedactedRow(row.place, row.seen, redacted, words, hash_content(content), reason)
+    return changed
 
 
 def _change_texts(

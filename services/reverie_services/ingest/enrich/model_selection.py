@@ -57,7 +57,8 @@ async def select_model(deps: ModelSelectionDependencies, tenant: int) -> bool:
     with span("choose a model"):
         await deps.model_manager.wait_for_first_attempt()
         embedder = await deps.model_manager.load(MULTILINGUAL_MODEL)
-        vector_count = await reembed(models, models, embedder, tenant, _ignore_progress)
+        # `GET /v1/models` reports the progress.
+        vector_count = await reembed(models, models, embedder, tenant)
     unreadable.discard(tenant)
     deps.queue.complete.add(tenant)
     log.info("model_selected", tenant=tenant, model=embedder.name, vectors=vector_count)
@@ -72,11 +73,6 @@ async def _resume_fill(deps: ModelSelectionDependencies, tenant: int) -> None:
     models, complete = deps.models, deps.queue.complete
     model = await models.get(tenant)
     if model.name == MULTILINGUAL_MODEL and tenant not in complete:
-        await fill_missing_vectors(
-            models, await deps.model_manager.load(model.name), tenant, model, _ignore_progress
-        )
+        embedder = await deps.model_manager.load(model.name)
+        await fill_missing_vectors(models, embedder, tenant, model)
         complete.add(tenant)
-
-
-def _ignore_progress(done: int, chunks: int) -> None:
-    """Ignores progress, which `GET /v1/models` reports."""

@@ -32,9 +32,10 @@ async def reembed(
     switcher: ModelSwitcher,
     embedder: Embedder,
     tenant: int,
-    on_progress: ReembedProgress,
+    on_progress: ReembedProgress = lambda done, total: None,
 ) -> int:
     """Creates the missing vectors of the model, then switches to it; returns the number created.
+
 
     Safe to interrupt and to repeat: it resumes. The model's vector table must exist. Chunks that
     were written with the old model during the switch are filled afterwards.
@@ -54,7 +55,7 @@ async def fill_missing_vectors(
     embedder: Embedder,
     tenant: int,
     model: TenantModel,
-    on_progress: ReembedProgress,
+    on_progress: ReembedProgress = lambda done, total: None,
 ) -> int:
     """Creates the missing vectors of the model; returns the number created."""
     after_number = vector_count = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
@@ -33,7 +32,7 @@ from reverie.runtime.http.pagination import (
     decode_cursor,
     encode_cursor,
 )
-from reverie.runtime.http.routes import Route, RouteTable
+from reverie.runtime.http.routes import RouteTable
 from reverie.store.documents.documents import DocumentStore, NewDocument, StoredDocument
 
 NameQuery = Annotated[str, Field(max_length=1_000)]
@@ -73,16 +72,6 @@ class CollectionCursor(CursorPosition):
 
 
 routes = RouteTable[DocumentStore]()
-
-
-def bind_documents(store: DocumentStore, body_limit: int) -> list[Route]:
-    """The routes; `body_limit`: the most bytes of a body."""
-    return [
-        replace(route, body_limit=body_limit, body_limit_setting="document_limit")
-        if route.body
-        else route
-        for route in routes.bind(store)
-    ]
 
 
 @routes.add("POST /v1/documents")

@@ -22,6 +22,7 @@ from reverie.domain.text.index_terms import memory_index_text
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.validation import check_size
 from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.edits import build_content_fields, remove_record
 from reverie_services.ingest.dependencies import EditDependencies
@@ -29,7 +30,6 @@ from reverie_services.ingest.routes.forgetting import forget
 from reverie_services.ingest.write.memory_changes import apply_change, build_reply, change_as_read
 from reverie_services.ingest.write.prepared_records import (
     ONLY_RECALLED_MESSAGE,
-    check_size,
     check_validity,
     parse_writable_kind,
 )

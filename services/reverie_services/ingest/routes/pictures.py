@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,14 +24,13 @@ from reverie.domain.formats.pictures import (
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_client import LanguageModel
 from reverie.runtime.http.calls import Call, Reply
-from reverie.runtime.http.routes import Route, RouteTable
-from reverie.runtime.settings.limit_settings import picture_body_limit
+from reverie.runtime.http.routes import RouteTable
+from reverie.runtime.http.validation import check_size
 from reverie.store.memories.edits import build_content_fields
 from reverie.store.memories.pictures import PictureStore
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.write.memory_changes import apply_change, change_as_read
 from reverie_services.ingest.write.picture_files import decode_picture, read_picture_text
-from reverie_services.ingest.write.prepared_records import check_size
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,6 @@ class PictureDependencies:
 
 
 routes = RouteTable[PictureDependencies]()
-
-
-def bind_pictures(deps: PictureDependencies) -> list[Route]:
-    """The routes; bodies may be as large as a picture in base64."""
-    limit = picture_body_limit(deps.limit)
-    return [
-        replace(route, body_limit=limit, body_limit_setting="picture_limit")
-        if route.body
-        else route
-        for route in routes.bind(deps)
-    ]
 
 
 @routes.add("POST /v1/memories/{id}/pictures")

@@ -36,10 +36,9 @@ from reverie.runtime.http.pagination import (
     encode_cursor,
 )
 from reverie.runtime.http.routes import RouteTable
-from reverie.runtime.http.validation import QueryParams
+from reverie.runtime.http.validation import QueryParams, check_size
 from reverie.store.vault.vault import StateCandidate, VaultEntryInfo, VaultStore
 from reverie_services.ingest.dependencies import VaultDependencies
-from reverie_services.ingest.write.prepared_records import check_size
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 

@@ -207,11 +207,13 @@ async def start_session(
         **display_names_at(agent_levels(written_agent)),
         **user_names,
     }
-    if not body.include_context:
+
+    async def start() -> tuple[UUID, str]:
         await deps.scope_names.save(principal, names)
-        session, session_scope = await deps.sessions.start(
-            principal, new_id(), scope, fields, body.at
-        )
+        return await deps.sessions.start(principal, new_id(), scope, fields, body.at)
+
+    if not body.include_context:
+        session, session_scope = await start()
         return StartSessionResponse(session=session, scope=session_scope, context="")
     reader = replace(principal, agent=agent)
 
@@ -223,10 +225,7 @@ async def start_session(
     # The briefing is read while the session is written: neither depends on the other.
     briefing_task = asyncio.create_task(load_briefing(scope))
     try:
-        await deps.scope_names.save(principal, names)
-        session, session_scope = await deps.sessions.start(
-            principal, new_id(), scope, fields, body.at
-        )
+        session, session_scope = await start()
         briefing = await (briefing_task if session_scope == scope else load_briefing(session_scope))
     finally:
         briefing_task.cancel()

@@ -54,13 +54,12 @@ from reverie.domain.staleness.commit_marks import COMMIT_SOURCE
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
-from reverie.runtime.http.validation import parse_value
+from reverie.runtime.http.validation import check_size, parse_value
 from reverie.store.sessions.dream_runs import ALL_PROJECTS
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.picture_files import decode_picture
 from reverie_services.ingest.write.prepared_records import (
     ONLY_RECALLED_MESSAGE,
-    check_size,
     check_validity,
 )
 

@@ -16,10 +16,10 @@ from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.domain.formats.memory_md import MemoryFile, MemorySegment, parse_memory_file
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
-from reverie.runtime.http.validation import parse_value
+from reverie.runtime.http.validation import check_size, parse_value
 from reverie_services.ingest.write.import_archives import iterate_archive, read_markdown
 from reverie_services.ingest.write.import_problems import ImportProblems
-from reverie_services.ingest.write.prepared_records import check_size, parse_writable_kind
+from reverie_services.ingest.write.prepared_records import parse_writable_kind
 
 _MAX_TAGS = 50
 """Tags of one request; a memory may have more, from others that were merged into it."""

@@ -146,10 +146,14 @@ async def _apply_file(job: MarkdownImport) -> None:
         # A dry run waits for nothing else, and other requests are answered meanwhile.
         await asyncio.sleep(0)
         memory = existing.find(segment)
-        if memory is not None:
-            matched_ids.add(memory.id)
         try:
-            outcome = await _import_segment(job, segment, memory, existing, forgotten_ids)
+            if memory is not None:
+                matched_ids.add(memory.id)
+                outcome = await _update_memory(job, segment, memory, existing)
+            elif segment.id in forgotten_ids:
+                outcome = "skipped"
+            else:
+                outcome = await _create_memory(job, segment, existing)
             job.tally.count_outcome(outcome)
         except ReverieError as error:
             job.tally.add_refusal(line, str(error), job.file.name)
@@ -164,24 +168,10 @@ async def _apply_file(job: MarkdownImport) -> None:
     await _import_summary(job, parsed, summary)
 
 
-async def _import_segment(
-    job: MarkdownImport,
-    segment: MemorySegment,
-    memory: Memory | None,
-    existing: ScopeSnapshot,
-    forgotten_ids: set[str],
-) -> str:
-    """Imports a segment and returns its outcome. Raises `ReverieError` if it is refused."""
-    if memory is not None:
-        return await _update_memory(job, segment, memory, existing)
-    if segment.id in forgotten_ids:
-        return "skipped"
-    return await _create_memory(job, segment, existing)
-
-
 async def _create_memory(
     job: MarkdownImport, segment: MemorySegment, existing: ScopeSnapshot
 ) -> str:
+    """Returns the outcome. Raises `ReverieError` if the segment is refused."""
     body = build_request(segment, job.file.written_scope)
     prepared = prepare_memory(body, job.principal, job.redactor, job.deps.settings)
     if job.is_dry_run:

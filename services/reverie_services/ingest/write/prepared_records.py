@@ -24,7 +24,7 @@ from reverie.domain.access.scopes import (
     parse_scope,
     project_of_scope,
 )
-from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, field_context
+from reverie.domain.core.errors import InvalidInput, field_context
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind, parse_edge_kind, parse_kind
 from reverie.domain.core.memory import NewEdge, NewMemory, hash_content, state_hints
@@ -36,6 +36,7 @@ from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
 from reverie.domain.text.turns import condense_tool_output, truncate_output
+from reverie.runtime.http.validation import check_size
 from reverie.store.sessions.sessions import SessionRecord, TurnToAppend
 from reverie_services.ingest.settings import IngestSettings
 
@@ -156,13 +157,6 @@ def _default_scope(
         home_levels(project_of_scope(default_scope), None, redactor.redact(git.branch).text)
     )
     return branch if principal.may_write(branch) else default_scope
-
-
-def check_size(field: str, text: str, limit: int, setting: str) -> None:
-    """Raises `PayloadTooLarge` if the text has more bytes than the setting allows."""
-    size = len(text.encode())
-    if size > limit:
-        raise PayloadTooLarge(field, size, limit, setting)
 
 
 def check_validity(start: datetime | None, stop: datetime | None) -> None:
