@@ -25,6 +25,7 @@ from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_n
 from reverie_services.console import live
 from tests.support import tables
 from tests.support.background_loop import BackgroundResource, open_in_background
+from tests.support.log_capture import restored_logging
 from tests.support.stack import VAULT_KEY, Stack, open_stack, running_stack
 from tests.support.store_setup import Store, open_store
 
@@ -162,6 +163,13 @@ def one_process() -> Iterator[None]:
         patch.setitem(connections.SERVER_SETTINGS, "plan_cache_mode", "force_generic_plan")
         yield
         tables.close_cached_connections()
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """How a command of a test logs, and to which stream, ends with the test."""
+    with restored_logging():
+        yield
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
