@@ -40,44 +40,38 @@ async def compare_with_existing(
     matches: dict[UUID, ExistingMatch] = {}
     matched_ids: set[UUID] = set()
     for item in items:
-        is_comparable = item.key is None and item.scope == lease.scope
-        match = await _find_match(deps, lease, item, matched_ids) if is_comparable else None
+        if item.key is not None or item.scope != lease.scope:
+            continue
+        existing = await deps.dreams.find_similar(lease, item.words, MAX_CANDIDATES)
+        # Long texts take long to compare: the event loop goes on meanwhile.
+        match = await asyncio.to_thread(_find_match, item, existing, frozenset(matched_ids))
         if match:
             matches[item.id] = match
             matched_ids.add(match.id)
     return matches
 
 
-async def _find_match(
-    deps: DigestDependencies, lease: DreamLease, item: NewMemory, matched_ids: set[UUID]
+def _find_match(
+    item: NewMemory,
+    existing: Sequence[tuple[UUID, int, ComparedMemory]],
+    matched_ids: frozenset[UUID],
 ) -> ExistingMatch | None:
     """Finds the existing memory with the strongest verdict, in the order of `_VERDICT_NAMES`.
 
     Of several that differ by value, the newest is returned.
     """
-    compared = ComparedMemory(
-        content=searched_text(item.content, item.metadata),
-        kind=item.kind,
-        files=frozenset((item.git or {}).get("files", ())),
-        valid_from=item.valid_from,
-    )
-    existing = await deps.dreams.find_similar(lease, item.words, MAX_CANDIDATES)
-    # Long texts take long to compare: the event loop goes on meanwhile.
-    return await asyncio.to_thread(_judge, item, compared, existing, frozenset(matched_ids))
-
-
-def _judge(
-    item: NewMemory,
-    compared: ComparedMemory,
-    existing: Sequence[tuple[UUID, int, ComparedMemory]],
-    matched_ids: frozenset[UUID],
-) -> ExistingMatch | None:
     if record := item.metadata.get("record"):
         for id, version, other in existing:
             amendment = find_amendment(record, other.content)
             if amendment and id not in matched_ids and _is_later(item, other):
                 relation: Verdict = "refined" if amendment.is_whole else "contradicting"
                 return ExistingMatch(id, version, relation, amendment.reason)
+    compared = ComparedMemory(
+        content=searched_text(item.content, item.metadata),
+        kind=item.kind,
+        files=frozenset((item.git or {}).get("files", ())),
+        valid_from=item.valid_from,
+    )
     judged = [
         (id, version, compare_memories(other, compared))
         for id, version, other in existing

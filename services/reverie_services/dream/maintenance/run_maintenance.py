@@ -116,31 +116,21 @@ async def run_maintenance(
     progress, run = MaintenanceProgress(scope), MaintenanceRun(scope, deps.settings.worker, epoch)
     with span("maintenance", tenant=scope.tenant_name):
         try:
-            await _run_steps(deps, progress, run, step_names)
+            positions = await deps.maintenance.load_positions(scope)
+            steps = STEPS | (REFLECTION_STEPS if deps.settings.reflection_enabled else {})
+            steps |= REVIEW_STEPS if deps.settings.review_mode != "off" else {}
+            for name, step in steps.items():
+                if step_names and name not in step_names:
+                    continue
+                started, after_id = monotonic(), positions.get(name, START_ID)
+                if not await _run_step(deps, progress, run, name, step, after_id):
+                    progress.unfinished.append(name)
+                progress.record.add_time(name, monotonic() - started)
         except Exception as error:
             await _record_end(deps, progress, run, type(error).__name__)
             raise
     await _record_end(deps, progress, run, None)
     return progress
-
-
-async def _run_steps(
-    deps: MaintenanceDependencies,
-    progress: MaintenanceProgress,
-    run: MaintenanceRun,
-    step_names: Collection[str],
-) -> None:
-    positions = await deps.maintenance.load_positions(progress.scope)
-    steps = STEPS | (REFLECTION_STEPS if deps.settings.reflection_enabled else {})
-    steps |= REVIEW_STEPS if deps.settings.review_mode != "off" else {}
-    for name, step in steps.items():
-        if step_names and name not in step_names:
-            continue
-        started = monotonic()
-        after_id = positions.get(name, START_ID)
-        if not await _run_step(deps, progress, run, name, step, after_id):
-            progress.unfinished.append(name)
-        progress.record.add_time(name, monotonic() - started)
 
 
 async def _run_step(
