@@ -16,7 +16,6 @@ _LABELS = (
     "gen_ai.token.type",
 )
 """Other attributes would make a series for each answer, or repeat these."""
-_UNITS = {"s": "_seconds"}
 
 
 class PrometheusMeters(NoOpMeterProvider):
@@ -51,7 +50,7 @@ class _PrometheusMeter(NoOpMeter):
     ) -> OtelHistogram:
         buckets = explicit_bucket_boundaries_advisory or Histogram.DEFAULT_BUCKETS
         kept = Histogram(
-            name.replace(".", "_") + _UNITS.get(unit, ""),
+            name.replace(".", "_") + ("_seconds" if unit == "s" else ""),
             description,
             [label.replace(".", "_") for label in _LABELS],
             buckets=buckets,
