@@ -16,9 +16,6 @@ from reverie.runtime.auth.authentication import Authenticator
 from reverie.runtime.observability.call_metrics import CallMetrics, CallOutcome
 from reverie_services.recall.grpc.messages import abort_on_error, abort_with_problem
 
-_PUBLIC_METHODS = frozenset({"Health"})
-"""Methods that need no API key."""
-
 
 class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     """Rejects calls without a valid API key before their message, which may be long, is read."""
@@ -33,7 +30,7 @@ class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[mis
         """The handler of the method, or one that rejects the call and reads nothing."""
         handler = await continuation(details)
         name = details.method.removeprefix(self._service)
-        is_public = details.method.startswith(_HEALTH_METHODS) or name in _PUBLIC_METHODS
+        is_public = details.method.startswith(_HEALTH_METHODS) or name == "Health"
         if handler is None or is_public:
             return handler
         authorization = dict(details.invocation_metadata or ()).get("authorization")
