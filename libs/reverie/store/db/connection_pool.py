@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import asyncpg
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -14,17 +14,6 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-
-class ObservedPool(Protocol):
-    """A pool of connections: how many are lent, how many are free, and how many there may be."""
-
-    @property
-    def busy(self) -> int: ...
-    @property
-    def idle(self) -> int: ...
-    @property
-    def limit(self) -> int: ...
 
 
 class PoolMetricSet(NamedTuple):
@@ -39,7 +28,7 @@ class PoolMetrics(Collector):
     """Of each pool, by name (main, readers): its connections now, and what they were used for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._pools: dict[str, ObservedPool] = {}
+        self._pools: dict[str, ConnectionPool] = {}
         self._waits = Histogram(
             "reverie_postgres_wait_seconds",
             "Seconds until a connection was free.",
@@ -62,7 +51,7 @@ class PoolMetrics(Collector):
         )
         registry.register(self)
 
-    def observe(self, name: str, pool: ObservedPool) -> PoolMetricSet:
+    def observe(self, name: str, pool: ConnectionPool) -> PoolMetricSet:
         """Adds the pool to the metrics; returns the metrics for its acquired connections."""
         self._pools[name] = pool
         return PoolMetricSet(

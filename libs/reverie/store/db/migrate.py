@@ -47,7 +47,8 @@ def migrate(url: str, on_progress: MigrationProgress = ignore_progress) -> list[
             _check_server(connection)
             # Belongs to the session, so that a killed process leaves no lock behind.
             connection.execute("select pg_advisory_lock(hashtext('reverie.migrate'))")
-            _set_options(connection)
+            connection.execute(f"set search_path = {SCHEMA}, public")
+            connection.execute(f"set lock_timeout = '{LOCK_SECONDS * 1000:.0f}ms'")
             state = _state(connection)
             if state == "unknown":
                 raise Misconfigured(
@@ -201,11 +202,6 @@ def _check_server(connection: _Connection) -> None:
             "database_url",
             f"pgvector {installed} is too old: use 0.8 or later (alter extension vector update)",
         )
-
-
-def _set_options(connection: _Connection) -> None:
-    connection.execute(f"set search_path = {SCHEMA}, public")
-    connection.execute(f"set lock_timeout = '{LOCK_SECONDS * 1000:.0f}ms'")
 
 
 def _yoyo_url(url: str) -> str:

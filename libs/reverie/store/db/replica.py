@@ -88,21 +88,15 @@ class ReadReplica:
         ):
             state = await self._refresh_state(requested_at)
         # Who waits for the same in vain, one after another, would wait as often as it has stages.
-        deadline = (
-            requested_at
-            if self._missed_recently(requested_at, position)
-            else requested_at + self._wait_timeout
-        )
+        missed, missed_at = self._missed
+        is_in_vain = missed <= position and requested_at - missed_at < STATE_TTL_SECONDS
+        deadline = requested_at + (0.0 if is_in_vain else self._wait_timeout)
         while state.readable and state.replayed < position and monotonic() < deadline:
             await asyncio.sleep(POLL_SECONDS)
             state = await self._refresh_state(monotonic())
         if state.readable and state.replayed < position:
             self._missed = (position, monotonic())
         return state.readable and state.replayed >= position
-
-    def _missed_recently(self, now: float, position: int) -> bool:
-        missed, at = self._missed
-        return missed <= position and now - at < STATE_TTL_SECONDS
 
     def mark_failed(self) -> None:
         """It failed: reads go to the primary for a while."""

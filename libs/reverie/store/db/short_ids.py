@@ -71,7 +71,8 @@ def require_single_match(kind: str, text: str, found: Sequence[asyncpg.Record]) 
         raise NotFound(kind, text[:40])
     if len(found) > 1:
         listed = ", ".join(
-            f"{row['id']} ({_single_line(row['label'])})" for row in found[:LISTED_MATCHES]
+            f"{row['id']} ({' '.join((row['label'] or '').split())[:60]})"
+            for row in found[:LISTED_MATCHES]
         )
         plural = "memories" if kind == "memory" else f"{kind}s"
         ellipsis = ", ..." if len(found) > LISTED_MATCHES else ""
@@ -79,7 +80,3 @@ def require_single_match(kind: str, text: str, found: Sequence[asyncpg.Record]) 
             "id", f"{text[:40]} means several {plural}, give more of it: {listed}{ellipsis}"
         )
     return UUID(str(found[0]["id"]))
-
-
-def _single_line(label: str | None) -> str:
-    return " ".join((label or "").split())[:60]

@@ -101,7 +101,8 @@ async def _close_edge(
         raise NotFound("link", str(edge))
     if not (row["kind"] == EdgeKind.LED_TO and principal.may_write(row["dst_scope"])):
         principal.check_write(row["src_scope"])
-    body = _event_body(edge, row["src"], row["kind"], row["dst"])
+    ends = {"from": str(row["src"]), "to": str(row["dst"]), "type": row["kind"]}
+    body = {"id": str(edge), "version": 1, **ends}
     event = str(new_id())
     item = {"id": str(edge), "actor": principal.actor, "event": event, "payload": body}
     if not await connection.fetch_value("link_close", principal.tenant_name, item, dict(headers)):
@@ -172,14 +173,3 @@ async def _load_ends(
 ) -> dict[UUID, asyncpg.Record]:
     found = await connection.fetch_rows("link_ends", list(ids), list(principal.reads))
     return {row["id"]: row for row in found}
-
-
-def _event_body(edge: UUID, source: UUID, kind: str, target: UUID) -> dict[str, Any]:
-    """Builds the event body of an edge."""
-    return {
-        "id": str(edge),
-        "version": 1,
-        "from": str(source),
-        "to": str(target),
-        "type": kind,
-    }

@@ -169,7 +169,7 @@ def _parse_change(
     principal: Principal, memory: UUID, found: Mapping[str, Any], headers: Mapping[str, str]
 ) -> ChangeResult:
     if "problem" in found:
-        raise _build_error(memory, found)
+        raise build_write_error(memory, found)
     events = build_change_events(principal, str(memory), found, headers)
     return ChangeResult(found["version"], found["changed"], events)
 
@@ -210,7 +210,8 @@ def build_content_fields(
     }
 
 
-def _build_error(memory: UUID, found: Mapping[str, Any]) -> ReverieError:
+def build_write_error(memory: UUID, found: Mapping[str, Any]) -> ReverieError:
+    """The error for the `problem` that a function of the schema found with a memory."""
     match found["problem"]:
         case "forbidden":
             return Forbidden("write", found["scope"])

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from reverie.domain.core.errors import Conflict, Forbidden, NotFound
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import MemoryStatus
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotency import call_once, retry_on_conflict
-from reverie.store.memories.edits import build_change_events
+from reverie.store.memories.edits import build_change_events, build_write_error
 from reverie.store.sessions.summaries import remove_outdated_lines
 
 MAX_QUOTING = 50
@@ -187,15 +187,13 @@ async def _clean_summaries(connection: TenantConnection, memory: UUID) -> int:
 
 def _raise_problem(memory: UUID, found: dict[str, Any]) -> None:
     match found.get("problem"):
-        case "not_found":
-            raise NotFound("memory", str(memory))
-        case "forbidden":
-            raise Forbidden("write", found["scope"])
-        case "made":
-            raise InvalidInput("id", "file and entity nodes are made from what memories touch")
+        case None:
+            return
         case "status":
             raise Conflict(f"the memory is {found['status']}, neither archived nor forgotten")
         case "twin":
             raise Conflict(
                 f"the active memory {found['id']} holds its key or content", {"id": found["id"]}
             )
+        case _:
+            raise build_write_error(memory, found)

@@ -126,14 +126,8 @@ class AdministrationStore:
     ) -> ApiKey:
         """Changes `label`, `expires_at` or `limits`. Raises `NotFound`, `Forbidden`."""
         async with self._db.tenant_transaction(principal.tenant) as connection:
-            changed = replace(await _load_manageable_key(connection, principal, key_id), **changes)
-            if changes.keys() & {"limits", "expires_at"}:
-                await _check_within_own(connection, principal, changed.limits, changed.expires_at)
-            limits = dict(changed.limits)
-            await connection.fetch_rows(
-                "admin_key_change", key_id, changed.label, changed.expires_at, limits
-            )
-        return changed
+            current = await _load_manageable_key(connection, principal, key_id)
+            return await _change_key(connection, principal, current, changes)
 
     async def rotate_key(
         self, principal: Principal, key_id: UUID, overlap: float, changes: Mapping[str, Any]
@@ -149,13 +143,7 @@ class AdministrationStore:
             if current.revoked is not None:
                 raise Conflict("this key was revoked: make a new one")
             await connection.fetch_rows("admin_key_rotate", key_id, hash_key(text), overlap)
-            current = replace(current, **changes)
-            if changes:
-                await _check_within_own(connection, principal, current.limits, current.expires_at)
-            limits = dict(current.limits)
-            await connection.fetch_rows(
-                "admin_key_change", key_id, current.label, current.expires_at, limits
-            )
+            await _change_key(connection, principal, current, changes)
             return True
 
         async with self._db.tenant_transaction(principal.tenant) as connection:
@@ -193,22 +181,16 @@ class AdministrationStore:
         return await load_cursor_cipher(self._db, principal)
 
     async def delete_scope(
-        self, principal: Principal, patterns: Sequence[str], batch: int = BATCH_SIZE
+        self, principal: Principal, patterns: Sequence[str]
     ) -> AsyncIterator[Counter[str]]:
         """Deletes all data of the covered scopes, a batch at a time; yields row counts by table."""
-        while deleted := await self._delete_scope_batch(
-            principal, patterns, find_whole_project(patterns), batch
-        ):
-            yield deleted
-
-    async def _delete_scope_batch(
-        self, principal: Principal, patterns: Sequence[str], project: str | None, batch: int
-    ) -> Counter[str]:
-        async with self._db.tenant_transaction(principal.tenant) as connection:
-            found = await connection.fetch_rows(
-                "scope_delete_batch", list(patterns), project, batch
-            )
-        return Counter({row["name"]: row["gone"] for row in found})
+        args = (list(patterns), find_whole_project(patterns), BATCH_SIZE)
+        while True:
+            async with self._db.tenant_transaction(principal.tenant) as connection:
+                found = await connection.fetch_rows("scope_delete_batch", *args)
+            if not found:
+                return
+            yield Counter({row["name"]: row["gone"] for row in found})
 
     async def delete_tenant(
         self, principal: Principal, batch: int = BATCH_SIZE
@@ -259,6 +241,17 @@ class AdministrationStore:
 async def _set_key_text(connection: TenantConnection, key_id: UUID, text: str) -> None:
     """Sets a new text for a key: if its response was lost, nobody knows the text."""
     await connection.fetch_rows("admin_key_set_text", key_id, hash_key(text))
+
+
+async def _change_key(
+    connection: TenantConnection, principal: Principal, current: ApiKey, changes: Mapping[str, Any]
+) -> ApiKey:
+    changed = replace(current, **changes)
+    if changes.keys() & {"limits", "expires_at"}:
+        await _check_within_own(connection, principal, changed.limits, changed.expires_at)
+    fields = (changed.label, changed.expires_at, dict(changed.limits))
+    await connection.fetch_rows("admin_key_change", changed.id, *fields)
+    return changed
 
 
 async def _load_manageable_key(

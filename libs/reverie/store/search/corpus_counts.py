@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from cachetools import TTLCache
 
 from reverie.store.db.database import TenantConnection
 
@@ -58,7 +59,7 @@ class CorpusCounts:
     """The counts of tenants. Counts over `CACHE_MINIMUM` are cached for `CACHE_SECONDS`."""
 
     def __init__(self) -> None:
-        self._cache: dict[tuple[int, str], tuple[float, object]] = {}
+        self._cache: TTLCache[tuple[int, str], Any] = TTLCache(_CACHE_SIZE, CACHE_SECONDS)
 
     async def count_memories(
         self, connection: TenantConnection, scopes: Sequence[str]
@@ -112,18 +113,13 @@ class CorpusCounts:
         count: Callable[[], Awaitable[T]],
         size: Callable[[T], float],
     ) -> T:
-        entry = self._cache.get((connection.id, name))
-        if entry is not None and entry[0] > time.monotonic():
-            return entry[1]  # type: ignore[return-value]
+        key = (connection.id, name)
+        if (cached := self._cache.get(key)) is not None:
+            return cached  # type: ignore[no-any-return]
         fresh = await count()
         if size(fresh) > CACHE_MINIMUM:
-            self._put_in_cache((connection.id, name), fresh)
+            self._cache[key] = fresh
         return fresh
-
-    def _put_in_cache(self, key: tuple[int, str], value: object) -> None:
-        if len(self._cache) >= _CACHE_SIZE:
-            self._cache.clear()
-        self._cache[key] = (time.monotonic() + CACHE_SECONDS, value)
 
 
 async def _load_corpus_stats(connection: TenantConnection, name: str, *args: object) -> CorpusStats:

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +13,7 @@ from time import monotonic
 from typing import LiteralString
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
 
@@ -155,7 +155,7 @@ class EmbeddingModelStore:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._cache: OrderedDict[int, tuple[float, TenantModel]] = OrderedDict()
+        self._cache: LRUCache[int, tuple[float, TenantModel]] = LRUCache(CACHE_SIZE)
         self._counts = CorpusCounts()
 
     async def get(self, tenant: int) -> TenantModel:
@@ -164,7 +164,7 @@ class EmbeddingModelStore:
         if found is None:
             async with self._db.tenant_reader(tenant) as connection:
                 found = await load_model_with_probe(connection)
-            self._put_in_cache(tenant, found)
+            self._cache[tenant] = (monotonic(), found)
         return found
 
     def get_fresh(self, tenant: int) -> TenantModel | None:
@@ -206,12 +206,6 @@ class EmbeddingModelStore:
         """Loads the beginnings of the newest memories."""
         async with self._db.tenant_reader(tenant) as connection:
             return [row["text"] for row in await connection.fetch_rows("model_texts", limit, chars)]
-
-    def _put_in_cache(self, tenant: int, found: TenantModel) -> None:
-        self._cache.pop(tenant, None)
-        self._cache[tenant] = (monotonic(), found)
-        if len(self._cache) > CACHE_SIZE:
-            self._cache.popitem(last=False)
 
     async def list_models(self, tenant: int) -> list[tuple[TenantModel, bool]]:
         """The models of a tenant; True marks the one of its vector search, which comes first."""

@@ -18,7 +18,7 @@ from reverie.contracts.events import (
 )
 from reverie.contracts.memories.system_metadata import PromotionDetails, parse_promotion
 from reverie.domain.access.principals import Principal
-from reverie.domain.core.errors import Forbidden, InvalidInput, NotFound
+from reverie.domain.core.errors import NotFound
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import hash_content
@@ -26,6 +26,7 @@ from reverie.domain.entities.file_paths import is_same_file
 from reverie.domain.staleness.propagation import DependencyEdge, PropagationTarget
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotency import call_once
+from reverie.store.memories.edits import build_write_error
 from reverie.store.staleness.git_changes import StoredGitChange
 
 
@@ -347,13 +348,8 @@ def _confirm_args(
 def _parse_confirmation(
     principal: Principal, memory: UUID, found: Mapping[str, Any], headers: Mapping[str, str]
 ) -> tuple[int, int, list[OutgoingEvent]]:
-    match found.get("problem"):
-        case "not_found":
-            raise NotFound("memory", str(memory))
-        case "forbidden":
-            raise Forbidden("write", found["scope"])
-        case "made":
-            raise InvalidInput("id", "file and entity nodes are made from what memories touch")
+    if "problem" in found:
+        raise build_write_error(memory, found)
     version, event_id = found["version"], found["event"]
     subject = memory_subject(principal.tenant_name, "cleared")
     body = {"id": str(memory), "version": version}
