@@ -16,8 +16,6 @@ from reverie.client.streams import StreamCalls
 from reverie.domain.core.errors import ReverieError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from reverie.contracts.context import PreflowResponse
     from reverie.contracts.sessions import (
         AppendTurnsResponse,
@@ -46,12 +44,7 @@ class AsyncSession:
         self._started = await self._reverie.start_session(**self._start)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         if error is None:
             await self._end()
             return

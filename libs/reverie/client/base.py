@@ -27,7 +27,6 @@ class LazyModule:
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from httpx2 import ServerSentEvent
     from pydantic import BaseModel
@@ -71,12 +70,7 @@ class ClientBase:
     async def __aenter__(self: Self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -14,7 +14,6 @@ from reverie.client.portal import BlockingPortal
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
     from uuid import UUID
 
     from reverie.contracts.context import PreflowResponse
@@ -36,13 +35,8 @@ class _BlockingClient:
         self._portal.run(self._inner.__aenter__())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._portal.run(self._inner.__aexit__(kind, error, trace))
+    def __exit__(self, *error: object) -> None:
+        self._portal.run(self._inner.__aexit__(*error))
 
 
 @overload
@@ -149,12 +143,7 @@ class Reverie(_BlockingClient):
         """Runs coroutines over `asynchronous`."""
         return self._portal
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, TypeAlias
 from uuid import uuid4
 
@@ -102,12 +101,7 @@ class HttpTransport:
     async def __aenter__(self) -> HttpTransport:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
