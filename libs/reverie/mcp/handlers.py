@@ -16,8 +16,9 @@ from reverie.mcp import prompts, resources
 from reverie.mcp.more_tool import available_operations, with_default_project
 from reverie.mcp.rest_calls import RestCallError, RestClient
 from reverie.mcp.short_ids import resolve_short_ids
-from reverie.mcp.tool_definition import Tool, ToolHints, is_own_statement
+from reverie.mcp.tool_definition import Arguments, Tool, ToolHints, is_own_statement
 from reverie.mcp.tool_results import format_problem, to_json
+from reverie.mcp.tool_schemas import convert_values
 from reverie.mcp.tools import select_tools
 
 NOT_FOUND = -32002
@@ -28,10 +29,6 @@ RestProvider = Callable[[McpContext], RestClient]
 ProjectProvider = Callable[[McpContext], str | None]
 CallWrapper = Callable[[str], AbstractContextManager[None]]
 """Wraps the call of a tool, given its name; the SDK makes the span."""
-
-
-def _no_wrapper(_: str) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 class McpHandlers:
@@ -46,7 +43,7 @@ class McpHandlers:
         get_rest: RestProvider,
         profile: str = "full",
         get_project: ProjectProvider = lambda _: None,
-        wrap_call: CallWrapper = _no_wrapper,
+        wrap_call: CallWrapper = lambda _: nullcontext(),
         knows_user: Callable[[McpContext], bool] = lambda _: False,
     ) -> None:
         self._get_rest = get_rest
@@ -71,7 +68,7 @@ class McpHandlers:
             raise MCPError(types.INVALID_PARAMS, self._unknown_tool_message(params.name))
         rest, project = self._get_rest(ctx), self._get_project(ctx)
         try:
-            arguments = tool.convert_arguments(params.arguments or {})
+            arguments: Arguments = convert_values(params.arguments or {}, tool.input_schema)
             arguments = await resolve_short_ids(rest, arguments)
             knows_user = self._knows_user(ctx)
             if tool.name == "more":

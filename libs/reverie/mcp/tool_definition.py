@@ -19,7 +19,7 @@ from reverie.mcp.rest_calls import (
     rename_fields,
 )
 from reverie.mcp.tool_results import compact, fence_body, shorten
-from reverie.mcp.tool_schemas import Schema, convert_values
+from reverie.mcp.tool_schemas import Schema
 
 ToolProfile = Literal["full", "minimal"]
 Arguments: TypeAlias = Mapping[str, Any]
@@ -66,13 +66,6 @@ class Tool:
     result_fields: tuple[str, ...] = ()
     is_fenced: bool = False
     render_text: Callable[[Body, Arguments], str] | None = None
-
-    def convert_arguments(self, arguments: Arguments) -> Arguments:
-        """The arguments, with values of the types that the schema asks for.
-
-        Models write `"5"` for 5, and one text for a list of one.
-        """
-        return convert_values(arguments, self.input_schema)
 
     async def call(self, rest: RestClient, arguments: Arguments, project: str | None) -> Body:
         """The result as data. Raises `RestCallError`."""

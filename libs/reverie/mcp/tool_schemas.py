@@ -71,7 +71,10 @@ def result_schema(model: type[BaseModel], *names: str) -> Schema:
 
 
 def convert_values(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The arguments, where a text that can only mean a value of the schema's type is that value."""
+    """The arguments, where a text that can only mean a value of the schema's type is that value.
+
+    Models write `"5"` for 5, and one text for a list of one.
+    """
     properties: Mapping[str, Schema] = schema.get("properties", {})
     return {
         name: _convert_text(value, properties.get(name, {})) if isinstance(value, str) else value
