@@ -156,16 +156,13 @@ class OnnxRunner:
         self, texts: list[InputText]
     ) -> tuple[list[_TokenizedText], list[list[int]], OutputRows]:
         """The texts in tokens, their turns, and what the first gave: a question goes but once."""
-        encoded = self._encode(texts)
+        encodings = self.counter.tokenizer.encode_batch([_limit_chars(text) for text in texts])
+        encoded = [_truncate(encoding, self._max_tokens) for encoding in encodings]
         turns = list(_split_batches(encoded, MAX_BATCH_TOKENS))
         return encoded, turns, self._run_turn([encoded[index] for index in turns[0]])
 
     async def _run_in_thread(self, function: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
-
-    def _encode(self, texts: list[InputText]) -> list[_TokenizedText]:
-        encodings = self.counter.tokenizer.encode_batch([_limit_chars(text) for text in texts])
-        return [_truncate(encoding, self._max_tokens) for encoding in encodings]
 
     def _run_turn(self, tokenized: list[_TokenizedText]) -> OutputRows:
         """Returns the output of a turn, batch by batch; its texts are already sorted by length."""
