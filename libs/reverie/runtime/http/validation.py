@@ -114,16 +114,13 @@ def _parse_json(data: bytes) -> object:
     except RecursionError:
         raise MalformedInput(f"the body is nested deeper than {MAX_DEPTH}") from None
     except ValueError as error:
-        raise MalformedInput(f"the body is not JSON: {_first_clause(error)}") from None
+        # After a semicolon, Python explains how to lift its limit of digits.
+        reason = str(error).partition(";")[0].partition(":")[0]
+        raise MalformedInput(f"the body is not JSON: {reason}") from None
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
-
-
-def _first_clause(error: ValueError) -> str:
-    """Returns the first clause; after a semicolon, Python explains how to lift its digit limit."""
-    return str(error).partition(";")[0].partition(":")[0]
 
 
 def _check_storable(value: object, base_path: str) -> None:

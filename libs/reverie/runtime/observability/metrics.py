@@ -120,7 +120,10 @@ class PolledGauges:
             for name, spec in by_name.items()
         }
         self._tasks = Gauge("reverie_tasks", "Tasks of the event loop.", registry=registry)
-        self._gauges = [(spec, _labelled(gauges[spec.name], spec.labels)) for spec in specs]
+        self._gauges = [
+            (spec, gauges[spec.name].labels(**spec.labels) if spec.labels else gauges[spec.name])
+            for spec in specs
+        ]
 
     async def refresh(self) -> None:
         """Sets every gauge to its current value."""
@@ -135,10 +138,6 @@ class PolledGauges:
             # One failed reading must not hide the others.
             log.info("metrics_read_failed", gauge=spec.name, error=type(error).__name__)
             gauge.set(math.nan)
-
-
-def _labelled(gauge: Gauge, labels: Mapping[str, str]) -> Gauge:
-    return gauge.labels(**labels) if labels else gauge
 
 
 def exemplar() -> dict[str, str] | None:
