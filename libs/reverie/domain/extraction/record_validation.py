@@ -211,23 +211,18 @@ def is_named(name: str, source: str) -> bool:
 @cache_by_text
 def read_content_words(text: str) -> frozenset[str]:
     """The stems of the words that carry content; of Chinese, pairs of letters."""
-    return frozenset(_iter_content_words(text))
-
-
-def _iter_content_words(text: str) -> Iterator[str]:
+    words: set[str] = set()
     normalized = fold_to_simplified(unicodedata.normalize("NFKC", text))
     for match in _WORD.finditer(_CAMEL_BOUNDARY.sub(" ", normalized)):
         word = match[0].lower()
         if not word.isascii() and re.match(f"[{CJK}]", word):
-            yield from (word[n : n + 2] for n in range(max(1, len(word) - 1)))
+            words |= {word[n : n + 2] for n in range(max(1, len(word) - 1))}
         elif len(word) > 2 and word not in _GENERAL_WORDS and word not in _NUMBER_WORDS:
-            yield _shorten_stem(word)
-
-
-def _shorten_stem(word: str) -> str:
-    """The first five letters of a stem, for `connect` and `connection` say the same."""
-    root = stem(word)
-    return f"{root[:-1]}y" if len(root) <= 5 and root.endswith("i") else root[:5]
+            # The first five letters of a stem, for `connect` and `connection` say the same.
+            root = stem(word)
+            is_short = len(root) <= 5 and root.endswith("i")
+            words.add(f"{root[:-1]}y" if is_short else root[:5])
+    return frozenset(words)
 
 
 @cache_by_text

@@ -283,10 +283,8 @@ def _build_tags(content: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *_most_common_words(content)]))[:MAX_TAGS]
 
 
-def _most_common_words(text: str, limit: int = 4) -> list[str]:
+def _most_common_words(text: str) -> list[str]:
     words = re.findall(
         r"[a-z][a-z-]{3,}", re.sub(r"`[^`]*`|(?<![^\s`])[^\s/`]*+/\S*", " ", text.lower())
     )
-    return [
-        word for word, _ in Counter(w for w in words if w not in _STOP_WORDS).most_common(limit)
-    ]
+    return [word for word, _ in Counter(w for w in words if w not in _STOP_WORDS).most_common(4)]

@@ -20,12 +20,12 @@ _MAX_WORDS = 32
 Span = tuple[int, int]
 
 
-def snippet_size(text: str, tokens: int = SNIPPET_TOKENS) -> int:
-    """The characters of a text that are at most about that many tokens."""
+def snippet_size(text: str) -> int:
+    """The characters of a text that are at most about `SNIPPET_TOKENS`."""
     words = [len(word) for word in _WORD.findall(text)]
     others = len(text) - sum(words) - text.count(" ")
     estimate = others + sum(max(_TOKENS_PER_WORD, size / _CHARS_PER_TOKEN) for size in words)
-    return int(tokens * len(text) / max(estimate, 1))
+    return int(SNIPPET_TOKENS * len(text) / max(estimate, 1))
 
 
 def best_snippet(text: str, words: str, size: int | None = None) -> str:

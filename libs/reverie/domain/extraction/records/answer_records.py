@@ -251,12 +251,9 @@ def _is_self_contained(text: str) -> bool:
     names = extract_exact_terms(first)
     told = first if names else text
     least = MIN_SUBJECT_WORDS + text.endswith("?")
-    is_named = names or extract_exact_terms(text) or len(_long_words(text)) >= least
+    long_words = sum(len(word) > 3 or not word.isascii() for word in content_words(text))
+    is_named = names or extract_exact_terms(text) or long_words >= least
     return bool(is_named) and not (ANAPHOR.search(told) or _ANAPHORIC_QUESTION.search(told))
-
-
-def _long_words(text: str) -> list[str]:
-    return [word for word in content_words(text) if len(word) > 3 or not word.isascii()]
 
 
 def _orders(sentence: str) -> bool:

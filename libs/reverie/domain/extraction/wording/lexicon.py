@@ -33,9 +33,8 @@ def read_cues(name: str) -> dict[str, re.Pattern[str]]:
 
 
 def _compile_cue(entry: Mapping[str, str]) -> re.Pattern[str]:
-    framed = (_FRAMES[key].format(_join_lines(text)) for key, text in entry.items())
+    framed = (
+        _FRAMES[key].format(_SEPARATOR.sub("|", text).replace("\n", ""))
+        for key, text in entry.items()
+    )
     return re.compile("|".join(framed), re.I)
-
-
-def _join_lines(text: str) -> str:
-    return _SEPARATOR.sub("|", text).replace("\n", "")
