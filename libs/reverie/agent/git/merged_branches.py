@@ -65,21 +65,15 @@ def _branches_without_merge_commit(
     if not plain_commits:
         return
     end, new = commits[-1].sha, {commit.sha for commit in commits}
-    changes = _summarize_changes(repo, plain_commits[-MAX_COMPARED_COMMITS:])
+    compared = plain_commits[-MAX_COMPARED_COMMITS:]
+    names = repo.run("show", "--name-only", "--no-renames", "-z", "--format=", *compared, "--")
+    changes = (_parse_file_names(names), _patch_ids_of(repo, compared))
     for ref, tip in _recent_branches(repo):
         if tip in new:
             if _was_committed_locally(repo, ref, tip):
                 yield ref
         elif _is_contained(repo, end, tip, *changes):
             yield ref
-
-
-def _summarize_changes(
-    repo: GitRepository, commits: Sequence[str]
-) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the files that commits changed, and git's numbers of the changes."""
-    names = repo.run("show", "--name-only", "--no-renames", "-z", "--format=", *commits, "--")
-    return _parse_file_names(names), _patch_ids_of(repo, commits)
 
 
 def _is_contained(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import Any, Final
 
 from reverie.agent.transcripts.claude_code import extract_text, format_tool_call
@@ -38,7 +39,10 @@ def _parse_event(event: str, payload: dict[str, Any], external_id: str) -> Parse
 
 def _tool_output(payload: dict[str, Any]) -> tuple[str, bool]:
     """Returns the output of a tool, and whether the tool failed."""
-    response = _decode_object(payload.get("tool_response"))
+    response = payload.get("tool_response")
+    if isinstance(response, str) and response.startswith("{"):
+        with suppress(ValueError):
+            response = json.loads(response)
     if isinstance(payload.get("error"), str):
         return payload["error"], True
     if not isinstance(response, dict):
@@ -47,16 +51,6 @@ def _tool_output(payload: dict[str, Any]) -> tuple[str, bool]:
             if response.get(name)]  # fmt: skip
     failed = any(response.get(name) for name in ("is_error", "exit_code", "exitCode", "error"))
     return "\n".join(texts) or extract_text(response.get("content")), failed
-
-
-def _decode_object(response: Any) -> Any:
-    """A response that is the text of a JSON object, as the object."""
-    if not isinstance(response, str) or not response.startswith("{"):
-        return response
-    try:
-        return json.loads(response)
-    except ValueError:
-        return response
 
 
 def read_spooled_turns(path: str) -> list[dict[str, Any]]:

@@ -112,16 +112,13 @@ def _iter_fields(record: MirrorRecord) -> Iterator[tuple[str, Any]]:
 
 
 def _render_value(value: Any) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and not _needs_quotes(value):
-        return value
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        # YAML would read these as a boolean, null or a number.
+        is_word = value.lower() in {"true", "false", "null", "yes", "no"}
+        is_number = value[0].isdigit() and value.replace(".", "").isdigit()
+        if not is_word and not is_number:
+            return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def _needs_quotes(value: str) -> bool:
-    """Whether YAML would read the text as a boolean, null or a number."""
-    return value.lower() in {"true", "false", "null", "yes", "no"} or (
-        value[0].isdigit() and (value.replace(".", "").isdigit())
-    )
 
 
 def _parse_value(line: str, text: str) -> Any:
