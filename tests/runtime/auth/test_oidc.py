@@ -165,7 +165,7 @@ async def test_a_token_grants_what_its_claims_say_and_a_forged_one_nothing(
 async def test_a_token_watches_events_until_it_expires(
     database: DatabaseUrls, nats_url: str, jwks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.1)
     monkeypatch.setattr(oidc, "_LEEWAY", 0.0)
     ensure_tenant(database.admin_url, "acme")
     port = find_free_port()
