@@ -6,7 +6,7 @@ from hypothesis import settings
 
 pytest_plugins = ("tests.support.fixtures",)
 
-# A quarter of Hypothesis' own number; `make fuzz` asks for many more.
-EXAMPLES = max(25, int(os.environ.get("REVERIE_TEST_EXAMPLES", "0")))
+# A seventh of Hypothesis' own number; `make fuzz` asks for many more.
+EXAMPLES = max(15, int(os.environ.get("REVERIE_TEST_EXAMPLES", "0")))
 settings.register_profile("suite", max_examples=EXAMPLES, database=None)
 settings.load_profile("suite")

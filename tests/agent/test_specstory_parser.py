@@ -159,7 +159,7 @@ PIECES = st.lists(
 )
 
 
-@settings(database=None, max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(PIECES)
 def test_no_input_raises_or_changes_the_order(pieces: list[str]) -> None:
     found = turns("\n".join(pieces))

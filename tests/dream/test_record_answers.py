@@ -96,7 +96,7 @@ def _assert_supported(text: str, cited: list[TurnText]) -> None:
     text.encode()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(answers)
 def test_what_is_kept_of_an_answer_is_supported_by_the_turns_that_it_cites(
     answer: dict[str, Any],
@@ -121,7 +121,7 @@ def test_what_is_kept_of_an_answer_is_supported_by_the_turns_that_it_cites(
         dropped.text.encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(st.one_of(anything, st.dictionaries(st.sampled_from(list(GOOD)), anything)))
 def test_any_json_is_refused_by_its_type_or_checked(body: Any) -> None:
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-EXAMPLES = int(os.environ.get("REVERIE_TEST_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("REVERIE_TEST_EXAMPLES", "8"))
 LONG = EXAMPLES > 50
 ODD = ("\0", "\r", "\r\n", "\ufeff", "\u2028", "\x85", "\u0130", "e\u0301", "\U0001f600", "\ud800",
        "\u202e", "\t", " ", "\n", "٣", "²", "ﬁ", "一", "9" * 40, "a" * 300)  # fmt: skip

@@ -38,7 +38,7 @@ WIDE = LayerBudgets(300, 400, 800)
 count = EstimatingTokenCounter().count
 texts = st.text(min_size=1, max_size=300)
 sizes = st.integers(0, 2_000)
-bounded = settings(database=None, max_examples=60, deadline=None)
+bounded = settings(deadline=None)
 
 
 def memory(content: str, kind: Kind = Kind.DECISION, days: float = 0, **fields: object) -> Memory:

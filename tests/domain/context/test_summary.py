@@ -71,7 +71,7 @@ def test_anchors_are_not_summarized_and_no_input_yields_no_text() -> None:
     assert summarize_memories(NOTES, words, 0).text == ""
 
 
-@settings(database=None, max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(
@@ -94,7 +94,7 @@ def test_the_summary_keeps_its_cap_and_does_not_depend_on_the_order(
     assert summarize_memories(list(reversed(notes)), words, cap).text == text
 
 
-@settings(database=None, max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=400), max_size=12), st.integers(0, 12))
 def test_a_removed_memory_is_left_out_and_the_rest_stays(contents: list[str], kept: int) -> None:
     notes = [Note(Kind.DECISION, content) for content in contents]
@@ -111,7 +111,7 @@ def test_a_heading_without_lines_is_removed() -> None:
     assert remove_lines(summary, ["a", "b\n- more"]) == "## How to\n- c"
 
 
-@settings(database=None, max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -222,7 +222,7 @@ TURN = st.tuples(
 )
 
 
-@settings(database=None, max_examples=120, deadline=None)
+@settings(deadline=None)
 @example([("assistant", "0000" + "\x80" * 6 + "\U00010000" * 2), ("user", "yes")])
 @given(st.lists(TURN, max_size=30))
 def test_extracted_memories_are_bounded_cited_and_deterministic(

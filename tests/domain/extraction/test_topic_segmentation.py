@@ -92,7 +92,7 @@ TURN = st.tuples(
 )
 
 
-@settings(database=None, max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.lists(TURN, max_size=200))
 def test_every_turn_is_in_one_segment_in_order_and_segments_are_bounded(
     said: list[tuple[str, str]],

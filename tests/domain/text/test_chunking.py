@@ -56,7 +56,7 @@ def test_neighbours_share_the_overlap() -> None:
 
 
 @pytest.mark.parametrize("count", COUNTERS)
-@settings(database=None, max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(text=TEXTS, size=st.integers(8, 60), overlap=st.integers(0, 40))
 def test_chunks_cover_the_text_in_order_within_the_size(
     count: Callable[[str], int], text: str, size: int, overlap: int
