@@ -133,11 +133,14 @@ def test_the_command_that_starts_a_service_imports_no_embedded_component() -> No
     assert done.stdout.strip() == ""
 
 
-def test_a_service_imports_nothing_for_coloured_tracebacks() -> None:
+def test_a_service_imports_nothing_for_coloured_tracebacks_or_models_that_it_has_not() -> None:
+    """A client of a model would cost seconds and tens of megabytes."""
     code = (
         "import sys; sys.argv = ['reverie', 'serve', 'ingest', '--set', 'ingest_port=0']\n"
         "from reverie.cli.app.main import main\n"
-        "try: main()\nfinally: print([m for m in ('rich', 'pygments') if m in sys.modules])"
+        "try: main()\nfinally:\n print([m for m in ('rich', 'pygments') if m in sys.modules])\n"
+        " import reverie_services.dream.app, reverie_services.recall.app\n"
+        " print([m for m in ('pydantic_ai', 'openai', 'anthropic') if m in sys.modules])"
     )
     environment = {name: value for name, value in os.environ.items() if "REVERIE" not in name}
     done = subprocess.run(
@@ -149,7 +152,7 @@ def test_a_service_imports_nothing_for_coloured_tracebacks() -> None:
         env=environment,
     )
     assert "database_url" in done.stderr + done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.splitlines()[-2:] == ["[]", "[]"]
 
 
 def test_what_reverie_up_becomes_imports_no_settings_client_or_driver() -> None:

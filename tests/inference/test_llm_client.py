@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -230,14 +228,3 @@ async def _true(fact: bool) -> bool:
 
 async def _calls(store: Store, count: int) -> bool:
     return (await LlmUsageStore(store.db, 100, 10_000).load_today(store.me.tenant)).calls == count
-
-
-def test_a_process_without_a_model_does_not_load_its_client() -> None:
-    """It would cost seconds and tens of megabytes."""
-    code = (
-        "import sys, reverie_services.dream.app, reverie_services.ingest.app, "
-        "reverie_services.recall.app, reverie.cli.app.main\n"
-        "print([m for m in ('pydantic_ai', 'openai', 'anthropic') if m in sys.modules])"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
