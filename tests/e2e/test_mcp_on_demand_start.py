@@ -12,6 +12,7 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 
 from reverie.cli.app.errors import NOT_RUNNING, OK, USAGE
 from reverie.embedded.processes import is_alive
+from tests.support.commands import command
 from tests.support.mcp_clients import COMMAND, call, over_stdio, refused
 
 PORTS = ("recall", "ingest", "dream", "staleness", "grpc", "postgres", "nats")
@@ -53,19 +54,17 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_keeps_running_for_the
             found = await call(client, "recall", query="where do herons nest")
             assert told["id"].endswith(found["memories"][0]["id"])
             assert _noted(reverie_home) == up
-        assert _down(reverie_home, env) == OK
+        assert await _down(reverie_home, env) == OK
         assert not is_alive(up)
-        assert _down(reverie_home, env) == NOT_RUNNING
+        assert await _down(reverie_home, env) == NOT_RUNNING
     finally:
-        _down(reverie_home, env)
+        await _down(reverie_home, env)
 
 
-def _down(home: Path, env: dict[str, str]) -> int:
+async def _down(home: Path, env: dict[str, str]) -> int:
     """The exit code of `reverie down`."""
-    command = [sys.executable, *COMMAND[:-1], "down", "--home", str(home)]
-    return subprocess.run(
-        command, env={**os.environ, **env}, cwd="/", capture_output=True, check=False
-    ).returncode
+    code, _, _ = await command(env, "down", "--home", str(home))
+    return code
 
 
 def test_an_invalid_setting_ends_the_process_with_one_line_and_no_answer(
