@@ -104,7 +104,7 @@ fuzz: $(READY) ## make up requests for every call and texts for every parser (AR
 chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")
 	@$(BIN)/python -m chaos.run --page $(ARGS)
 	@$(BIN)/python -m chaos.run --page --several --operations 2000 --faults 20 $(ARGS)
-	@REVERIE_TEST_STEPS=all $(PYTEST) chaos
+	@REVERIE_TEST_STEPS=all $(PYTEST) chaos tests/engine/test_killed_workers.py
 
 soak: $(READY) ## let it fill its caches, then work for half an hour, and say what grows (ARGS="--minutes 5")
 	@$(BIN)/python -m chaos.soak --page $(ARGS)
