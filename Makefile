@@ -88,7 +88,8 @@ adapters: $(READY) ## install the clients and frameworks that are tested with, a
 		name=$${pair%%=*}; test -x .adapters/$$name/bin/python || $(UV) venv --quiet --python '<3.14' .adapters/$$name; \
 		$(UV) pip install --quiet --python .adapters/$$name/bin/python $${pair#*=} || exit 1; done
 	@$(UV) sync --frozen --quiet --inexact --all-extras
-	@$(BIN)/pytest -q tests/adapters tests/compat
+	@REVERIE_TEST_STEPS=all $(BIN)/pytest -q tests/adapters tests/compat tests/e2e/mcp_inspector.py \
+		tests/interfaces/test_every_interface.py
 
 fuzz: $(READY) ## make up requests for every call and texts for every parser (ARGS=50 for how many)
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/interfaces/test_openapi_conformance.py \

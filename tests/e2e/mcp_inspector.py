@@ -1,4 +1,7 @@
-"""The MCP Inspector lists the tools over HTTP and calls one over stdio."""
+"""The MCP Inspector lists the tools over HTTP and calls one over stdio.
+
+`make adapters` runs it: npm fetches it.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.console.sample_tenant import PNG
 from tests.interfaces.case import Fields, said, to_camel
 from tests.interfaces.running_system import SCOPE, World
 from tests.interfaces.transports import asked_of, environment, request_of, typescript_fields
-from tests.interfaces.typescript_client import has_node
+from tests.interfaces.typescript_client import builds_client
 from tests.support.mcp_clients import over_http
 
 PROBLEM = "reverie-problem-bin"
@@ -225,5 +225,5 @@ REFUSING = {
     "gRPC": over_grpc,
     "CLI": over_cli,
     "client": over_client,
-    **({"TypeScript": over_typescript} if has_node() else {}),
+    **({"TypeScript": over_typescript} if builds_client() else {}),
 }

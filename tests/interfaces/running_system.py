@@ -24,7 +24,12 @@ from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun, fresh_database, own_nats
 from tests.interfaces.case import Fields
 from tests.interfaces.running_engine import answer_shortly, engine_settings, run_engine
-from tests.interfaces.typescript_client import TypeScriptClient, build_client, has_node, run_client
+from tests.interfaces.typescript_client import (
+    TypeScriptClient,
+    build_client,
+    builds_client,
+    run_client,
+)
 from tests.support.dead_letters import bury
 from tests.support.git_clone import Clone, new_clone
 from tests.support.mcp_clients import over_http
@@ -283,7 +288,7 @@ async def open_world(run: TestRun) -> AsyncIterator[World]:
         clone = new_clone(folder / "clone")
         clone.commit("Begin", {"lamp.py": "lamp = None\n"})
         typescript = None
-        if has_node():
+        if builds_client():
             await build_client(folder / "typescript")
             typescript = await held.enter_async_context(run_client(folder / "typescript"))
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")

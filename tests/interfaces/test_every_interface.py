@@ -16,10 +16,10 @@ from tests.interfaces.refusals import REFUSALS, REFUSING, Refusal
 from tests.interfaces.running_system import World, open_world
 from tests.interfaces.table import CASES
 from tests.interfaces.transports import THROUGH
-from tests.interfaces.typescript_client import has_node
+from tests.interfaces.typescript_client import builds_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-AVAILABLE = {*DOORS} - (set() if has_node() else {"TypeScript"})
+AVAILABLE = {*DOORS} - (set() if builds_client() else {"TypeScript"})
 POSTED_READS = {"recall", "recall_projects", "import", "replay"}
 """Operations that change nothing although they are no GET; the import is a dry run."""
 
@@ -54,7 +54,7 @@ async def test_a_refusal_has_the_same_code_and_message_at_every_interface(
     assert len({re.sub(r"\d+ seconds", "", words) for _, words in told.values()}) == 1, told
 
 
-@pytest.mark.skipif(not has_node(), reason="node is not installed")
+@pytest.mark.skipif(not builds_client(), reason="`make adapters` builds the client with npm")
 async def test_the_typescript_client_passes_its_own_tests(world: World) -> None:
     process = await asyncio.create_subprocess_exec(
         "node", "--test", "test/client.test.mjs", cwd=world.folder / "typescript", stdout=PIPE
