@@ -39,9 +39,7 @@ def pattern(draw: st.DrawFn) -> str:
 questions = st.lists(st.tuples(st.lists(pattern(), max_size=4), scope), min_size=20, max_size=20)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(questions)
 @example([(["project/a/*"], "project/a"), (["project/a/*"], "project/ab"), ([], "global")])
 @example([(["a_b/*", "project/a%"], "project/a_b"), (["/*"], "global"), (["*/*"], "global")])
@@ -57,9 +55,7 @@ def test_grants_cover_the_same_scopes_in_sql_and_in_the_domain(
     assert found == expected
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(scope)
 def test_every_scope_of_the_grammar_has_at_most_five_parts(path: str) -> None:
     assert parse_scope(path) == path
