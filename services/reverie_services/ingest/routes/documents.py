@@ -140,12 +140,7 @@ async def list_collections(
     )
     return CollectionPage(
         items=[
-            CollectionBody(
-                collection=item.collection,
-                documents=item.documents,
-                created_at=item.created,
-                updated_at=item.updated,
-            )
+            CollectionBody(**vars(item), created_at=item.created, updated_at=item.updated)
             for item in items
         ],
         next=cursor,

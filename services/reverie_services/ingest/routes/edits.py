@@ -27,7 +27,7 @@ from reverie.runtime.observability.tracing import trace_headers
 from reverie.store.memories.edits import build_content_fields, remove_record
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.routes.forgetting import forget
-from reverie_services.ingest.write.memory_changes import apply_change, build_reply, change_as_read
+from reverie_services.ingest.write.memory_changes import build_reply, change_as_read, change_memory
 from reverie_services.ingest.write.prepared_records import (
     ONLY_RECALLED_MESSAGE,
     check_validity,
@@ -49,13 +49,13 @@ async def edit_memory(deps: EditDependencies, call: Call[EditMemoryRequest, None
 @routes.add("PUT /v1/memories/{id}/pin", response=MemoryChangeResponse, supports_etag=True)
 async def pin_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
     """Pin a memory: always shown at session start, never decays."""
-    return await apply_change(deps, call, {"pinned": True}, "pinned", "pinned")
+    return build_reply(await change_memory(deps, call, {"pinned": True}, "pinned", "pinned"))
 
 
 @routes.add("DELETE /v1/memories/{id}/pin", response=MemoryChangeResponse, supports_etag=True)
 async def unpin_memory(deps: EditDependencies, call: Call[None, None]) -> Reply:
     """Unpin a memory."""
-    return await apply_change(deps, call, {"pinned": False}, "unpinned", "unpinned")
+    return build_reply(await change_memory(deps, call, {"pinned": False}, "unpinned", "unpinned"))
 
 
 @routes.add("POST /v1/memories/{id}/feedback", response=MemoryChangeResponse, supports_etag=True)
@@ -71,7 +71,9 @@ async def give_feedback(deps: EditDependencies, call: Call[FeedbackRequest, None
     reason = call.redactor.redact(body.reason or body.verdict).text
     if body.verdict == "approve":
         fields = {"confidence": 1.0}
-        return await apply_change(deps, call, fields, reason, "approved", confirms=True)
+        return build_reply(
+            await change_memory(deps, call, fields, reason, "approved", confirms=True)
+        )
     return build_reply(await forget(deps, call, reason))
 
 
@@ -87,7 +89,9 @@ async def roll_back_memory(deps: EditDependencies, call: Call[RollbackRequest, N
         if body.version != memory.version:
             content, state = await deps.edits.version(call.principal, memory.id, body.version)
             fields = _build_restored_columns(memory, content, state)
-        return await apply_change(deps, call, fields, reason, "edited", expected_version)
+        return build_reply(
+            await change_memory(deps, call, fields, reason, "edited", expected_version)
+        )
 
     return await change_as_read(deps, call, roll_back)
 
@@ -118,9 +122,11 @@ async def _apply_edit(
         kind = parse_kind(redacted.kind) if redacted.kind else memory.kind
         hints = suggest_improvements(redacted.content, kind) if redacted.content else ()
         is_new_text = redacted.content not in {None, memory.content}
-        return await apply_change(
-            deps, call, fields, reason, "edited", expected_version, redactions, hints, is_new_text
+        changed = await change_memory(
+            deps, call, fields, reason, "edited", expected_version, is_new_text
         )
+        notes = {"redactions": redactions, "hints": list(hints)}
+        return build_reply(changed.model_copy(update=notes))
 
     return await change_as_read(deps, call, edit)
 

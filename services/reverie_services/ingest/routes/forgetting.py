@@ -28,7 +28,6 @@ from reverie.store.memories.edits import MemoryChange
 from reverie.store.memories.forgetting import ForgetFilter
 from reverie_services.ingest.dependencies import EditDependencies
 from reverie_services.ingest.write.memory_changes import (
-    apply_change,
     build_reply,
     change_as_read,
     change_memory,
@@ -47,7 +46,9 @@ async def archive_memory(deps: EditDependencies, call: Call[None, None]) -> Repl
         if memory.status not in {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED}:
             raise Conflict(f"the memory is {memory.status.value}, not active")
         fields = {"status": MemoryStatus.ARCHIVED.value}
-        return await apply_change(deps, call, fields, "archived", "archived", expected_version)
+        return build_reply(
+            await change_memory(deps, call, fields, "archived", "archived", expected_version)
+        )
 
     return await change_as_read(deps, call, archive)
 

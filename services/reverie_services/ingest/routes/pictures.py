@@ -29,7 +29,7 @@ from reverie.runtime.http.validation import check_size
 from reverie.store.memories.edits import build_content_fields
 from reverie.store.memories.pictures import PictureStore
 from reverie_services.ingest.dependencies import EditDependencies
-from reverie_services.ingest.write.memory_changes import apply_change, change_as_read
+from reverie_services.ingest.write.memory_changes import build_reply, change_as_read, change_memory
 from reverie_services.ingest.write.picture_files import decode_picture, read_picture_text
 
 
@@ -120,5 +120,8 @@ async def _change_content(
         return Reply()
     check_size("content", content, deps.edits.content_limit, "content_limit")
     fields = build_content_fields(content, memory.key, memory.tags, memory.metadata)
-    reason = f"picture {outcome}"
-    return await apply_change(deps.edits, call, fields, reason, "edited", expected_version)
+    return build_reply(
+        await change_memory(
+            deps.edits, call, fields, f"picture {outcome}", "edited", expected_version
+        )
+    )

@@ -251,11 +251,7 @@ def _resolve_scope(
 
 def _build_item_body(entry: VaultEntryInfo) -> VaultItem:
     return VaultItem(
-        scope=entry.scope,
-        key=entry.key,
-        secret=entry.secret,
-        readable=entry.readable,
-        version=entry.version,
+        **vars(entry),
         updated_by=entry.written_by,
         created_at=entry.created,
         updated_at=entry.updated,

@@ -42,22 +42,6 @@ async def change_as_read(
     raise build_busy_error("the memory")
 
 
-async def apply_change(
-    deps: EditDependencies,
-    call: Call[Any, None],
-    fields: Mapping[str, Any],
-    reason: str,
-    event: str,
-    expected_version: int | None = None,
-    redactions: int = 0,
-    hints: tuple[str, ...] = (),
-    confirms: bool = False,
-) -> Reply:
-    """Changes the memory of the path, and publishes the events after the reply."""
-    body = await change_memory(deps, call, fields, reason, event, expected_version, confirms)
-    return build_reply(body.model_copy(update={"redactions": redactions, "hints": list(hints)}))
-
-
 async def change_memory(
     deps: EditDependencies,
     call: Call[Any, None],
@@ -67,7 +51,7 @@ async def change_memory(
     expected_version: int | None = None,
     confirms: bool = False,
 ) -> MemoryChangeResponse:
-    """Like `apply_change`, for replies that say more."""
+    """Changes the memory of the path, and publishes the events after the reply."""
     principal = call.principal
     memory_id = await deps.memories.resolve(principal, call.path["id"])
     expected_version = expected_version or _parse_if_match(call.headers)
