@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 from yarl import URL
@@ -31,11 +31,12 @@ async def _read(
 ) -> tuple[list[tuple[str, str]], list[FormFile]]:
     headers = CIMultiDict({"Content-Type": content_type})
     request = IncomingRequest("POST", URL("/"), headers, iterate_once(body), len(body))
-    fields, files = await read_upload(request, LIMIT, "engine_message_limit")
+    fields, files = await read_upload(request, LIMIT)
     return list(fields.items()), files
 
 
 @given(st.lists(st.tuples(NAMES, st.binary(max_size=40)), max_size=4), st.text(max_size=20))
+@example([(" ", b""), (" a ", b"a")], "")
 async def test_files_are_read_byte_by_byte(files: list[FormFile], text: str) -> None:
     said = text.encode(errors="replace")
     parts = [_part(f'name="f"; filename="{name}"', data) for name, data in files]

@@ -134,8 +134,7 @@ class Console:
         if not (content_type.startswith(MULTIPART) and request.url.path == f"{HOME}/do/say"):
             return replace(page_request, form=await read_form(request))
         async with self.uploads:
-            limit = self.message_limit
-            form, files = await read_upload(request, limit, "engine_message_limit")
+            form, files = await read_upload(request, self.message_limit)
         return replace(page_request, form=form, files=files)
 
     async def _open_request(

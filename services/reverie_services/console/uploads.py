@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from email.message import Message
+from email.utils import collapse_rfc2231_value
 
 from multidict import MultiDict
 
@@ -23,26 +24,27 @@ FormFile = tuple[str, bytes]
 
 
 async def read_upload(
-    request: IncomingRequest, limit: int, setting: str
+    request: IncomingRequest, limit: int
 ) -> tuple[MultiDict[str], list[FormFile]]:
-    """The fields and files of a posted form, of at most `limit` bytes beside its fields.
+    """The fields and files of a message, of at most `limit` bytes beside its fields.
 
     Raises `MalformedInput`, and `PayloadTooLarge` with the setting that allows more.
     """
     try:
         async with asyncio.timeout(FORM_SECONDS):
-            body = await read_body(request, limit + FORM_LIMIT, setting)
+            body = await read_body(request, limit + FORM_LIMIT, "engine_message_limit")
     except TimeoutError:
         raise MalformedInput(f"the form took longer than {FORM_SECONDS:g} seconds") from None
     fields, files = MultiDict[str](), list[FormFile]()
     try:
         for headers, data in _split_parts(request.headers.get("Content-Type", ""), body):
             name = str(headers.get_param("name", "", "Content-Disposition"))
-            file_name = headers.get_filename()
+            # `get_filename` would cut the white space around it.
+            file_name = headers.get_param("filename", None, "Content-Disposition")
             if file_name is None:
                 fields.add(name, data.decode())
             elif file_name or data:
-                files.append((file_name, data))
+                files.append((collapse_rfc2231_value(file_name), data))
     except ValueError:
         raise MalformedInput("the form cannot be read") from None
     return fields, files
