@@ -58,16 +58,13 @@ class RecallMetrics:
             "Recalls refused because the queue was full or they waited too long.",
             registry=registry,
         )
-        running = "Running recalls."
-        Gauge("reverie_recalls_running", running, registry=registry).set_function(
+        Gauge("reverie_recalls_running", "Running recalls.", registry=registry).set_function(
             lambda: limiter.running
         )
-        waiting = "Waiting recalls."
-        Gauge("reverie_recalls_waiting", waiting, registry=registry).set_function(
+        Gauge("reverie_recalls_waiting", "Waiting recalls.", registry=registry).set_function(
             lambda: limiter.queued
         )
-        parallel = "Limit of concurrent recalls."
-        Gauge("reverie_recalls_parallel", parallel, registry=registry).set(
+        Gauge("reverie_recalls_parallel", "Limit of concurrent recalls.", registry=registry).set(
             limiter.limits.max_concurrent
         )
 

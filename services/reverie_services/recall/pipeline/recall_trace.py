@@ -218,38 +218,23 @@ def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _decode_candidate(encoded: Any) -> dict[str, Any]:
-    """One candidate."""
-    (
-        candidate_id,
-        score,
-        base,
-        fused,
-        arms,
-        factors,
-        hops,
-        rank,
-        similarity,
-        reason,
-        replaced_by,
-        position,
-    ) = encoded
-    return {
-        "id": candidate_id,
-        "type": "turn" if "turns" in arms else "memory",
-        "score": score,
-        "base": base,
-        "fused": fused,
+_CANDIDATE_FIELDS = (
+    *("id", "score", "base", "fused", "arms", "factors", "hops"),
+    *("rank", "similarity", "rejection_reason", "rejected_for", "position"),
+)
+"""The parts of an encoded candidate, in their order."""
+
+
+def _decode_candidate(encoded: Sequence[Any]) -> dict[str, Any]:
+    candidate = dict(zip(_CANDIDATE_FIELDS, encoded, strict=True))
+    return candidate | {
+        "type": "turn" if "turns" in candidate["arms"] else "memory",
         "arms": {
-            name: dict(zip(("rank", "score"), hit, strict=False)) for name, hit in arms.items()
+            name: dict(zip(("rank", "score"), hit, strict=False))
+            for name, hit in candidate["arms"].items()
         },
         "hops": [
-            {"source": source, "type": kind, "contribution": lent} for source, kind, lent in hops
+            {"source": source, "type": kind, "contribution": lent}
+            for source, kind, lent in candidate["hops"]
         ],
-        "factors": factors,
-        "rank": rank,
-        "similarity": similarity,
-        "rejection_reason": reason,
-        "rejected_for": replaced_by,
-        "position": position,
     }
