@@ -83,6 +83,11 @@ def print_warnings(lines: Sequence[str]) -> None:
         err().print(line, markup=False, style="yellow")
 
 
+def print_degraded(response: JsonObject) -> None:
+    """Warns of what the answer had to do without."""
+    print_warnings([f"not available: {name}" for name in response["degraded"]])
+
+
 def build_table(
     rows: Sequence[JsonObject], columns: Columns, empty: str = EMPTY_MESSAGE
 ) -> RenderableType:

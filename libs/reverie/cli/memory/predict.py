@@ -15,7 +15,7 @@ from reverie.cli.app.options import (
     project_option,
     session_option,
 )
-from reverie.cli.app.output import Columns, build_table, print_warnings, short_id_cell, text_cell
+from reverie.cli.app.output import Columns, build_table, print_degraded, short_id_cell, text_cell
 
 
 def touched_options(function: Function) -> Function:
@@ -51,7 +51,7 @@ def predict(
         "session": client.resolve_session_id(session),
     }
     response = client.request("POST", "/v1/predict", body=drop_unset(body))
-    print_warnings([f"not available: {name}" for name in response["degraded"]])
+    print_degraded(response)
     tables = [build_table(response["files"], _FILE_COLUMNS)]
     if response["memories"]:
         tables.append(build_table(response["memories"], _MEMORY_COLUMNS))

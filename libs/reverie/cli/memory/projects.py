@@ -9,7 +9,7 @@ import click
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import quote_segment
 from reverie.cli.app.options import CommonOptions, Function, common_options
-from reverie.cli.app.output import Columns, print_warnings
+from reverie.cli.app.output import Columns, print_degraded
 
 MAX_SHOWN = 200
 """More links than a project may have."""
@@ -86,7 +86,7 @@ def find_projects(options: CommonOptions, query: tuple[str, ...]) -> None:
     """
     body = {"query": " ".join(query)}
     response = options.gateway().request("POST", "/v1/recall/projects", body=body)
-    print_warnings([f"not available: {name}" for name in response["degraded"]])
+    print_degraded(response)
     options.print_table(response["items"], _PROJECT_COLUMNS)
 
 

@@ -32,6 +32,7 @@ from reverie.cli.app.output import (
     build_table,
     one_line,
     plural,
+    print_degraded,
     print_json,
     print_warnings,
     read_text,
@@ -248,7 +249,7 @@ def recall(
         "include": [name for name, is_set in (("archived", archived), ("turns", turns)) if is_set],
     }
     response = client.request("POST", "/v1/recall", body=drop_unset(body))
-    _print_degraded(response)
+    print_degraded(response)
     if response["memories"] and not response["answered"]:
         print_warnings(["no memory answers this for sure: the nearest ones are listed"])
     columns = {**_HIT_COLUMNS, "memory": lambda hit: _format_hit(hit, body["query"])}
@@ -309,7 +310,7 @@ def context(
         "scopes": scopes,
     }
     response = client.request("GET", "/v1/context", query)
-    _print_degraded(response)
+    print_degraded(response)
     print_warnings([item["message"] for item in response["warnings"]])
     if format == "json":
         print_json(response)
@@ -345,12 +346,8 @@ def preflow(options: CommonOptions, session: str, query: tuple[str, ...], **fiel
     client = options.gateway()
     fields |= {"session": client.resolve_session_id(session), "query": " ".join(query)}
     response = client.request("POST", "/v1/preflow", body=drop_unset(fields))
-    _print_degraded(response)
+    print_degraded(response)
     options.print_result(response, response["markdown"].rstrip() or "No new memories.")
-
-
-def _print_degraded(response: Mapping[str, Any]) -> None:
-    print_warnings([f"not available: {name}" for name in response["degraded"]])
 
 
 @click.command("memories")
