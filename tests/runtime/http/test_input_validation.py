@@ -108,10 +108,10 @@ async def test_an_invalid_field_is_named_with_the_reason_and_nothing_is_done(
 
 
 async def test_all_invalid_fields_are_listed_at_once(http: aiohttp.ClientSession) -> None:
-    async with http.post("/v1/notes", json={"count": "x", "zzz": 1}) as response:
+    async with http.post("/v1/notes", json={"text": "", "count": "x", "zzz": 1}) as response:
         document = await problem_of(response)
     assert document["errors"] == [
-        {"field": "text", "reason": "is required"},
+        {"field": "text", "reason": "is empty"},
         {"field": "count", "reason": "should be a whole number"},
         {
             "field": "zzz",

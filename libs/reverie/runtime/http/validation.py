@@ -33,7 +33,7 @@ _PLAIN_REASONS = {
     "int_type": "should be a whole number",
     "list_type": "should be a list",
     "string_too_long": "is too long: at most {max_length} characters",
-    "string_too_short": "is empty or too short: at least {min_length} characters",
+    "string_too_short": "is too short: at least {min_length} characters",
     "string_type": "should be a text",
     "timezone_aware": "needs a timezone, as 2026-01-31T10:00:00Z",
     "too_long": "has too many items: at most {max_length}",
@@ -228,6 +228,8 @@ def _reason(model: type[BaseModel], detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
         return _unknown_field_reason(model, detail["loc"])
     context = detail.get("ctx", {})
+    if context.get("min_length") == 1:
+        return "is empty"
     # A text with a validator of its own is measured as a value of any type.
     is_long_text = detail["type"] == "too_long" and context.get("field_type") == "Value"
     if template := _PLAIN_REASONS.get("string_too_long" if is_long_text else detail["type"]):
