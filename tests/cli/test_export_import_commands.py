@@ -30,8 +30,9 @@ async def test_an_export_can_be_imported_again(stack: Stack, tmp_path: Path) -> 
     lines, tree = tmp_path / "new" / "all.jsonl", tmp_path / "tree"
     assert (await _run(stack, "export", "-o", str(lines), *home))[0] == 0
     assert b"Sign with RS256" in lines.read_bytes()
-    assert (await _run(stack, "export", "-f", "markdown", "-o", str(tree), *home))[0] == 0
+    code, said = await _run(stack, "export", "-f", "markdown", "-o", str(tree), "--json", *home)
     file = tree / "project" / "shop" / "memory.md"
+    assert (code, json.loads(said)["bytes"]) == (0, file.stat().st_size)
     assert file.stat().st_mtime < tree.stat().st_mtime
     file.write_text(file.read_text().replace("RS256", "ES256"))
     code, said = await _run(stack, "import", str(tree), "--json", *home)

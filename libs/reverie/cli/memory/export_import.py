@@ -70,7 +70,7 @@ def export(
 async def _download(
     settings: Settings, export_format: ExportFormat, scope: tuple[str, ...], output: Path
 ) -> int:
-    """Writes the export; the number of bytes that were received."""
+    """Writes the export; the number of bytes in its files."""
     # An interrupted export leaves an earlier file as it was.
     partial = output.with_name(f"{output.name}.part")
     size = 0
@@ -85,15 +85,18 @@ async def _download(
         if export_format != "jsonl":
             file.seek(0)
             with tarfile.open(fileobj=file, mode="r") as archive:
-                extract_archive(archive, output)
+                size = extract_archive(archive, output)
     if export_format == "jsonl":
         partial.replace(output)
     return size
 
 
-def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
-    """Extracts plain files inside of the folder; tarfile's own filters need Python 3.11.4."""
-    root = output.resolve()
+def extract_archive(archive: tarfile.TarFile, output: Path) -> int:
+    """Extracts plain files inside of the folder, and counts their bytes.
+
+    tarfile's own filters need Python 3.11.4.
+    """
+    root, size = output.resolve(), 0
     for member in archive:
         target = (root / member.name).resolve()
         if not member.isreg() or member.issparse() or not target.is_relative_to(root):
@@ -103,6 +106,8 @@ def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
         with target.open("wb") as file:
             shutil.copyfileobj(source or io.BytesIO(), file)
         os.utime(target, (member.mtime, member.mtime))
+        size += member.size
+    return size
 
 
 @click.command("memories")
@@ -197,7 +202,7 @@ def _open_source(path: Path) -> tuple[str, IO[bytes]]:
         media_types = {".md": "text/markdown", ".tar": "application/x-tar"}
         return media_types.get(path.suffix.lower(), "application/x-ndjson"), path.open("rb")
     if not path.is_dir():
-        raise InvalidInput("PATH", f"there is no {path}")
+        raise InvalidInput("PATH", f"{path} is no file or folder")
     files = sorted(path.rglob("memory.md"))
     if not files:
         has_markdown = any(path.rglob("*.md"))
