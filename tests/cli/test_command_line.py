@@ -54,6 +54,9 @@ def test_an_unknown_command_is_a_one_line_usage_error_that_suggests_similar_ones
     done = run("recal", "deploy")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "'recall'" in done.stderr
+    code, _, said = main("export")
+    assert code == 2
+    assert said.startswith("reverie: Missing option '--output' / '-o'; for example: reverie export")
     code, _, said = main("recall", "deploy", "--limit=0", "--json")
     assert (code, json.loads(said)["code"]) == (2, "invalid")
 

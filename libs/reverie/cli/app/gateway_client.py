@@ -89,7 +89,7 @@ class GatewayClient:
         try:
             status, data = self._connection.send(method, target, body, headers)
         except (OSError, ValueError) as error:
-            hint = "it took too long" if isinstance(error, TimeoutError) else "does it run?"
+            hint = "it took too long;" if isinstance(error, TimeoutError) else "does it run?"
             raise Unavailable(
                 f"the gateway at {self._connection.url}", f"{hint} see `reverie status`"
             ) from None

@@ -67,7 +67,7 @@ def main() -> None:
         hint = f" (see `{context.command_path} --help`)" if context else ""
         if context and (example := re.search(r"Example: (.+)", context.command.help or "")):
             hint = f"; for example: {example[1]}{hint}"
-        print_error_line("invalid", f"{error.format_message()}{hint}", as_json)
+        print_error_line("invalid", f"{error.format_message().rstrip('.')}{hint}", as_json)
         sys.exit(error.exit_code)
     except click.Abort:
         hint = "" if sys.stdin.isatty() else ": without a terminal, confirm with --yes"

@@ -334,8 +334,8 @@ def erase(options: CommonOptions, id: str, reason: str | None, yes: bool) -> Non
         confirm(f"Erase {id} for good? Nothing but a backup can bring it back.")
     path = f"/v1/memories/{quote_segment(id)}/erase"
     response = options.gateway().request("POST", path, body=drop_unset({"reason": reason}))
-    removed = ", ".join(f"{count} {table}" for table, count in response["rows"].items())
-    lines = [f"{short_id(response['id'])} is erased: {removed or 'nothing was left'}"]
+    removed = ", ".join(f"{table} {count}" for table, count in response["rows"].items())
+    lines = [f"{short_id(response['id'])} is erased; rows: {removed or 'none was left'}"]
     if quoting := response["still_quoted_in"]:
         names = ", ".join(map(short_id, quoting))
         lines.append(f"still quoted in {plural(len(quoting), 'memory')}: {names}")
