@@ -89,6 +89,12 @@ async def test_a_write_that_loses_every_race_can_be_retried_later(store: Store) 
         await write(store, new("Never written"))
 
 
+async def test_a_write_that_finds_the_disk_full_says_so(store: Store) -> None:
+    admin_rows(store.admin_url, LOSING.format("disk_full"))
+    with pytest.raises(Unavailable, match="disk is full"):
+        await write(store, new("Never written"))
+
+
 async def test_a_conflict_with_an_unreadable_memory_reveals_nothing(store: Store) -> None:
     await write(store, new("secret", key="k", scope="project/p"))
     blind = principal(store.me.tenant, "one", reads=("global",))

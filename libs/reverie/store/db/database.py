@@ -273,6 +273,8 @@ class Database:
             if 'policy "tenant_exists"' in str(error):
                 raise Unauthenticated from error
             raise
+        except asyncpg.DiskFullError as error:
+            raise Unavailable("Postgres", "its disk is full") from error
         except OUTAGE_ERRORS as error:
             raise Unavailable("Postgres", "try again shortly") from error
 
