@@ -128,7 +128,7 @@ async def test_an_unusable_answer_is_rejected_with_a_reason(database: DatabaseUr
         stub.answer = lambda _: {"total": 7}
         for provider in ("openai", "anthropic"):
             for faults, reason, calls, failed in cases:
-                seconds = 0.2 if "slow" in faults else 30.0
+                seconds = 0.5 if "slow" in faults else 30.0
                 async with _asking(store, url, provider, attempts=2, timeout=seconds) as model:
                     stub.faults = list(faults)
                     tally = UsageTally()
