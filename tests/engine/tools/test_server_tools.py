@@ -41,11 +41,16 @@ async def equipped(stack: Stack, tmp_path: Path) -> AsyncIterator[Engine]:
 
 def _calling(tool: str, **arguments: Any) -> Any:
     """A model that calls a tool, and then says what came back."""
+    return _calling_all(ToolUse(tool, arguments))
+
+
+def _calling_all(*calls: ToolUse) -> Any:
+    """A model that calls several at once, and then says what came back."""
 
     def script(asked: ChatRequest) -> ChatAnswer:
         if asked.is_after_tool:
-            return ChatAnswer(asked.last)
-        return ChatAnswer(calls=(ToolUse(tool, arguments),))
+            return ChatAnswer("\n".join(asked.results[-len(calls) :]))
+        return ChatAnswer(calls=calls)
 
     return script
 
@@ -53,20 +58,17 @@ def _calling(tool: str, **arguments: Any) -> Any:
 async def test_agents_use_the_servers_that_they_are_given(equipped: Engine, tmp_path: Path) -> None:
     await equipped.agent("handy", servers=["sample"], ask=[])
     group = await equipped.group("handy", "beck")
-    equipped.play(_calling("sample_look", question="life"))
+    note = ToolUse("sample_note", {"text": "x"})
+    look = ToolUse("sample_look", {"question": "life"})
+    equipped.play(_calling_all(note, look, ToolUse("sample_environment", {})))
     assert (await equipped.say(group, "Look."))["handy"]["status"] == "done"
     [answer] = await equipped.answers(group)
     assert "The answer to life" in answer
     assert "hunter2secret" not in answer
     assert "sample_*" in equipped.requests[0].system
-    equipped.play(_calling("sample_note", text="x"))
-    await equipped.say(group, "Note it.")
     assert (tmp_path / "notes").read_text() == "x"
-    equipped.play(_calling("sample_environment"))
-    await equipped.say(group, "What do you see?")
-    names = (await equipped.answers(group))[-1]
-    assert "PYTHONPATH" in names
-    assert "REVERIE" not in names
+    assert "PYTHONPATH" in answer
+    assert "REVERIE" not in answer
     equipped.play(lambda _: ChatAnswer("ok"))
     await equipped.say(group, "Hello.", mentions=["beck"])
     assert not any(name.startswith("sample") for name in equipped.requests[-1].tools)
