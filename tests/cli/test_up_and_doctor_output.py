@@ -6,13 +6,16 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from reverie.cli.app.output import plural
 from reverie.cli.operate.doctor.service_checks import find_backlog_problems
 from reverie.cli.operate.service_metrics import MetricsSnapshot, list_failed
 from reverie.cli.operate.up_display import UpDisplay
+from reverie.embedded.reporting import Addresses
 
 
 def test_a_missing_model_is_named_in_the_command_that_downloads_it() -> None:
@@ -29,6 +32,20 @@ def test_schema_steps_are_counted_as_they_run() -> None:
     with UpDisplay(Console(file=shown, force_terminal=True, width=100)) as screen:
         screen.migrating("0147_postings[copied]", 3, 5)
     assert "schema, 3 of 5: 0147_postings[copied]" in shown.getvalue()
+
+
+def test_a_key_that_the_environment_names_is_not_to_be_set_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_API_KEY", "rv_given")
+    services = {"recall": "http://127.0.0.1:1"}
+    for key, key_file, exports in (("rv_given", None, 0), ("rv_own", tmp_path / "api_key", 1)):
+        shown = io.StringIO()
+        UpDisplay(Console(file=shown, width=100)).up(
+            Addresses(tmp_path, services, "", "", api_key=key, key_file=key_file)
+        )
+        assert shown.getvalue().count("export REVERIE_API_KEY=") == exports
+        assert shown.getvalue().count("Bearer $REVERIE_API_KEY") == 2
 
 
 def test_a_row_of_a_table_stays_one_line_in_a_pipe_unless_columns_are_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +19,7 @@ from reverie.embedded.reporting import GATEWAY, Addresses
 MEGABYTE = 1_000_000
 
 TRY_IT = """\
-[dim]export REVERIE_API_KEY={key}
+[dim]{export}\
 {curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
   -d '{{"content": "The spare lighthouse key hangs behind the buoy."}}' {gateway}/v1/remember
 {curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
@@ -97,10 +98,12 @@ class UpDisplay:
         else:
             self.console.print("\nTry it:\n")
         key = f"$(cat {abbreviate_home(addresses.key_file)})" if addresses.key_file else "..."
+        is_set = os.environ.get("REVERIE_API_KEY") == addresses.api_key
+        export = "" if is_set else f"export REVERIE_API_KEY={key}\n"
         curl = "curl"
         if addresses.gateway.startswith("https"):
             curl += f" --cacert {abbreviate_home(addresses.home / LOCAL_CA_PATH)}"
-        self.console.print(TRY_IT.format(key=key, gateway=addresses.gateway, curl=curl))
+        self.console.print(TRY_IT.format(export=export, gateway=addresses.gateway, curl=curl))
 
 
 def _address_table(addresses: Addresses) -> Table:
