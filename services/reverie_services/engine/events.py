@@ -46,7 +46,7 @@ _CONTEXT = 500
 _WORD_END = re.compile(r"[\s\u2e80-\uffef]")
 _BLOCK_ENDS = {
     "-----BEGIN": re.compile(r"-----END[^-\n]*-----"),
-    "PuTTY-User-Key-File-": re.compile(r"Private-MAC:\s*\S+\s"),
+    "PuTTY-User-Key-File-": re.compile(r"Private-MAC:\s*[^\s:]+\s"),
     "": re.compile(r"\}"),
 }
 """The end of a credential of several lines, by its beginning; the last is a key in JSON."""

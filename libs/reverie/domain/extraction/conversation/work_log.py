@@ -186,7 +186,7 @@ _VERIFICATION_COMMAND = re.compile(
 _ONE_OFF_COMMAND = re.compile(
     r"…|\s(?:-run|-k|-t|--grep|-m)[\s=]|::|/dev/null|/tmp/|\$\(|\s-v\b(?:(?!\s-v\b).)*\.\w+:|\d{4,}"
 )
-_FOLDER = re.compile(r"(?<![\w@/-])(?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)+)")
+_FOLDER = re.compile(r"(?<![\w@/-])(?<![\w.-]\.)(?:\./)?([\w-][\w.-]*(?:/[\w-][\w.-]*)+)")
 
 
 def find_verification_commands(turns: Iterable[TurnText], place: str) -> list[tuple[str, TurnText]]:
