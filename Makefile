@@ -96,8 +96,8 @@ fuzz: $(READY) ## make up requests for every call and texts for every parser (AR
 		-q -k every_call --timeout 14400
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/security/test_parser_fuzzing.py \
 		tests/security/test_pattern_time.py tests/security/test_text_functions.py \
-		tests/security/test_request_fuzzing.py tests/domain/redaction/test_redaction_properties.py \
-		-q --timeout 14400
+		tests/security/test_request_fuzzing.py tests/interfaces/test_invalid_requests.py \
+		tests/domain/redaction/test_redaction_properties.py -q --timeout 14400
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/adapters tests/agent tests/bus \
 		tests/client tests/contracts tests/dream tests/domain tests/engine tests/inference tests/ingest \
 		tests/staleness tests/store -q -m hypothesis --timeout 14400

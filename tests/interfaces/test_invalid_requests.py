@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime
 from itertools import product
 from typing import Any
@@ -263,13 +264,16 @@ FIELDS = {
 }
 
 
+BODIES = int(os.environ.get("REVERIE_TEST_EXAMPLES", "100"))
+
+
 @pytest.fixture(scope="module")
 def bodies() -> list[tuple[str, dict[str, Any]]]:
     """Made before a system runs beside: it would disturb the order of random numbers."""
     made: list[tuple[str, dict[str, Any]]] = []
 
     @settings(
-        max_examples=250, deadline=None, derandomize=True, database=None, phases=[Phase.generate]
+        max_examples=BODIES, deadline=None, derandomize=True, database=None, phases=[Phase.generate]
     )
     @given(almost_good())
     def collect(one: tuple[str, dict[str, Any]]) -> None:
