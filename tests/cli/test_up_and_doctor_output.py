@@ -48,6 +48,24 @@ def test_a_key_that_the_environment_names_is_not_to_be_set_again(
         assert shown.getvalue().count("Bearer $REVERIE_API_KEY") == 2
 
 
+def test_what_runs_goes_on_when_nobody_can_read_its_notes() -> None:
+    script = (
+        "import os\n"
+        "from reverie.cli.operate.up_successor import PlainNotes\n"
+        "for as_json in (False, True):\n"
+        "    for _ in range(2):\n"
+        "        PlainNotes(as_json).note('the process of the services ended')\n"
+        "os._exit(7)"
+    )
+    reader, closed_pipe = os.pipe()
+    os.close(reader)
+    full_disk = os.open("/dev/full", os.O_WRONLY)
+    for output in (closed_pipe, full_disk):
+        done = subprocess.run([sys.executable, "-c", script], stdout=output, stderr=output)
+        os.close(output)
+        assert done.returncode == 7
+
+
 def test_a_row_of_a_table_stays_one_line_in_a_pipe_unless_columns_are_asked_for() -> None:
     script = (
         "from reverie.cli.app.output import build_table, print_plain\n"

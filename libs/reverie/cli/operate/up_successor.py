@@ -18,30 +18,32 @@ from reverie.embedded.supervision.hand_over import HandOver, receive, unblock_st
 from reverie.embedded.supervision.process_watch import stop_all, supervise, watch_stop_signals
 
 
-class _PlainNotes:
+class PlainNotes:
     """Notes to a person on standard output, or beside JSON on standard error."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
 
     def note(self, text: str) -> None:
+        """Prints what a person should know."""
         # Here and not above: nothing is printed until a process ends.
         from reverie.cli.app.output import err, out
 
-        (err() if self._as_json else out()).print(text, markup=False)
+        # Where nobody reads it or no disk takes it, what runs goes on; rich ends at a closed pipe.
+        with suppress(OSError, SystemExit):
+            (err() if self._as_json else out()).print(text, markup=False)
 
     def progress(self, text: str) -> None:
-        """Prints what a program that reads JSON need not know; nobody may be there to read it."""
+        """Prints what a program that reads JSON need not know."""
         if not self._as_json:
-            with suppress(OSError):
-                self.note(text)
+            self.note(text)
 
 
 async def supervise_all(received: HandOver) -> None:
     """Watches everything until a signal, then stops it."""
     caller, home = received.caller, Home(Path(received.home))
     services, servers = received.inherited_services(), received.inherited_servers()
-    notes = _PlainNotes(caller["as_json"])
+    notes = PlainNotes(caller["as_json"])
     async with watch_stop_signals() as stop:
         unblock_stop_signals()
         search = caller["search"]
