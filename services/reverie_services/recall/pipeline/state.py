@@ -124,30 +124,30 @@ class RecallState:
             arm: values[positions].tolist() for arm, values in candidates.raw_scores.items()
         }
         factors = {name: values[positions].tolist() for name, values in self.factors.items()}
-        scores = [
+        totals, fused, bases = (
             values[positions].tolist()
             for values in (self.totals, candidates.fused, candidates.scores)
-        ]
+        )
         return [
             ScoredMemory(
-                memory_id,
-                scores[0][row],
-                {arm: values[row] for arm, values in ranks.items() if values[row]},
-                {
+                id=memory_id,
+                score=totals[row],
+                arm_ranks={arm: values[row] for arm, values in ranks.items() if values[row]},
+                raw_scores={
                     arm: values[row]
                     for arm, values in raw_scores.items()
                     if not math.isnan(values[row])
                 },
-                scores[1][row],
-                tuple(hops.get(doc, ())),
-                {
+                fused_score=fused[row],
+                hops=tuple(hops.get(doc, ())),
+                factors={
                     name: round(values[row], 4)
                     for name, values in factors.items()
                     if values[row] != 1.0
                 },
-                scores[2][row],
-                hashes[row],
-                doc,
+                base_score=bases[row],
+                text_hash=hashes[row],
+                doc=doc,
             )
             for row, (memory_id, doc) in enumerate(
                 zip(list_ids(records), candidates.docs[positions].tolist(), strict=True)
