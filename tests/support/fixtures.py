@@ -36,10 +36,7 @@ LONG = (
     *("test_tenant_isolation.py", "test_reindex.py", "test_input_limits.py"),
 )
 """Files and folders of tests that take seconds each, the longest first."""
-TOGETHER = (
-    *("test_query_plans.py", "test_first_steps.py"),
-    *("test_in_a_browser.py", "test_every_interface.py"),
-)
+TOGETHER = ("test_query_plans.py", "test_in_a_browser.py", "test_every_interface.py")
 """Files whose tests share what takes half a minute to make: one worker begins with each."""
 PARTITIONS = 2
 """Of each table, so that tenants lie apart: a database lasts one test, and a connection too."""
