@@ -23,8 +23,8 @@ WITHHELD_SETTINGS = {
     *("api_key", "database_url", "database_migration_url", "database_readonly_url", "nats_url"),
 }
 """Settings that no service needs, or that `ServerUrls` gives."""
-WORKER_PORTS = {DERIVE: "ingest", DREAM_WORKER: "dream"}
-"""Listeners in the process of background work, and the service of each."""
+SERVICE_BY_WORKER = {DERIVE: "ingest", DREAM_WORKER: "dream"}
+"""The service of each listener in the process of background work."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def process_names(settings: Settings) -> tuple[str, ...]:
 def listener_names(settings: Settings, process: str | None = None) -> tuple[str, ...]:
     """The HTTP listeners, in all processes or in one of them."""
     engine = ("engine",) if settings.engine_enabled else ()
-    listeners = {ALL: (*SERVICES, *engine), DERIVE: tuple(WORKER_PORTS)}
+    listeners = {ALL: (*SERVICES, *engine), DERIVE: tuple(SERVICE_BY_WORKER)}
     names = [process] if process else process_names(settings)
     return tuple(listener for name in names for listener in listeners[name])
 
@@ -81,16 +81,18 @@ def find_moved_ports(settings: Settings, chosen: Mapping[str, int]) -> list[str]
 
 
 def _configured_port(settings: Settings, name: str) -> int:
-    return 0 if name in WORKER_PORTS else int(getattr(settings, f"{name}_port"))
+    return 0 if name in SERVICE_BY_WORKER else int(getattr(settings, f"{name}_port"))
 
 
 def build_environment(
     process: str, settings: Settings, chosen: Mapping[str, int], servers: ServerUrls
 ) -> dict[str, str]:
     """Builds the environment of a service process: the settings and the server addresses."""
-    ports_by_service = {name: port for name, port in chosen.items() if name not in WORKER_PORTS}
+    ports_by_service = {
+        name: port for name, port in chosen.items() if name not in SERVICE_BY_WORKER
+    }
     if process == DERIVE:
-        ports_by_service |= {service: chosen[name] for name, service in WORKER_PORTS.items()}
+        ports_by_service |= {service: chosen[name] for name, service in SERVICE_BY_WORKER.items()}
     variables = {
         **{name: getattr(settings, name) for name in settings.model_fields_set},
         **dict.fromkeys(WITHHELD_SETTINGS),

@@ -26,7 +26,7 @@ from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.embedded.home import Home, existing_home
 from reverie.embedded.lock import is_home_locked
 from reverie.embedded.reporting import ALL, DERIVE
-from reverie.embedded.supervision.service_layout import WORKER_PORTS
+from reverie.embedded.supervision.service_layout import SERVICE_BY_WORKER
 from reverie.inference.model_catalogue import MULTILINGUAL_MODEL
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.migrate import MIN_PGVECTOR, MIN_POSTGRES, list_pending_migrations
@@ -172,7 +172,7 @@ def check_services(settings: Settings, _: Home | None) -> Iterable[Finding]:
         is_local = home is not None and is_home_locked(home)
         remedy = ""
         if home and is_local:
-            process = DERIVE if component.name in WORKER_PORTS else ALL
+            process = DERIVE if component.name in SERVICE_BY_WORKER else ALL
             remedy = f"See its log: {home.logs / process}.log"
         yield error(f"{component.name} at {component.address}: {component.problem}", remedy)
 
