@@ -98,7 +98,7 @@ class UpDisplay:
         else:
             self.console.print("\nTry it:\n")
         key = f"$(cat {abbreviate_home(addresses.key_file)})" if addresses.key_file else "..."
-        is_set = os.environ.get("REVERIE_API_KEY") == addresses.api_key
+        is_set = os.environ.get("REVERIE_API_KEY", "") == addresses.api_key
         export = "" if is_set else f"export REVERIE_API_KEY={key}\n"
         curl = "curl"
         if addresses.gateway.startswith("https"):
