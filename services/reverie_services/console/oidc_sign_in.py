@@ -119,7 +119,6 @@ class OidcSignIn:
     async def finish(self, request: IncomingRequest, secure: bool) -> tuple[list[str], str]:
         """The bearer tokens of the person, the preferred one first, and the page to show.
 
-
         Raises `Unauthenticated` for an answer to another attempt, and `Unavailable`.
         """
         query = request.url.query

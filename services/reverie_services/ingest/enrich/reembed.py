@@ -36,7 +36,6 @@ async def reembed(
 ) -> int:
     """Creates the missing vectors of the model, then switches to it; returns the number created.
 
-
     Safe to interrupt and to repeat: it resumes. The model's vector table must exist. Chunks that
     were written with the old model during the switch are filled afterwards.
     """
