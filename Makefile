@@ -99,8 +99,8 @@ fuzz: $(READY) ## make up requests for every call and texts for every parser (AR
 		tests/security/test_request_fuzzing.py tests/interfaces/test_invalid_requests.py \
 		tests/domain/redaction/test_redaction_properties.py -q --timeout 14400
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/adapters tests/agent tests/bus \
-		tests/client tests/contracts tests/dream tests/domain tests/engine tests/inference tests/ingest \
-		tests/staleness tests/store -q -m hypothesis --timeout 14400
+		tests/cli tests/client tests/console tests/contracts tests/dream tests/domain tests/engine \
+		tests/inference tests/ingest tests/staleness tests/store -q -m hypothesis --timeout 14400
 
 chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")
 	@$(BIN)/python -m chaos.run --page $(ARGS)
