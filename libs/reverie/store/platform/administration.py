@@ -134,7 +134,7 @@ class AdministrationStore:
     ) -> tuple[ApiKey, str]:
         """Gives a key another text, which is not kept; the old one works `overlap` seconds more.
 
-        `expires` gives it another end. Raises `NotFound`, `Forbidden`, `Conflict`.
+        `changes` as in `update_key`. Raises `NotFound`, `Forbidden`, `Conflict`.
         """
         text = generate_key_text()
 
