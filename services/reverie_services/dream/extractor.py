@@ -26,8 +26,8 @@ class Extraction:
 
     `prompt`: name and version of what a model was asked, if memories are from its answers.
     `degraded`: why the rules replaced a configured model. `llm_calls` and `llm_tokens` include
-    failed calls. `outcomes`: how many subtopics have a record by whom. `kept_statements` and
-    `dropped`: statements of a model that the turns support, and those that they do not.
+    failed calls. `outcomes`: the number of subtopics by who wrote their record. `kept_statements`
+    and `dropped`: statements of a model that the turns support, and those that they do not.
     """
 
     memories: Sequence[ExtractedMemory]
