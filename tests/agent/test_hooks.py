@@ -252,6 +252,26 @@ async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     assert "⚠ stale" in await eventually(lambda: unstarted.fire("PreToolUse", **edit))
 
 
+async def test_what_a_compacted_session_begins_with_is_not_repeated_for_a_late_answer(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    gateway = agent.env["REVERIE_GATEWAY_URL"]
+    rule = "Prices in src/cart/price.py are kept in cents, for floats lost money."
+    body = {"scope": "project/bookshop", "kind": "decision", "content": rule}
+    await stack.post("/v1/remember", body)
+    await agent.fire("SessionStart", source="startup")
+    change = {"file_path": str(agent.folder / "src/cart/price.py"), "old_string": "a"}
+    edit = {"tool_name": "Edit", "tool_input": {**change, "new_string": "b"}}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        agent.env["REVERIE_GATEWAY_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert await agent.fire("PreToolUse", **edit) == ""
+    agent.env["REVERIE_GATEWAY_URL"] = gateway
+    await agent.fire("PreCompact", trigger="auto", custom_instructions="")
+    assert rule in await agent.fire("SessionStart", source="compact")
+    assert await agent.fire("PreToolUse", **edit) == ""
+
+
 async def test_a_hook_prints_nothing_where_nothing_is_relevant(
     stack: Stack, tmp_path: Path
 ) -> None:

@@ -247,8 +247,8 @@ def _recall_before(hook: HookCall, gateway: GatewayConnection, action: str, subj
 
 
 def handle_compact(hook: HookCall) -> str:
-    """Records that the agent loses its earlier context."""
-    hook.state.save(compacted=True, warned=[])
+    """Records that the agent loses its earlier context; all may be given to it again."""
+    hook.state.save(compacted=True, warned=[], late=[])
     return ""
 
 
