@@ -12,6 +12,7 @@ import pytest
 from reverie.agent.git.project_detection import detect_project
 from reverie.agent.hooks.bug_fixes import OpenFailures, find_fixes
 from reverie.agent.hooks.command import is_command
+from reverie.agent.hooks.session_state import HookSessionState
 from reverie.agent.hooks.turn_spool import read_spooled_turns, spool_turn
 from reverie.agent.transcripts.turn_filter import is_noise, read_new_turns
 from reverie.agent.transcripts.turns import ParsedTurn
@@ -161,3 +162,10 @@ def test_a_path_at_the_start_of_a_message_is_no_command() -> None:
     assert is_command("/clear")
     assert is_command("/review:all src/cart.py, please")
     assert not is_command("/etc/hosts names no database: why?")
+
+
+def test_sessions_with_long_names_share_no_state(tmp_path: Path) -> None:
+    folder, end = str(tmp_path), "x" * 300
+    HookSessionState(folder, "claude-code", f"a{end}").save(project="shop")
+    assert HookSessionState(folder, "claude-code", f"b{end}").facts == {}
+    assert HookSessionState(folder, "claude-code", f"a{end}").facts["project"] == "shop"

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.hooks.session_state import HookSessionState
 from tests.support.commands import HookedAgent
 from tests.support.git_clone import Clone
 from tests.support.stack import Stack, eventually
@@ -389,13 +388,6 @@ async def test_odd_characters_of_an_event_do_not_lose_the_turn(
     }
     assert (await agent.run("UserPromptSubmit", json.dumps(event)))[2] == ""
     await turns_of(stack, 1)
-
-
-def test_sessions_with_long_names_share_no_state(tmp_path: Path) -> None:
-    folder, end = str(tmp_path), "x" * 300
-    HookSessionState(folder, "claude-code", f"a{end}").save(project="shop")
-    assert HookSessionState(folder, "claude-code", f"b{end}").facts == {}
-    assert HookSessionState(folder, "claude-code", f"a{end}").facts["project"] == "shop"
 
 
 @pytest.mark.parametrize("seconds", ["abc", "nan", "-1", "inf"])
