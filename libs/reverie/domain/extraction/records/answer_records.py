@@ -38,7 +38,7 @@ MIN_SUBJECT_WORDS = 5
 """Words of a question that names nothing of code, but says what it is about."""
 _SUBJECTS = (
     re.compile(
-        r"`?\b[\w/-]+\.(?:py|go|rs|rb|java|kt|jsx?|tsx?|c|cc|cpp|h|cs|sql|sh|toml|ya?ml|md)\b`?"
+        r"`?\b[\w/-]{1,200}+\.(?:py|go|rs|rb|java|kt|jsx?|tsx?|c|cc|cpp|h|cs|sql|sh|toml|ya?ml|md)\b`?"
     ),
     re.compile(r"`(?!v?[\d.]+|[0-9a-f]{7,40}`)[^`\s-]{3,60}`"),
 )

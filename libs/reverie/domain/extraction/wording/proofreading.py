@@ -51,7 +51,7 @@ _PROPOSING = re.compile(
 )
 _CODE_NAME = re.compile(r"\w*[_.(]\w|\w+/\w")
 # What a proposal is bound to: "When nothing is left, should I ...?"
-_CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]*, *$", re.I)
+_CONDITION = re.compile(r"\b(?:when|if|for|on|in|before|after)\b[^.;?!—–]{0,300}, *$", re.I)
 
 
 def drop_frame(sentence: str) -> str:
