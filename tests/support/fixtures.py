@@ -136,8 +136,7 @@ def one_process() -> Iterator[None]:
     So a gateway waits longer for a connection than it would for a service of its own. Pages of the
     console are told of changes sooner. Connections outlast the tests that need no service: a new
     one plans everything again. What the services warn of goes past `sys.stdout`, to which a
-    command in this process may be writing its answer. Plans of writes are kept: production plans
-    each call anew, so that only the partition of its tenant is locked, but here there are two.
+    command in this process may be writing its answer.
     """
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -157,7 +156,6 @@ def one_process() -> Iterator[None]:
         patch.setattr(reverse_proxy, "_CONNECT_SECONDS", 20.0)
         patch.setattr(live, "POLL_SECONDS", 1.0)
         patch.setattr(connections, "IDLE_CONNECTION_SECONDS", 300.0)
-        patch.setitem(connections.SERVER_SETTINGS, "plan_cache_mode", "force_generic_plan")
         yield
         tables.close_cached_connections()
 
