@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from reverie.domain.core.kinds import Kind, Tier
-from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.core.memory import Memory
 from reverie.domain.retrieval.answer import (
     RankedHit,
     assemble_answer,
@@ -17,6 +15,7 @@ from reverie.domain.retrieval.answer import (
     rejection_reasons,
 )
 from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
+from tests.domain.retrieval.made_up_candidates import NOW, memory
 
 
 @dataclass(frozen=True)
@@ -53,25 +52,11 @@ def test_nothing_is_rejected_where_everything_is_selected() -> None:
     assert _why([], [], 2) == {}
 
 
-NOW = datetime(2025, 6, 1, tzinfo=UTC)
 TURN = TurnHit(uuid4(), uuid4(), 0, "user", "zebra", NOW, "project/shop", "ann", 5.0)
 
 
-def memory(score: float, by_words: float) -> RankedHit:
-    made = Memory(
-        id=uuid4(),
-        scope="project/shop",
-        kind=Kind.DECISION,
-        content="a memory",
-        content_hash="hash",
-        tier=Tier.WARM,
-        status=MemoryStatus.ACTIVE,
-        version=1,
-        confidence=0.8,
-        pinned=False,
-        created_at=NOW,
-        updated_at=NOW,
-    )
+def ranked_hit(score: float, by_words: float) -> RankedHit:
+    made = memory(id=uuid4(), scope="project/shop")
     raw = {"words": by_words} if by_words else {"meaning": 0.5}
     return RankedHit(ScoredMemory(made.id, score, raw_scores=raw), made)
 
@@ -83,7 +68,7 @@ def test_the_best_turn_comes_first_only_where_it_is_more_relevant() -> None:
     question = "Where does the zebra sleep at night in winter?"
 
     def first_of(turn: TurnHit, relevance: float, score: float = 0.5) -> UUID:
-        hits = [replace(memory(score, 0.0), relevance=relevance), memory(0.3, 0.0)]
+        hits = [replace(ranked_hit(score, 0.0), relevance=relevance), ranked_hit(0.3, 0.0)]
         first, second, third = merge_turns(hits, [turn], question)
         assert first.scored.score > second.scored.score >= third.scored.score
         return first.item.id
@@ -100,7 +85,7 @@ def test_up_to_three_adjacent_turns_are_merged() -> None:
         turn = replace(TURN, id=uuid4(), ordinal=place, session=session, content=f"turn {place}")
         return RankedHit(ScoredMemory(turn.id, score), turn)
 
-    best, other, away = said(5, 0.9), memory(0.8, 1.0), said(6, 0.7, uuid4())
+    best, other, away = said(5, 0.9), ranked_hit(0.8, 1.0), said(6, 0.7, uuid4())
     before, after, far, last = said(4, 0.6), said(6, 0.5), said(8, 0.4), said(7, 0.3)
     read, gone = merge_adjacent_turns([best, other, away, before, after, far, last])
     assert [hit.item.id for hit in read] == [one.item.id for one in (best, other, away, far)]
@@ -122,7 +107,7 @@ def _fit(
 ) -> list[str]:
     hits = []
     for _ in range(times):
-        made = memory(0.5, 1.0)
+        made = ranked_hit(0.5, 1.0)
         item = replace(cast("Memory", made.item), content=content)
         hits.append(replace(made, item=replace(item, metadata={"record": {}} if is_record else {})))
 
