@@ -28,6 +28,8 @@ Linear = Callable[[str, str, str], str]
 
 WORDS_PER_BLOCK = 2_048
 """Words of the vocabulary whose products are in memory at once."""
+WORD_ZERO = 128
+"""Zero among the unsigned 8-bit numbers of words."""
 
 _MODEL = """
 <ir_version: 9, opset_import: ["": 20, "com.microsoft": 1]>
@@ -123,7 +125,8 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
 
     It reads one text at a time, without padding.
 
-    The product with the vocabulary runs in 8-bit integers, each word with a scale of its own. The
+    The product with the vocabulary runs in 8-bit integers, each word with a scale of its own. They
+    are unsigned: sums of signed ones are cut off on processors without VNNI instructions. The
     largest product gives the largest logit, so scale, bias and logarithm are applied once a word.
     The vocabulary is split into blocks: all products of a text at once would take megabytes.
     """
@@ -141,7 +144,8 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
     scales = (np.abs(words).max(axis=1) / 127).astype(np.float32)
     scales[scales == 0] = 1.0
     arrays["word_scales"] = scales
-    quantized = np.rint(words / scales[:, None]).astype(np.int8)
+    quantized = (np.rint(words / scales[:, None]) + WORD_ZERO).astype(np.uint8)
+    arrays["word_zero"] = np.array(WORD_ZERO, np.uint8)
 
     def linear(output: str, x: str, name: str) -> str:
         return f"""
@@ -164,7 +168,7 @@ def build_splade(weights: Arrays) -> onnx.ModelProto:
         block = quantized[start : start + WORDS_PER_BLOCK]
         arrays[f"block_{start}"] = block.T
         nodes += f"""
-    products_{start} = MatMulInteger (head_int8, block_{start}, head_zero)
+    products_{start} = MatMulInteger (head_int8, block_{start}, head_zero, word_zero)
     max_{start} = ReduceMax (products_{start}, token_axis)"""
     nodes += f"""
     maxima = Concat <axis = 1> ({", ".join(f"max_{start}" for start in starts)})

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from reverie.domain.core.errors import Unavailable
 from reverie.inference.model_catalogue import ModelSpec
 
-BUILD_VERSION = "4"
+BUILD_VERSION = "5"
 """Raised when the conversion changes: models on disk are then converted again."""
 
 
