@@ -23,6 +23,7 @@ from reverie.testing import models, servers
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database, own_nats
 from reverie_services.console import live
+from reverie_services.ingest.enrich import derivation_timeout
 from tests.support import tables
 from tests.support.background_loop import BackgroundResource, open_in_background
 from tests.support.log_capture import restored_logging
@@ -133,7 +134,8 @@ def _place(item: pytest.Item) -> int:
 def one_process() -> Iterator[None]:
     """All services of a worker's tests share the loaded models, and one event loop at a time.
 
-    So a gateway waits longer for a connection than it would for a service of its own. Pages of the
+    So a gateway waits longer for a connection than it would for a service of its own, and so does
+    a memory for its vectors. Pages of the
     console are told of changes sooner. Connections outlast the tests that need no service: a new
     one plans everything again. What the services warn of goes past `sys.stdout`, to which a
     command in this process may be writing its answer.
@@ -155,6 +157,7 @@ def one_process() -> Iterator[None]:
         patch.setattr(model_manager, "load_sparse_encoder", models.load_sparse_encoder_once)
         patch.setattr(reverse_proxy, "_CONNECT_SECONDS", 20.0)
         patch.setattr(live, "POLL_SECONDS", 1.0)
+        patch.setattr(derivation_timeout, "EMBEDDING_SECONDS", 200.0)
         patch.setattr(connections, "IDLE_CONNECTION_SECONDS", 300.0)
         yield
         tables.close_cached_connections()
