@@ -28,7 +28,7 @@ HELLO = {
     },
 }
 MOST_TIMES = 1.25
-TRIES = 3
+TRIES = 2
 
 
 def _noted(home: Path) -> int:
@@ -91,7 +91,7 @@ def test_an_invalid_setting_ends_the_process_with_one_line_and_no_answer(
 def test_the_first_answer_costs_no_more_than_the_library_of_the_protocol(
     reverie_home: Path,
 ) -> None:
-    """Both in the processor time of a new process: the least of three tries, as others share it."""
+    """Both in the processor time of a new process: the least of two tries, as others share it."""
     library = min(_import_library() for _ in range(TRIES))
     first_answer = min(_start(reverie_home) for _ in range(TRIES))
     print(f"reverie mcp: first answer {first_answer:.2f} s, importing mcp {library:.2f} s")

@@ -25,10 +25,13 @@ from tests.support.real_transcripts import (
 from tests.support.stack import Stack, eventually
 
 LONGEST_MEMORY = 2_000
-LARGEST_FILE = 170_000
-"""Bytes of the files that are taken: 10 of 18 sessions, in a third of the time of all."""
-MOST_CHANGES = 350
-"""Of 521: the later ones delete three files."""
+SESSIONS = (
+    *("2026-01-23_14-20", "2026-01-25_14-58", "2026-01-25_21-28"),
+    *("2026-01-25_22-47", "2026-01-28_13-10"),
+)
+"""Starts of the files that are taken: one of them speaks of a file that a commit deletes."""
+MOST_CHANGES = 100
+"""Of 521: one of them deletes that file."""
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def stack(alone: Stack) -> Stack:
 async def test_real_sessions_are_digested_found_and_marked_by_their_git_history(
     stack: Stack,
 ) -> None:
-    given = transcripts(LARGEST_FILE)
+    given = transcripts(SESSIONS)
     fed = await feed(stack, given)
     memories = [one async for one in listed(stack, "/v1/memories?limit=200")]
     runs = [run async for run in listed(stack, "/v1/dreams?limit=200")]
@@ -103,7 +106,7 @@ async def _all_enriched(stack: Stack) -> bool:
 
 async def _questions_are_answered(stack: Stack, fed: Fed) -> None:
     asked = [one for one in questions() if one.transcript in fed.sessions]
-    assert len(asked) >= 25
+    assert len(asked) >= 13
     missed = []
     for question in asked:
         body = {"query": question.text, "include": ["turns"], "limit": 5}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -52,12 +51,12 @@ def read_turns(path: Path) -> list[ParsedTurn]:
         return list(parse_markdown(file))
 
 
-def transcripts(largest: int = sys.maxsize) -> dict[str, list[ParsedTurn]]:
-    """The turns of sessions whose files have at most so many bytes, by the stem of the file."""
+def transcripts(starts: tuple[str, ...] = ("",)) -> dict[str, list[ParsedTurn]]:
+    """The turns of sessions whose files' names start so, by the stem of the file."""
     return {
         path.stem: read_turns(path)
         for path in sorted(TRANSCRIPTS.glob("*.md"))
-        if path.stat().st_size <= largest
+        if path.name.startswith(starts)
     }
 
 
