@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from chaos.clients import Log
@@ -88,15 +87,14 @@ class ChaosResult:
             for endpoint in sorted(endpoints)
         }
 
-    def recoveries(self) -> dict[str, tuple[int, int, float, float]]:
-        """By fault: how often alone, how often beside another, and of those alone (else of all)
-        the median and the longest time until the last endpoint was back, in seconds."""
+    def recoveries(self) -> dict[str, tuple[int, float]]:
+        """By fault: how often it came, and the longest time until the last endpoint was back, in
+        seconds: of the times when it came alone, if there are any."""
         found = {}
-        for fault in sorted(self.fault_counts):
-            alone = [one for one in self.strikes if one.faults == (fault,)]
-            beside = [one for one in self.strikes if fault in one.faults and one not in alone]
-            took = [one.recovery for one in alone or beside]
-            found[fault] = (len(alone), len(beside), median(took), max(took))
+        for fault, times in sorted(self.fault_counts.items()):
+            alone = [strike for strike in self.strikes if strike.faults == (fault,)]
+            beside = [strike for strike in self.strikes if fault in strike.faults]
+            found[fault] = (times, max(strike.recovery for strike in alone or beside))
         return found
 
     def failures(self) -> list[str]:
