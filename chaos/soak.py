@@ -230,11 +230,9 @@ def report(found: SoakResult) -> str:
     return "\n".join(
         [
             f"Load: {found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes "
-            f"by {load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants. Each makes at "
-            f"most {load.pace:g} a second. Each figure is the median of a third of the time. "
-            f"The slope is that of the last {load.minutes:g} minutes, by least squares. "
-            f"Caches fill before that; the largest are off or kept small "
-            f"(`{'`, `'.join(CACHE_SETTINGS)}`). {machine()}; `python -m chaos.soak --minutes "
+            f"by {load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants. Each figure is "
+            f"the median of a third of the time. The slope is that of the last {load.minutes:g} "
+            f"minutes, after caches filled. {machine()}; `python -m chaos.soak --minutes "
             f"{load.minutes:g} --warm {load.warm:g} --clients {load.clients} "
             f"--pace {load.pace:g}`.",
             "",
