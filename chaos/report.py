@@ -19,6 +19,7 @@ def report(result: ChaosResult) -> str:
     """What was done, what struck, how long endpoints were unavailable, and what is inconsistent."""
     failures = result.failures()
     failed = sum(result.refused.values(), Counter[str]())
+    gaps = ", ".join(f"{name} {most:.1f} s" for name, most in result.longest_gaps.items())
     verdict = "Nothing lost, doubled, invented or leaked; every endpoint back in time."
     lines = [
         _summary(result),
@@ -26,18 +27,11 @@ def report(result: ChaosResult) -> str:
         *_operations(result),
         "",
         *table(
-            ("fault", "times", "all endpoints back after, at most"),
-            [(name, times, f"{most:.1f} s") for name, (times, most) in result.recoveries().items()],
+            ("fault", "all endpoints back after, at most"),
+            [(name, f"{most:.1f} s") for name, most in result.recoveries().items()],
         ),
         "",
-        *table(
-            ("endpoint", "back after a fault, at most", "without an answer, at most"),
-            [
-                (endpoint, f"{result.back().get(endpoint, 0):.1f} s", f"{most:.1f} s")
-                for endpoint, most in result.longest_gaps.items()
-            ],
-        ),
-        "",
+        f"Longest time without an answer: {gaps}.",
         f"In place of an answer, the endpoints gave: {_counts(failed)}.",
         f"Answers to the clients: {_counts(result.log.answers)}.",
         *(

@@ -79,22 +79,14 @@ class ChaosResult:
         """How often each fault came."""
         return Counter(fault for strike in self.strikes for fault in strike.faults)
 
-    def back(self) -> dict[str, float]:
-        """By endpoint, the longest time after a fault until it answered, in seconds."""
-        endpoints = {endpoint for strike in self.strikes for endpoint in strike.back}
-        return {
-            endpoint: max(strike.back[endpoint] for strike in self.strikes)
-            for endpoint in sorted(endpoints)
-        }
-
-    def recoveries(self) -> dict[str, tuple[int, float]]:
-        """By fault: how often it came, and the longest time until the last endpoint was back, in
-        seconds: of the times when it came alone, if there are any."""
+    def recoveries(self) -> dict[str, float]:
+        """By fault, the longest time until the last endpoint was back, in seconds; of the times
+        when the fault came alone, if there are any."""
         found = {}
-        for fault, times in sorted(self.fault_counts.items()):
+        for fault in sorted(self.fault_counts):
             alone = [strike for strike in self.strikes if strike.faults == (fault,)]
             beside = [strike for strike in self.strikes if fault in strike.faults]
-            found[fault] = (times, max(strike.recovery for strike in alone or beside))
+            found[fault] = max(strike.recovery for strike in alone or beside)
         return found
 
     def failures(self) -> list[str]:
