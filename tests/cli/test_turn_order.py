@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.cli.agents.turn_order import TurnOrder
+from reverie.cli.agents.concurrent_turns import TurnOrder
 
 Said = tuple[str, int]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from typing import Any
@@ -14,8 +15,13 @@ from mcp.shared.exceptions import MCPError
 from reverie.domain.redaction.redactor import redact
 from reverie.mcp import prompts, resources
 from reverie.mcp.more_tool import available_operations, with_default_project
-from reverie.mcp.rest_calls import RestCallError, RestClient
-from reverie.mcp.short_ids import resolve_short_ids
+from reverie.mcp.rest_calls import (
+    RestCallError,
+    RestClient,
+    call_rest,
+    invalid_argument,
+    rename_fields,
+)
 from reverie.mcp.tool_definition import Arguments, Tool, ToolHints, is_own_statement
 from reverie.mcp.tool_results import format_problem, to_json
 from reverie.mcp.tool_schemas import convert_values
@@ -190,3 +196,38 @@ def _to_mcp_error(error: RestCallError) -> MCPError:
     )
     data = problem.model_dump(mode="json", exclude_none=True)
     return MCPError(code, f"{problem.code}: {problem.detail}", data)
+
+
+_SHORT_ID = re.compile(r"[0-9a-fA-F-]{8,35}")
+MAX_IDS = 50
+"""Each id of a list takes a call or two, within one message."""
+_MEMORY_FIELDS = frozenset({"from", "to", "depends_on"})
+
+
+async def resolve_short_ids(rest: RestClient, arguments: Arguments) -> dict[str, Any]:
+    """The arguments with full ids of memories and sessions.
+
+    Raises `RestCallError` if a short id belongs to none or to several.
+    """
+    return {name: await _resolve(rest, name, value) for name, value in arguments.items()}
+
+
+async def _resolve(rest: RestClient, name: str, value: Any) -> Any:
+    if name in ("arguments", "edges") and isinstance(value, Mapping):
+        return await resolve_short_ids(rest, value)
+    if name in ("edges", "depends_on") and isinstance(value, list):
+        if len(value) > MAX_IDS:
+            raise invalid_argument(name, f"has too many items: at most {MAX_IDS}")
+        return [await _resolve(rest, name, item) for item in value]
+    if not isinstance(value, str) or not _SHORT_ID.fullmatch(value):
+        return value
+    try:
+        if name in _MEMORY_FIELDS:
+            return (await call_rest(rest, "GET", f"/v1/memories/{value}"))["id"]
+        if name == "session":
+            query = {"session": value, "limit": 1}
+            found = (await call_rest(rest, "GET", "/v1/sessions", query))["items"]
+            return found[0]["id"] if found else value
+    except RestCallError as error:
+        raise rename_fields(error, {name: "id"} if name in _MEMORY_FIELDS else {}) from None
+    return value

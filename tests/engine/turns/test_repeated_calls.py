@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie_services.engine.turns.repeated_calls import find_repetition, sign_call
+from reverie_services.engine.turns.capabilities import find_repetition, sign_call
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4), st.lists(st.sampled_from("xyz")))

@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from reverie.cli.agents.attach_option import attach_option
-from reverie.cli.agents.open_turns import OpenTurns
-from reverie.cli.agents.turn_order import TurnOrder
+from reverie.cli.agents.concurrent_turns import OpenTurns, TurnOrder
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.cli.app.options import CommonOptions, common_options, drop_unset, project_option
 from reverie.cli.app.output import confirm, err, out, plural, print_json, print_plain, read_text

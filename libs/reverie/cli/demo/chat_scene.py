@@ -16,8 +16,7 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.rule import Rule
 
-from reverie.cli.agents.open_turns import OpenTurns
-from reverie.cli.agents.turn_order import TurnOrder
+from reverie.cli.agents.concurrent_turns import OpenTurns, TurnOrder
 from reverie.client import AsyncReverie
 from reverie.contracts.dreams import DreamPage
 from reverie.contracts.engine import EngineEvent, GroupBody

@@ -7,7 +7,9 @@ the limits of money, `TurnTools` guards each tool call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +36,6 @@ from pydantic_ai.usage import RequestUsage
 from reverie.domain.core.errors import ReverieError
 from reverie_services.engine.redaction import clean_text
 from reverie_services.engine.turn_state import Cost, TurnState
-from reverie_services.engine.turns.repeated_calls import find_repetition, sign_call
 from reverie_services.engine.turns.window import count_tokens, shrink_turn
 
 PARALLEL_READS = 4
@@ -261,3 +262,26 @@ async def _call(state: TurnState, handler: Any, args: Any) -> str:
         result = f"failed: {error}"
     # Redacted first: a credential that is cut in two is not found.
     return clean_text(result, state.emitter.redactor)[:MAX_RESULT_CHARS]
+
+
+MAX_BLOCK = 4
+"""The longest block of calls that is compared."""
+REPEATS = 3
+"""How often in a row a block must occur."""
+
+
+def sign_call(tool: str, arguments: Mapping[str, Any]) -> str:
+    """A short name for a call: equal for equal arguments, whatever their order."""
+    text = json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+    return f"{tool}:{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}"
+
+
+def find_repetition(calls: Sequence[str]) -> Sequence[str] | None:
+    """The block that the calls end with `REPEATS` times in a row; None if there is none."""
+    for length in range(1, MAX_BLOCK + 1):
+        if len(calls) < length * REPEATS:
+            return None
+        block = list(calls[-length:])
+        if list(calls[-length * REPEATS :]) == block * REPEATS:
+            return block
+    return None

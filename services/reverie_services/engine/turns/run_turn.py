@@ -63,8 +63,7 @@ from reverie_services.engine.turns.capabilities import (
     TurnSteps,
     TurnTools,
 )
-from reverie_services.engine.turns.model_errors import falls_back
-from reverie_services.engine.turns.results import TurnResult, end_by_failure
+from reverie_services.engine.turns.results import TurnResult, end_by_failure, falls_back
 from reverie_services.engine.turns.side_requests import describe_images, summarize
 from reverie_services.engine.turns.stored_messages import (
     answer_text,

@@ -1,8 +1,29 @@
-"""Orders the events of concurrent turns, so that answers are shown one after the other."""
+"""Open turns that run beside each other: which have not ended, and their events in order."""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+
+class OpenTurns:
+    """Counts turns that begin and end. Each event may come twice, and a turn's end before the event
+    that names the turn."""
+
+    def __init__(self, turns: Iterable[str]) -> None:
+        self._open, self._over = set(turns), set[str]()
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def note(self, kind: str, turn: str, data: Mapping[str, Any]) -> None:
+        """Records an event of a turn."""
+        if kind == "result":
+            self._over.add(turn)
+        elif kind == "handed_on":
+            self._open.add(data["turn"])
+        self._open -= self._over
+
 
 EventT = TypeVar("EventT")
 
