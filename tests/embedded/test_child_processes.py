@@ -17,7 +17,7 @@ from reverie.embedded.processes import (
 )
 from reverie.embedded.supervision.process_watch import supervise
 from reverie.embedded.supervision.service_layout import ServerUrls, build_environment
-from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedServer, watch_processes
+from reverie.embedded.watchdog import MAX_RESTART_DELAY, SupervisedProcess, watch_processes
 from reverie.runtime.settings.settings import Settings
 
 
@@ -118,7 +118,7 @@ class _UnreadableProcess(_DyingProcess):
 
 async def test_an_error_ends_all_watching_and_renews_no_certificate(tmp_path: Path) -> None:
     stop = asyncio.Event()
-    process = cast("SupervisedServer", _UnreadableProcess(1, stop))
+    process = cast("SupervisedProcess", _UnreadableProcess(1, stop))
     with pytest.raises(PermissionError):
         await supervise([process], [], (tmp_path, ["localhost"]), stop, _RecordedNotes())
     assert asyncio.all_tasks() == {asyncio.current_task()}

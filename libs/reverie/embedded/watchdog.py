@@ -37,18 +37,6 @@ class SupervisedProcess(Protocol):
         """End it in order, or by force."""
 
 
-class SupervisedServer(SupervisedProcess, Protocol):
-    """A server that services need."""
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-
-    @property
-    def moved_port(self) -> int | None:
-        """The port that it listens on, if that is not the configured one."""
-
-
 @dataclass
 class _WatchedProcess:
     process: SupervisedProcess

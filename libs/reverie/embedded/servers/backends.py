@@ -6,7 +6,7 @@ import asyncio
 import re
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from reverie.bus.credentials import NatsCredentials
 from reverie.domain.core.errors import Misconfigured
 from reverie.embedded.home import Home, read_secret, write_secret
-from reverie.embedded.watchdog import SupervisedServer
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.migrate import MigrationProgress, ignore_progress, migrate
 from reverie.store.platform.api_keys import RetiredKey, ensure_key
@@ -44,7 +43,7 @@ class PostgresBackend:
     def __init__(self, settings: Settings, home: Home) -> None:
         self._settings = settings
         self._home = home
-        self.processes: list[SupervisedServer] = []
+        self.processes: list[EmbeddedServer[Any]] = []
         self.admin_url = ""
         self.service_url = ""
         self.reader_url: str | None = None
@@ -117,7 +116,7 @@ class NatsBackend:
     def __init__(self, settings: Settings, home: Home) -> None:
         self._settings = settings
         self._home = home
-        self.processes: list[SupervisedServer] = []
+        self.processes: list[EmbeddedServer[Any]] = []
         self.url = ""
         self._process: EmbeddedServer[NatsInstance] | None = None
 

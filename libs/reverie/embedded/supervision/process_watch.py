@@ -15,7 +15,7 @@ from reverie.embedded.home import Home, delete_run_file
 from reverie.embedded.reporting import NoteReporter
 from reverie.embedded.supervision.service_process import ServiceProcess
 from reverie.embedded.tls.setup import renew_periodically
-from reverie.embedded.watchdog import SupervisedServer, watch_processes
+from reverie.embedded.watchdog import SupervisedProcess, watch_processes
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -38,7 +38,7 @@ async def watch_stop_signals() -> AsyncIterator[asyncio.Event]:
 
 
 async def supervise(
-    servers: Sequence[SupervisedServer],
+    servers: Sequence[SupervisedProcess],
     services: Sequence[ServiceProcess],
     certificate: Certificate | None,
     stop: asyncio.Event,
@@ -57,7 +57,7 @@ async def supervise(
 
 
 async def stop_all(
-    servers: Sequence[SupervisedServer], services: Sequence[ServiceProcess], home: Home
+    servers: Sequence[SupervisedProcess], services: Sequence[ServiceProcess], home: Home
 ) -> None:
     """Stops services, NATS, then Postgres; one that does not end delays no other."""
     stops = [asyncio.to_thread(service.stop) for service in services]

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -53,10 +53,13 @@ from reverie.embedded.supervision.service_process import (
     stop_leftovers,
 )
 from reverie.embedded.tls.setup import TlsSetup, prepare_tls
-from reverie.embedded.watchdog import SupervisedServer, wait_or_stop
+from reverie.embedded.watchdog import wait_or_stop
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model, resolve_model
 from reverie.runtime.settings.settings import Settings, base_url
+
+if TYPE_CHECKING:
+    from reverie.embedded.servers.supervised_servers import EmbeddedServer
 
 VAULT_KEY_SECRET = "vault_key"  # noqa: S105
 READY_SECONDS = 60.0
@@ -87,7 +90,7 @@ class _Stack:
     tls: TlsSetup | None = None
 
     @property
-    def servers(self) -> list[SupervisedServer]:
+    def servers(self) -> list[EmbeddedServer[Any]]:
         """The servers that services need, in start order."""
         return [*self.database.processes, *self.bus.processes]
 
