@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from reverie.agent.clone_paths import read_json_object, replace_atomically, resolve_inside
 from reverie.agent.git.announcement_log import SendChange
-from reverie.agent.git.file_changes import is_valid_path
+from reverie.agent.git.file_change_builder import is_valid_path
 from reverie.agent.git.repository import GitRepository
 from reverie.contracts.memories.git import (
     MAX_COMMIT_BODY,

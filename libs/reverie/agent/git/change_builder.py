@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from reverie.agent.git.diff import DiffEntry, parse_diff
-from reverie.agent.git.file_changes import build_file_changes
+from reverie.agent.git.file_change_builder import build_file_changes
 from reverie.agent.git.merged_branches import LoggedCommit, find_merged_branches
 from reverie.agent.git.repository import UNSHALLOW_HINT, GitRepository
 from reverie.contracts.memories.git import (
