@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.entities.file_paths import extract_paths, extract_tool_files, is_same_file
-from reverie.domain.text.turns import TurnText, condense_tool_output, trace_status
+from reverie.domain.text.turns import TurnText, condense_tool_output, tool_call_status
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_failed_command_keeps_its_reason() -> None:
         "`go test ./...`\n\n```text\nok a\nok b\nok c\n--- FAIL: TestX\n  x.go:3: bad\nok d\n```"
     )
     kept = condense_tool_output("Bash", content)
-    assert trace_status(kept) == "failed"
+    assert tool_call_status(kept) == "failed"
     assert "TestX" in kept
     assert "x.go:3: bad" in kept
     assert "ok a" not in kept

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from reverie.domain.text.characters import word_set
-from reverie.domain.text.turns import TurnText, trace_target
+from reverie.domain.text.turns import TurnText, tool_call_target
 
 MAX_PATHS = 64
 MAX_PATH_BYTES = 1024
@@ -94,7 +94,7 @@ def extract_paths(text: str, roots: Sequence[str] = ()) -> list[str]:
 
 def extract_tool_files(tool_turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
     """The files in the trace of a tool call, not those in its output."""
-    target = trace_target(tool_turn.content)
+    target = tool_call_target(tool_turn.content)
     return extract_paths(target or tool_turn.content.partition("\n")[0], roots)
 
 

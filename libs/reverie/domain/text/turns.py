@@ -1,4 +1,4 @@
-"""Stored session turns, and the condensed trace that is stored of a tool call."""
+"""Stored session turns, and the condensed form that is stored of a tool call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TOOLS_WITHOUT_EXCERPT = frozenset(
 
 @dataclass(frozen=True)
 class TurnText:
-    """One stored turn: `ordinal` counts from 0 in its session; a tool's content is its trace."""
+    """One stored turn: `ordinal` counts from 0 in its session; a tool's content is condensed."""
 
     id: UUID
     ordinal: int
@@ -69,7 +69,7 @@ def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> st
     again changes only the excerpt's length.
     """
     name = (tool or "tool").strip() or "tool"
-    if content.startswith(f"{name}: ") and trace_status(content):
+    if content.startswith(f"{name}: ") and tool_call_status(content):
         head, _, rest = content.partition("\n")
         return "\n".join(filter(None, (head, rest.strip()[:limit].rstrip())))
     head, output = _split_call_output(content)
@@ -82,14 +82,14 @@ def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> st
     return "\n".join(filter(None, (line, excerpt)))
 
 
-def trace_status(content: str) -> str:
-    """The status in a stored trace: ok, failed, rejected or answered; empty without one."""
+def tool_call_status(content: str) -> str:
+    """The status in a condensed call: ok, failed, rejected or answered; empty without one."""
     match = re.match(r"[^\n]* \[(ok|failed|rejected|answered)\](?:\n|$)", content)
     return match[1] if match else ""
 
 
-def trace_target(content: str) -> str:
-    """The command or path in a stored trace; empty without one."""
+def tool_call_target(content: str) -> str:
+    """The command or path in a condensed call; empty without one."""
     match = _CODE_SPAN.search(content.partition("\n")[0])
     return match[1] if match else ""
 

@@ -43,7 +43,7 @@ from reverie.domain.extraction.records.subtopics import find_problem
 from reverie.domain.extraction.wording import discourse_markers
 from reverie.domain.extraction.wording.salience import is_question
 from reverie.domain.text.markdown import shorten
-from reverie.domain.text.turns import TurnText, trace_status
+from reverie.domain.text.turns import TurnText, tool_call_status
 
 MAX_ANSWER_CHARS, MAX_ANSWER_ITEMS = 4_000, 20
 MAX_NAME_CHARS, MAX_NAMES = 64, 8
@@ -274,7 +274,7 @@ class _AnswerCheck:
     def _find_missing_decision(self, quotation: Quotation) -> Objection | None:
         """Why what was quoted is not decided; None if it is."""
         turn = quotation.turn
-        if turn.role == "tool" and trace_status(turn.content) not in ("answered", "rejected"):
+        if turn.role == "tool" and tool_call_status(turn.content) not in ("answered", "rejected"):
             return Objection.SPEAKER
         exchange = self._find_exchange(turn)
         is_refused = exchange is not None and exchange.is_refused

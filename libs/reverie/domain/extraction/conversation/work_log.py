@@ -19,7 +19,7 @@ from reverie.domain.entities.file_paths import (
     extract_tool_files,
     is_same_file,
 )
-from reverie.domain.text.turns import TurnText, trace_status, trace_target
+from reverie.domain.text.turns import TurnText, tool_call_status, tool_call_target
 
 MAX_FILES = 16
 
@@ -123,7 +123,7 @@ def select_write_turns(turns: Iterable[TurnText]) -> list[TurnText]:
         for turn in turns
         if turn.role == "tool"
         and (turn.tool or "").lower() in _WRITE_TOOLS
-        and trace_status(turn.content) == "ok"
+        and tool_call_status(turn.content) == "ok"
     ]
 
 
@@ -197,9 +197,9 @@ def find_verification_commands(turns: Iterable[TurnText], place: str) -> list[tu
     """
     turns_by_command: dict[str, list[TurnText]] = {}
     for turn in turns:
-        if turn.role != "tool" or trace_status(turn.content) != "ok":
+        if turn.role != "tool" or tool_call_status(turn.content) != "ok":
             continue
-        for command in re.split(r"(?<!\s)\s++&&\s+|;\s+", trace_target(turn.content)):
+        for command in re.split(r"(?<!\s)\s++&&\s+|;\s+", tool_call_target(turn.content)):
             command_line = re.split(r"(?<!\s)\s++(?:2>|>|\|)", command)[0].strip()
             command_line = command_line.replace(" -v ", " ")
             if (

@@ -29,7 +29,7 @@ from reverie.domain.extraction.wording.salience import (
     rate_user_sentence,
 )
 from reverie.domain.text.markdown import split_sentences
-from reverie.domain.text.turns import TurnText, trace_status
+from reverie.domain.text.turns import TurnText, tool_call_status
 
 MAX_OPENING_CHARS = 60
 """Where a sentence says whether it is a musing."""
@@ -172,7 +172,7 @@ def _is_informative(text: str, is_refusal: bool) -> bool:
 def iter_user_answers(turn: TurnText) -> Iterator[RecordStatement]:
     """The user's answers to an agent's question, and the reason of a refused call, from a trace."""
     text = turn.content.partition("\n")[2].strip()
-    status = trace_status(turn.content)
+    status = tool_call_status(turn.content)
     if status == "answered" and text:
         for answer in text.splitlines():
             yield RecordStatement(answer, turn, 3.5, Kind.DECISION, True)
