@@ -52,7 +52,7 @@ OPTIONS = {
 """A process that is killed loses nothing by these; a power cut would."""
 SETTINGS = (
     "grpc_enabled=false", "log_level=warning", "outbox_sweep_after=1", "scheduler_interval=1",
-    "dream_lease_seconds=3", "key_cache_ttl=5",
+    "worker_lease=3", "key_cache_ttl=5",
 )  # fmt: skip
 DREAM_SOON: LiteralString = """
 insert into project_setting (tenant, project, name, value)

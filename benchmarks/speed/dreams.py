@@ -39,7 +39,6 @@ from reverie.store.sessions.sessions import SessionStore
 from reverie.testing import servers
 from reverie_services.dream.digest.worker import DreamWorker
 from reverie_services.dream.settings import build_dream_settings
-from reverie_services.ingest.settings import build_ingest_settings
 from reverie_services.ingest.write.prepared_records import prepare_turn
 from tests.dream.test_dream_worker import dream_parts
 from tests.support.real_transcripts import TRANSCRIPTS, bodies, transcripts
@@ -122,7 +121,7 @@ async def _append(
     store: Store, who: Principal, scope: str, batches: Sequence[Sequence[NewTurnBody]]
 ) -> UUID:
     """An ended session, as it would have come in through the door, and a request."""
-    sessions, settings = SessionStore(store.db), build_ingest_settings(Settings())
+    sessions, settings = SessionStore(store.db), Settings()
     session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
     for batch in batches:
         accepted = [

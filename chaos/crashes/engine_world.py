@@ -33,7 +33,7 @@ class EngineWorld:
             "gateway_url": self.gateway,
             "engine_models": json.dumps({"default": endpoint}),
             "engine_folder": folder,
-            "engine_lease": 2,
+            "worker_lease": 2,
             "vault_key": VAULT_KEY,
             **settings,
         }

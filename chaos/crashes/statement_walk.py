@@ -135,7 +135,7 @@ async def open_walk(
             "home": model_home(),
             "nats_url": nats_url,
             "dream_port": 0,
-            "dream_lease_seconds": 2.0,
+            "worker_lease": 2.0,
             "embedding_model": "none",
             "log_level": "error",
             "outbox_sweep_after": 0.5,

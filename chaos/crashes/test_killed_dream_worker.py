@@ -111,7 +111,7 @@ async def test_a_dream_finishes_although_its_workers_are_killed_one_after_anothe
     async with served(world, "ingest") as ingest:
         await _told(world, ingest)
         for deaths in range(1, 3):
-            async with served(world, "dream", dream_lease_seconds=1) as worker:
+            async with served(world, "dream", worker_lease=1) as worker:
                 runs = "select count(*) from dream_run"
 
                 async def taken(least: int = deaths, query: LiteralString = runs) -> bool:
@@ -119,7 +119,7 @@ async def test_a_dream_finishes_although_its_workers_are_killed_one_after_anothe
 
                 await eventually(taken, pause=0.005)
                 await worker.kill()
-        async with served(world, "dream", dream_lease_seconds=1):
+        async with served(world, "dream", worker_lease=1):
             await eventually(lambda: _done(world), 40)
     _check_all_was_dreamt_once(world)
 

@@ -66,5 +66,5 @@ async def test_what_is_no_form_is_refused(body: bytes, content_type: str) -> Non
 
 
 async def test_a_form_that_is_too_large_names_the_setting() -> None:
-    with pytest.raises(PayloadTooLarge, match="engine_message_limit"):
+    with pytest.raises(PayloadTooLarge, match="large_body_limit"):
         await _read(b"x" * (LIMIT + FORM_LIMIT + 1))

@@ -166,7 +166,7 @@ async def open_engine(stack: Stack, folder: Path, **overrides: Any) -> AsyncIter
                 "engine_models": SecretStr(json.dumps(endpoints)),
                 "engine_folder": folder,
                 "engine_tools": EXTRA_TOOLS,
-                "engine_lease": 10.0,
+                "worker_lease": 10.0,
                 **overrides,
             }
         )

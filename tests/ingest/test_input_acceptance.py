@@ -19,11 +19,10 @@ from reverie.domain.text.memory_fence import MEMORY_TITLE, OMITTED_PLACEHOLDER, 
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.sessions import SessionRecord
-from reverie_services.ingest.settings import build_ingest_settings
 from reverie_services.ingest.write.prepared_records import prepare_memory, prepare_turn
 
 BLOCK = wrap_in_fence(f"{MEMORY_TITLE}\n\n### Lessons\n- [global 00000001] Drain the queue")
-SETTINGS = build_ingest_settings(Settings())
+SETTINGS = Settings()
 AT = datetime(2025, 6, 1, tzinfo=UTC)
 
 

@@ -98,7 +98,8 @@ async def test_an_unknown_field_is_named(place: Place) -> None:
 
 async def test_a_body_over_the_limit_is_too_large(place: Place) -> None:
     for path in POSTS:
-        longest, setting = (25, "git_limit") if path == "/v1/git/changes" else (1, "body_limit")
+        is_large = path == "/v1/git/changes"
+        longest, setting = (25, "large_body_limit") if is_large else (1, "body_limit")
         data = b'{"a": "' + b"x" * (longest * 1024 * 1024) + b'"}'
         document = await place.refused("POST", path, data)
         assert (document["status"], document["field"]) == (413, "body"), path

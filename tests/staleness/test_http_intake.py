@@ -286,7 +286,7 @@ async def test_the_rest_route_accepts_large_changes_once_and_refuses_by_name(
         for data in (io.BytesIO(huge), _pieces(huge)):
             too_large = await shop.call("POST", "/v1/git/changes", data=data)
             assert (too_large.status, too_large.body["code"]) == (413, "too_large")
-            assert "git_limit" in too_large.body["detail"]
+            assert "large_body_limit" in too_large.body["detail"]
         assert counted(tables) == before
 
 

@@ -188,7 +188,7 @@ class ReplayRecall(ResponseBody):
 
 
 class ReplayTurn(TurnBody):
-    """A turn with what a tool gave: `output` is all of it, up to the setting `tool_output_limit`.
+    """A turn with what a tool gave: `output` is all of it, up to 16,000 characters.
     It is null where `content` holds no less.
     """
 

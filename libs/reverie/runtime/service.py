@@ -153,7 +153,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         positions=service.positions,
         concurrency=create_limiter("self"),
         dispatcher=dispatcher,
-        trace_content=settings.trace_content,
+        span_content=settings.span_content,
     )
     gauges = PolledGauges(service.registry, service.polled_gauges)
     builtin_routes = health_routes(

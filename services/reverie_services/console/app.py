@@ -49,7 +49,7 @@ def mount_console(
                     sessions,
                     load_redactor,
                     over_tls,
-                    settings.engine_message_limit,
+                    settings.large_body_limit,
                     oidc,
                 )
             return await console.handle(request)

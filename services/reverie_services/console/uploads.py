@@ -32,7 +32,7 @@ async def read_upload(
     """
     try:
         async with asyncio.timeout(FORM_SECONDS):
-            body = await read_body(request, limit + FORM_LIMIT, "engine_message_limit")
+            body = await read_body(request, limit + FORM_LIMIT, "large_body_limit")
     except TimeoutError:
         raise MalformedInput(f"the form took longer than {FORM_SECONDS:g} seconds") from None
     fields, files = MultiDict[str](), list[FormFile]()

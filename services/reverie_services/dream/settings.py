@@ -39,7 +39,7 @@ def build_dream_settings(settings: Settings) -> DreamSettings:
     """The part of the settings that dream reads; a worker is named by host and process."""
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
-        lease_seconds=settings.dream_lease_seconds,
+        lease_seconds=settings.worker_lease,
         decay=settings.decay_policy,
         maintenance_interval=settings.maintenance_interval * 60,
         reflection_enabled=settings.reflection_enabled,

@@ -41,6 +41,8 @@ from reverie_services.engine.worker import handle_ticket
 from reverie_services.startup import open_resources
 
 READER_CONNECTIONS = 4
+MODEL_TIMEOUT = 120.0
+"""Seconds without a sign after which a model has failed: large ones think for a minute."""
 NOBODYS_KEY = "none"
 """No call is made with it."""
 
@@ -60,7 +62,7 @@ async def open_service(
     )
     async with (
         open_resources("engine", settings, READER_CONNECTIONS) as resources,
-        open_chat_models(endpoints, settings.engine_timeout) as models,
+        open_chat_models(endpoints, MODEL_TIMEOUT) as models,
         open_gateway(settings) as gateway,
     ):
         database, bus = resources.database, resources.bus
@@ -98,9 +100,7 @@ async def open_service(
             resources.create_service(settings.engine_port),
             routes=[
                 *routes.bind(conversation),
-                *message_routes.bind(
-                    conversation, settings.engine_message_limit, "engine_message_limit"
-                ),
+                *message_routes.bind(conversation, settings.large_body_limit, "large_body_limit"),
             ],
             polled_gauges=[
                 PolledGauge(
@@ -138,7 +138,7 @@ def build_engine_settings(settings: Settings) -> EngineSettings:
         servers=parse_tool_servers(secret_text(settings.engine_mcp_servers)),
         concurrency=settings.engine_concurrency,
         message_bytes=settings.turn_limit,
-        lease_seconds=settings.engine_lease,
+        lease_seconds=settings.worker_lease,
         daily_tokens=settings.engine_daily_tokens,
         daily_micro_usd=round(settings.engine_daily_usd * 1_000_000),
         chain_tokens=settings.engine_chain_tokens,

@@ -52,7 +52,7 @@ _SSE_EXAMPLE = 'id: 42\nevent: text_delta\ndata: {"type": "text_delta", "data": 
 
 routes = RouteTable[ConversationDependencies]()
 message_routes = RouteTable[ConversationDependencies]()
-"""Routes whose body may be as large as `engine_message_limit`."""
+"""Routes whose body may be as large as `large_body_limit`."""
 
 
 class MessageQuery(QueryParams):

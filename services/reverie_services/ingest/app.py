@@ -17,7 +17,6 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.process.lifecycle import BackgroundJob
 from reverie.runtime.process.system_resources import set_niceness
 from reverie.runtime.service import Service
-from reverie.runtime.settings.limit_settings import picture_body_limit
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
@@ -52,7 +51,7 @@ from reverie.store.staleness.reviews import ReviewStore
 from reverie.store.staleness.stale_marks import StaleMarkStore
 from reverie.store.vault.redaction_backfill import RedactionBackfillStore
 from reverie_services.ingest import dependencies as deps
-from reverie_services.ingest.enrich.model_selection import run_model_selection
+from reverie_services.ingest.enrich.model_selection import may_choose_model, run_model_selection
 from reverie_services.ingest.enrich.worker import handle_remembered
 from reverie_services.ingest.enrichment_batches import BATCH_SIZE
 from reverie_services.ingest.gauges import build_derivation_gauges, build_gauges
@@ -79,7 +78,6 @@ from reverie_services.ingest.routes import (
     writes,
 )
 from reverie_services.ingest.scheduler import Scheduler
-from reverie_services.ingest.settings import build_ingest_settings
 from reverie_services.startup import ServiceResources, build_model_manager, open_resources
 
 READER_CONNECTIONS = 4
@@ -145,7 +143,7 @@ def _build_routes(
     resources: ServiceResources, enrichment: deps.EnrichmentDependencies
 ) -> list[Route]:
     database, vault_store = resources.database, resources.vault
-    settings, models = build_ingest_settings(resources.settings), enrichment.model_manager
+    settings, models = resources.settings, enrichment.model_manager
     language_model, publisher = enrichment.language_model, enrichment.publisher
     memories, edit_store = MemoryStore(database), EditStore(database)
     sessions, contexts = SessionStore(database), ContextStore(database)
@@ -157,7 +155,7 @@ def _build_routes(
         ForgettingStore(database),
         StaleMarkStore(database),
         settings.content_limit,
-        settings.forget_after,
+        settings.forget_days * 86_400,
         publisher,
     )
     return [
@@ -180,11 +178,9 @@ def _build_routes(
         *edits.routes.bind(edit_deps),
         *forgetting.routes.bind(edit_deps),
         *pictures.routes.bind(
-            pictures.PictureDependencies(
-                edit_deps, PictureStore(database), language_model, settings.picture_limit
-            ),
-            picture_body_limit(settings.picture_limit),
-            "picture_limit",
+            pictures.PictureDependencies(edit_deps, PictureStore(database), language_model),
+            settings.large_body_limit,
+            "large_body_limit",
         ),
         *imports.build_import_routes(
             deps.ImportDependencies(
@@ -206,7 +202,7 @@ def _build_routes(
             deps.FactDependencies(settings, FactStore(database), sessions, publisher)
         ),
         *tasks.routes.bind(
-            deps.TaskDependencies(TaskStore(database), memories, settings.decay, publisher)
+            deps.TaskDependencies(TaskStore(database), memories, settings.decay_policy, publisher)
         ),
         *links.routes.bind(deps.LinkDependencies(LinkStore(database), short_ids, publisher)),
         *reviews.routes.bind(deps.ReviewDependencies(ReviewStore(database), short_ids, publisher)),
@@ -228,11 +224,11 @@ def _build_routes(
                 quotas,
                 short_ids,
                 resources.bus,
-                resources.settings.request_timeout / 2,
+                settings.request_timeout / 2,
             )
         ),
         *documents.routes.bind(
-            DocumentStore(database), resources.settings.document_limit, "document_limit"
+            DocumentStore(database), settings.large_body_limit, "large_body_limit"
         ),
         *audit.routes.bind(AuditTable(database)),
         *project_links.routes.bind(ProjectLinkStore(database)),
@@ -253,8 +249,8 @@ def _build_derivation_jobs(
 ) -> list[BackgroundJob]:
     """Builds the background jobs, which no request waits for; a separate process may run them."""
     database, bus = resources.database, resources.bus
-    settings = build_ingest_settings(resources.settings)
-    models, publisher = enrichment.model_manager, enrichment.publisher
+    settings, models = resources.settings, enrichment.model_manager
+    publisher = enrichment.publisher
     scheduler = Scheduler(
         deps.SchedulerDependencies(
             settings,
@@ -278,13 +274,13 @@ def _build_derivation_jobs(
     redaction_backfill = deps.RedactionBackfillDependencies(
         RedactionBackfillStore(database),
         resources.vault.load_redactor,
-        grace=resources.settings.request_timeout,
+        grace=settings.request_timeout,
     )
     model_selection = deps.ModelSelectionDependencies(
         enrichment.enrichment.models,
         models,
         enrichment.model_selection_queue,
-        settings.auto_multilingual_model,
+        may_choose_model(settings),
     )
     enrich_single = partial(handle_remembered, enrichment, enrichment.single)
     enrich_bulk = partial(handle_remembered, enrichment, enrichment.bulk)

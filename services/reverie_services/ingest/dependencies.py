@@ -10,6 +10,7 @@ from reverie.domain.core.confidence import DecayPolicy
 from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
+from reverie.runtime.settings.settings import Settings
 from reverie.store.db.idempotency import IdempotencyTable
 from reverie.store.db.short_ids import ShortIdResolver
 from reverie.store.documents.documents import DocumentStore
@@ -44,7 +45,6 @@ from reverie.store.vault.redaction_backfill import RedactionBackfillStore
 from reverie.store.vault.vault import VaultStore
 from reverie_services.ingest.enrichment_batches import EnrichmentBatches
 from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
-from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write_bursts import WriteBursts
 
 
@@ -52,7 +52,7 @@ from reverie_services.ingest.write_bursts import WriteBursts
 class WriteDependencies:
     """Dependencies of remembering, of sessions and of their turns."""
 
-    settings: IngestSettings
+    settings: Settings
     model_manager: ModelManager
     memories: MemoryStore
     sessions: SessionStore
@@ -87,7 +87,7 @@ class EditDependencies:
 class ImportDependencies:
     """Dependencies of imports."""
 
-    settings: IngestSettings
+    settings: Settings
     model_manager: ModelManager
     memories: MemoryStore
     edits: EditStore
@@ -112,7 +112,7 @@ class CorrectionDependencies:
 class FactDependencies:
     """Dependencies of facts."""
 
-    settings: IngestSettings
+    settings: Settings
     facts: FactStore
     sessions: SessionStore
     publisher: EventPublisher
@@ -219,9 +219,12 @@ class ModelSelectionDependencies:
 
 @dataclass(frozen=True)
 class SchedulerDependencies:
-    """Dependencies of the periodic jobs of the leader."""
+    """Dependencies of the periodic jobs of the leader.
 
-    settings: IngestSettings
+    `overdue_seconds`: how long an event may take, before a round does its work.
+    """
+
+    settings: Settings
     enrichment: EnrichmentDependencies
     leader_lock: LeaderLock
     dreams: DreamStore
@@ -237,6 +240,7 @@ class SchedulerDependencies:
     vault: VaultStore
     documents: DocumentStore
     publisher: EventPublisher
+    overdue_seconds: float = 30.0
 
 
 @dataclass(frozen=True)

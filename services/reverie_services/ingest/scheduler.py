@@ -27,7 +27,8 @@ MAX_DUE_DREAMS = 100
 MAX_POSTPONED = 10_000
 RETRY_SECONDS = 3600.0
 WAKEUP_INTERVAL = 60.0
-DREAM_RETENTION = 90 * 86_400.0
+DAY = 86_400.0
+DREAM_RETENTION = 90 * DAY
 
 MissedMemory = tuple[int, str, UUID]
 """A tenant's number and name, and a memory that its event did not reach."""
@@ -80,7 +81,7 @@ class Scheduler:
             await self._wake_maintenance_worker()
             await self._sweep_expired()
             forgotten = await self._deps.forgetting.list_due(
-                self._deps.settings.forget_after, ROUND_SIZE
+                self._deps.settings.forget_days * DAY, ROUND_SIZE
             )
             missed = await self.find_missed()
             unranked = await self._deps.ranks.list_due_tenants(ROUND_SIZE)
@@ -103,7 +104,7 @@ class Scheduler:
                 due.tenant, due.tenant_name, due.scope, due.reason, {}, due.silent_seconds
             )
             await deps.publisher.publish(due.tenant, [ticket])
-        for ticket in await deps.dreams.list_overdue(deps.settings.sweep_age):
+        for ticket in await deps.dreams.list_overdue(deps.overdue_seconds):
             with suppress(Unavailable):
                 await deps.publisher.bus.publish(ticket)
         return len(due_scopes)
@@ -116,7 +117,7 @@ class Scheduler:
         deps = self._deps
         with suppress(Unavailable):
             if monotonic() >= self._next_wakeup and await deps.maintenance.is_any_due(
-                deps.settings.maintenance_interval
+                deps.settings.maintenance_interval * 60
             ):
                 await deps.publisher.bus.publish(
                     build_outgoing_event(0, MAINTENANCE_SUBJECT, {}, {})
@@ -128,10 +129,10 @@ class Scheduler:
         deps, settings = self._deps, self._deps.settings
         await deps.idempotency.sweep()
         await deps.dream_runs.delete_old_decisions(DREAM_RETENTION)
-        await deps.traces.sweep(settings.trace_retention)
+        await deps.traces.sweep(settings.trace_retention_hours * 3600)
         await deps.index_changes.sweep()
-        await deps.audit.sweep(settings.audit_retention)
-        await deps.conversations.sweep(settings.engine_retention)
+        await deps.audit.sweep(settings.audit_retention_days * DAY)
+        await deps.conversations.sweep(settings.engine_retention_days * DAY)
         await deps.vault.sweep_retired()
         await deps.documents.sweep()
 
@@ -160,7 +161,7 @@ class Scheduler:
         limit = ROUND_SIZE + len(self.postponed.ids)
         if limit > MAX_POSTPONED:
             return []
-        overdue = await enrichment.enrichment.list_overdue(self._deps.settings.sweep_age, limit)
+        overdue = await enrichment.enrichment.list_overdue(self._deps.overdue_seconds, limit)
         return [missed for missed in overdue if missed[2] not in self.postponed.ids][:ROUND_SIZE]
 
     async def enrich_missed(self, missed: Sequence[MissedMemory]) -> None:

@@ -24,7 +24,6 @@ from reverie.runtime.observability.metrics import create_registry
 from reverie.runtime.process.system_resources import memory_bytes, trim_memory
 from reverie.runtime.service import Service
 from reverie.runtime.settings.field_types import require_secret, secret_text
-from reverie.runtime.settings.limit_settings import picture_body_limit
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
 from reverie.store.db.encryption import create_cipher
@@ -291,15 +290,15 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
             "/v1/documents",
             "ingest",
             ingest_url,
-            body_limit=settings.document_limit,
-            body_limit_setting="document_limit",
+            body_limit=settings.large_body_limit,
+            body_limit_setting="large_body_limit",
         ),
         ProxyRoute(
             "/v1/memories/{id}/pictures",
             "ingest",
             ingest_url,
-            body_limit=picture_body_limit(settings.picture_limit),
-            body_limit_setting="picture_limit",
+            body_limit=settings.large_body_limit,
+            body_limit_setting="large_body_limit",
         ),
         ProxyRoute("/v1/events", "ingest", ingest_url, endless=True),
         ProxyRoute(
@@ -319,8 +318,8 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
                 f"/v1/git/{forge}",
                 "staleness",
                 staleness_url,
-                body_limit=settings.git_limit,
-                body_limit_setting="git_limit",
+                body_limit=settings.large_body_limit,
+                body_limit_setting="large_body_limit",
                 public=True,
             )
             for forge in ("github", "gitlab")
@@ -329,8 +328,8 @@ def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
             "/v1/git",
             "staleness",
             staleness_url,
-            body_limit=settings.git_limit,
-            body_limit_setting="git_limit",
+            body_limit=settings.large_body_limit,
+            body_limit_setting="large_body_limit",
         ),
     ]
 
@@ -346,8 +345,8 @@ def _build_engine_routes(settings: Settings) -> list[ProxyRoute]:
             "/v1/groups",
             "engine",
             url,
-            body_limit=settings.engine_message_limit,
-            body_limit_setting="engine_message_limit",
+            body_limit=settings.large_body_limit,
+            body_limit_setting="large_body_limit",
         ),
         ProxyRoute("/v1/groups/{id}/events", "engine", url, endless=True),
     ]

@@ -42,8 +42,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             resources.vault.load_redactor,
             EventPublisher(bus, OutboxTable(database)),
             # The largest delivery of four addresses at once, and two of one address.
-            UnverifiedBodies(4 * settings.git_limit, 2 * settings.git_limit),
-            settings.git_limit,
+            UnverifiedBodies(4 * settings.large_body_limit, 2 * settings.large_body_limit),
+            settings.large_body_limit,
             settings.decay_policy,
             settings.stale_marks,
         )
@@ -57,7 +57,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         yield replace(
             resources.create_service(settings.staleness_port),
             routes=[
-                *changes.routes.bind(deps, settings.git_limit, "git_limit"),
+                *changes.routes.bind(deps, settings.large_body_limit, "large_body_limit"),
                 *anchors.routes.bind(deps),
                 *build_webhook_routes(deps),
             ],

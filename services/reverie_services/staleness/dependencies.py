@@ -17,7 +17,7 @@ from reverie_services.staleness.webhooks.signatures import UnverifiedBodies
 
 @dataclass(frozen=True)
 class StalenessDependencies:
-    """Dependencies of taking git changes and marking memories; `git_limit`: bytes of a change.
+    """Dependencies of taking git changes and marking memories. `body_limit`: bytes of a change.
 
     Without `marks_memories`, anchors follow their files, and no memory is marked.
     """
@@ -30,6 +30,6 @@ class StalenessDependencies:
     load_redactor: RedactorLoader
     publisher: EventPublisher
     unverified_bodies: UnverifiedBodies
-    git_limit: int = 25 * 1024 * 1024
+    body_limit: int = 25 * 1024 * 1024
     decay: DecayPolicy = DEFAULT_DECAY
     marks_memories: bool = True

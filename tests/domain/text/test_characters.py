@@ -11,7 +11,7 @@ from reverie.domain.text.characters import (
     is_mostly_east_asian,
 )
 from reverie.runtime.settings.settings import Settings
-from reverie_services.ingest.settings import build_ingest_settings
+from reverie_services.ingest.enrich.model_selection import may_choose_model
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,6 @@ def test_a_set_of_texts_is_east_asian_if_half_of_enough_texts_are() -> None:
 
 
 def test_no_tenant_is_moved_when_another_model_is_configured() -> None:
-    assert build_ingest_settings(Settings()).auto_multilingual_model
-    assert not build_ingest_settings(Settings(embedding_model="another")).auto_multilingual_model
-    assert not build_ingest_settings(
-        Settings(auto_multilingual_model=False)
-    ).auto_multilingual_model
+    assert may_choose_model(Settings())
+    assert not may_choose_model(Settings(embedding_model="another"))
+    assert not may_choose_model(Settings(auto_multilingual_model=False))

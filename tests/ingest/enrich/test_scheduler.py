@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 from unittest.mock import AsyncMock
@@ -26,7 +26,6 @@ from reverie.store.vault.vault import VaultStore
 from reverie.testing.servers import DatabaseUrls
 from reverie_services.ingest.dependencies import EnrichmentDependencies, SchedulerDependencies
 from reverie_services.ingest.scheduler import ROUND_SIZE, PostponedMemories, Scheduler
-from reverie_services.ingest.settings import build_ingest_settings
 from tests.support.stack import eventually
 from tests.support.store_setup import Store, admin_rows, new, open_store, write
 
@@ -58,9 +57,6 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
     async with open_store(database) as store:
         scope = "project/shop"
         await write(store, *(new(f"see src/part{n}.py", scope=scope) for n in range(MANY)))
-        settings = replace(
-            build_ingest_settings(Settings()), sweep_age=0.0, scheduler_interval=0.01
-        )
         bus = AsyncMock(spec=MessageBus)
         bus.lag.return_value = 0
         publisher = EventPublisher(bus, OutboxTable(store.db))
@@ -72,7 +68,8 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
             publisher,
         )
         own: dict[str, Any] = {
-            "settings": settings,
+            "settings": Settings(scheduler_interval=0.01),
+            "overdue_seconds": 0.0,
             "enrichment": enrichment,
             "publisher": publisher,
         }

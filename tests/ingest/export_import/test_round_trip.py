@@ -21,13 +21,12 @@ from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
 from reverie.store.memories.export_import import PAGE_SIZE, ExportImportStore
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.ingest.settings import build_ingest_settings
 from reverie_services.ingest.write.jsonl_import import ImportContext, ImportTally, import_lines
 from reverie_services.recall.routes.export import JSONL_HEADER
 from tests.support.store_setup import add_tenants, principal
 
 AT = "2026-01-02T03:04:05+00:00"
-LIMITS = build_ingest_settings(Settings())
+LIMITS = Settings()
 NUMBERS = count()
 
 LATER = "2026-01-03T03:04:05+00:00"

@@ -52,7 +52,7 @@ _LARGE_BODY_BYTES = 256 * 1024
 class RouteDependencies:
     """The dependencies of every route of a service: keys, idempotency, limits.
 
-    `trace_content`: whether spans may contain questions and memories.
+    `span_content`: whether spans may contain questions and memories.
     """
 
     authenticate: Authenticator
@@ -65,7 +65,7 @@ class RouteDependencies:
     positions: PositionHooks
     concurrency: ConcurrencyLimiter
     dispatcher: Dispatcher
-    trace_content: bool = False
+    span_content: bool = False
 
 
 def add_routes(routes: list[Route], deps: RouteDependencies) -> None:
@@ -234,7 +234,7 @@ class RouteExecutor:
         )
 
     async def _run_handler(self, call: Call[Any, Any]) -> StoredReply:
-        with memory_span(self.route.name, self.deps.trace_content) as memory:
+        with memory_span(self.route.name, self.deps.span_content) as memory:
             if memory is not None:
                 memory.record_request(call.principal, call.body, call.path)
             result = await self.route.handler(call)

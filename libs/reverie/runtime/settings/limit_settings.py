@@ -14,7 +14,11 @@ class LimitSettings(BaseSettings):
     """The settings of `Settings` that are limits."""
 
     body_limit: Count = Field(1024 * 1024, description="largest request body, in bytes")
-    git_limit: Count = Field(25 * 1024 * 1024, description="largest body of a git change, in bytes")
+    large_body_limit: Count = Field(
+        25 * 1024 * 1024,
+        description="largest body of a git change, of documents, of a picture, or of a message to"
+        " agents with its images, in bytes",
+    )
     rate_limit: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
         0,
         description="requests a minute that one key may send to all replicas together; 0 means no"
@@ -43,33 +47,13 @@ class LimitSettings(BaseSettings):
         3600.0, description="seconds that an import or export may take"
     )
     content_limit: Count = Field(65_536, description="largest content of a memory, in bytes")
-    document_limit: Count = Field(
-        16 * 1024 * 1024, description="largest body of a write of documents, in bytes"
-    )
-    picture_limit: Count = Field(
-        10 * 1024 * 1024, description="largest picture that a memory may carry, in bytes"
-    )
     turn_limit: Count = Field(262_144, description="largest content of a turn, in bytes")
-    tool_output_limit: Annotated[int, Field(ge=0, le=262_144)] = Field(
-        16_000,
-        description="characters of a tool's output that are kept for the replay of a session; "
-        "0 keeps none",
-    )
     max_event_watchers: Count = Field(
         100,
         description="clients that may watch the events of one ingest process at once: a quarter of "
         "them of one key, three quarters of one tenant",
     )
-    engine_message_limit: Count = Field(
-        12 * 1024 * 1024, description="largest message to agents with its images, in bytes"
-    )
     engine_concurrency: Count = Field(100, description="turns that one engine process runs at once")
-    engine_timeout: Seconds = Field(
-        120.0, description="seconds without a sign after which a model of the engine has failed"
-    )
-    engine_lease: Seconds = Field(
-        10.0, description="seconds after which a silent engine worker loses its turns to another"
-    )
     engine_daily_tokens: Quota = Field(
         5_000_000, description="tokens a day (UTC) that a tenant's agents may use; 0 is no limit"
     )
@@ -97,12 +81,3 @@ class LimitSettings(BaseSettings):
     request_queue_timeout: Seconds = Field(
         2.0, description="seconds that a request may wait before it is refused with 503"
     )
-
-
-BASE64_SHARE, OTHER_BYTES = 4 / 3, 64 * 1024
-"""How much longer a picture is in base64, and what may stand beside it in a body."""
-
-
-def picture_body_limit(picture_limit: int) -> int:
-    """The most bytes of a body that holds a picture."""
-    return int(picture_limit * BASE64_SHARE) + OTHER_BYTES

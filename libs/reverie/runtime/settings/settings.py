@@ -94,7 +94,7 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
     spans_file: Path | None = Field(
         None, description="file to which finished spans are appended as JSON lines"
     )
-    trace_content: bool = Field(
+    span_content: bool = Field(
         False, description="whether spans of memory operations hold questions and memories"
     )
     audit_mode: AuditMode = Field(
@@ -147,10 +147,10 @@ class Settings(ServerSettings, LimitSettings, MemorySettings):
         description="whether a dream process digests sessions; if not, it answers requests and "
         "runs maintenance, and other workers digest",
     )
-    dream_lease_seconds: Seconds = Field(
+    worker_lease: Seconds = Field(
         8.0,
-        description="seconds after which the job of a dream worker that gives no sign goes to "
-        "another",
+        description="seconds after which the work of a dream or engine worker that gives no sign "
+        "goes to another",
     )
     scheduler_interval: Seconds = Field(
         10.0, description="seconds between two checks of ingest for work that is due or was lost"

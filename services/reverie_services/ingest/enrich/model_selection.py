@@ -6,8 +6,9 @@ import structlog
 
 from reverie.domain.core.errors import ReverieError
 from reverie.domain.text.characters import is_mostly_east_asian
-from reverie.inference.model_catalogue import MULTILINGUAL_MODEL
+from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL
 from reverie.runtime.observability.tracing import span
+from reverie.runtime.settings.settings import Settings
 from reverie_services.ingest.dependencies import ModelSelectionDependencies
 from reverie_services.ingest.enrich.reembed import fill_missing_vectors, reembed
 
@@ -15,6 +16,16 @@ log = structlog.get_logger("reverie.ingest")
 
 SAMPLE_SIZE, SAMPLE_CHARS = 200, 400
 """The number of newest memories that are examined, and the length read of each."""
+
+
+def may_choose_model(settings: Settings) -> bool:
+    """Whether a tenant may be moved: nobody has chosen another model than the default one."""
+    return (
+        settings.auto_multilingual_model
+        and settings.embeddings_enabled
+        and settings.embedding_url is None
+        and settings.embedding_model == DEFAULT_MODEL
+    )
 
 
 async def run_model_selection(deps: ModelSelectionDependencies) -> None:

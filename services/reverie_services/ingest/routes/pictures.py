@@ -35,12 +35,11 @@ from reverie_services.ingest.write.picture_files import decode_picture, read_pic
 
 @dataclass(frozen=True)
 class PictureDependencies:
-    """Dependencies of pictures; `limit`: the most bytes of one."""
+    """Dependencies of pictures."""
 
     edits: EditDependencies
     pictures: PictureStore
     language_model: LanguageModel | None
-    limit: int
 
 
 routes = RouteTable[PictureDependencies]()
@@ -56,9 +55,7 @@ async def attach_picture(
     memory = await deps.edits.memories.get(principal, memory_id)
     principal.check_write(memory.scope)
     redactor = call.redactor.within(memory.scope)
-    data, media_type, redactions = await asyncio.to_thread(
-        decode_picture, body.data, deps.limit, redactor
-    )
+    data, media_type, redactions = await asyncio.to_thread(decode_picture, body.data, redactor)
     text = body.text
     if text is None and media_type == SVG:
         text = await asyncio.to_thread(extract_svg_text, data)

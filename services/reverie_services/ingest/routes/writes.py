@@ -52,12 +52,12 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import RouteTable
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import trace_headers
+from reverie.runtime.settings.settings import Settings
 from reverie.store.graph.conflicts import ContradictedMemory
 from reverie.store.memories.memories import build_events
 from reverie.store.sessions.sessions import SessionRecord
 from reverie_services.context_warnings import log_nearly_full
 from reverie_services.ingest.dependencies import WriteDependencies
-from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.conflict_hints import add_conflicts, find_conflicts
 from reverie_services.ingest.write.prepared_records import (
     PreparedMemory,
@@ -322,7 +322,7 @@ def _parse_item(field_path: str, item: dict[str, Any]) -> RememberRequest | Reve
 def _prepare_item(
     body: RememberRequest,
     call: Call[Any, Any],
-    settings: IngestSettings,
+    settings: Settings,
     session: SessionRecord | ReverieError | None,
     field_path: str,
 ) -> PreparedMemory | ReverieError:

@@ -20,8 +20,8 @@ from reverie.domain.core.errors import ReverieError
 from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.runtime.http.calls import unlimited
 from reverie.runtime.observability.tracing import trace_headers
+from reverie.runtime.settings.settings import Settings
 from reverie.store.memories.export_import import PAGE_SIZE, ImportOutcome, ImportSession
-from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.import_problems import ImportProblems
 from reverie_services.ingest.write.jsonl_records import ImportRecord, check_header, parse_record
 
@@ -43,7 +43,7 @@ class ImportContext:
     principal: Principal
     session: ImportSession
     tally: ImportTally
-    settings: IngestSettings
+    settings: Settings
     load_redactor: RedactorLoader
     charge_quota: Callable[[int], Awaitable[None]] = unlimited
 

@@ -55,8 +55,8 @@ from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
 from reverie.runtime.http.validation import check_size, parse_value
+from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.dream_runs import ALL_PROJECTS
-from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.picture_files import decode_picture
 from reverie_services.ingest.write.prepared_records import (
     ONLY_RECALLED_MESSAGE,
@@ -100,7 +100,7 @@ def check_header(text: bytes) -> None:
 
 
 def parse_record(
-    text: bytes, principal: Principal, redactor: Redactor, settings: IngestSettings
+    text: bytes, principal: Principal, redactor: Redactor, settings: Settings
 ) -> ImportRecord:
     """The record of a line, checked as the same data is at the interface that writes it.
 
@@ -121,7 +121,7 @@ def parse_record(
         _check_field_sizes(value, 2 * settings.body_limit)
     line = parse_value(model, value)
     if isinstance(line, ExportedPicture):
-        return _parse_picture(line, settings.picture_limit, redactor)
+        return _parse_picture(line, redactor)
     _check_permissions(line, principal)
     _check_values(line, settings)
     redactor = _within_scope(line, redactor)
@@ -133,9 +133,9 @@ def parse_record(
     return ImportRecord(str(kind), fields, redacted.count)
 
 
-def _parse_picture(line: ExportedPicture, limit: int, redactor: Redactor) -> ImportRecord:
+def _parse_picture(line: ExportedPicture, redactor: Redactor) -> ImportRecord:
     """A picture with its hash and its type; the store checks the right to its memory."""
-    data, media_type, redactions = decode_picture(line.data, limit, redactor)
+    data, media_type, redactions = decode_picture(line.data, redactor)
     fields = {
         **line.model_dump(mode="json"),
         "data": base64.b64encode(data).decode(),
@@ -212,7 +212,7 @@ def _check_commit_source(state: ExportedState, scope: str | None, principal: Pri
         raise InvalidInput("git", "is required: the memory of a commit names the commit")
 
 
-def _check_values(line: ExportRecord, settings: IngestSettings) -> None:
+def _check_values(line: ExportRecord, settings: Settings) -> None:
     """Checks what the model of a line cannot: limits, and fields that depend on each other."""
     match line:
         case ExportedMemory():
@@ -238,7 +238,7 @@ def _check_values(line: ExportRecord, settings: IngestSettings) -> None:
             pass
 
 
-def _check_memory(line: ExportedMemory, settings: IngestSettings) -> None:
+def _check_memory(line: ExportedMemory, settings: Settings) -> None:
     check_size("content", line.content, settings.content_limit, "content_limit")
     if is_blank(line.content):
         raise InvalidInput("content", "is empty")
@@ -254,7 +254,7 @@ def _check_memory(line: ExportedMemory, settings: IngestSettings) -> None:
         raise InvalidInput("task", f"only a task has it, not a {kind.value}")
 
 
-def _check_memory_version(line: ExportedMemoryVersion, settings: IngestSettings) -> None:
+def _check_memory_version(line: ExportedMemoryVersion, settings: Settings) -> None:
     check_size("content", line.content, settings.content_limit, "content_limit")
     _check_period(line.known_from, line.known_to)
     state = line.state

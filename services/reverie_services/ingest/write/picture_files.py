@@ -15,8 +15,11 @@ from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import get_prompt
 
+MAX_PICTURE_BYTES = 10 * 1024 * 1024
+"""In base64, it fits into a line of an import."""
 
-def decode_picture(text: str, limit: int, redactor: Redactor) -> tuple[bytes, str, int]:
+
+def decode_picture(text: str, redactor: Redactor) -> tuple[bytes, str, int]:
     """The bytes and the type of a picture in base64, and the secrets that were replaced in an SVG.
 
     Raises `InvalidInput` or `PayloadTooLarge`.
@@ -25,8 +28,8 @@ def decode_picture(text: str, limit: int, redactor: Redactor) -> tuple[bytes, st
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidInput("data", "is not base64") from None
-    if len(data) > limit:
-        raise PayloadTooLarge("data", len(data), limit, "picture_limit")
+    if len(data) > MAX_PICTURE_BYTES:
+        raise PayloadTooLarge("data", len(data), MAX_PICTURE_BYTES, "that of a picture")
     media_type = detect_media_type(data)
     if media_type != SVG:
         return data, media_type, 0

@@ -37,12 +37,16 @@ from reverie.domain.text.index_terms import memory_index_text, turn_index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
 from reverie.domain.text.turns import condense_tool_output, truncate_output
 from reverie.runtime.http.validation import check_size
+from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.sessions import SessionRecord, TurnToAppend
-from reverie_services.ingest.settings import IngestSettings
 
 SOFT_CORRECTION_REASON = "minor correction"
 TOOL_OUTPUT_CHARS = 600
-"""Characters that are kept of a tool's output."""
+"""Characters of a tool's output that are searched and digested."""
+REPLAY_CHARS = 16_000
+"""Characters of a tool's output that are kept for replays: a screen full of results, and the end
+of a long log, where its error is.
+"""
 _TEXT_FIELDS = ("content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git")
 ONLY_RECALLED_MESSAGE = "is recalled memory and nothing else: it is known already"
 
@@ -60,7 +64,7 @@ def prepare_memory(
     body: RememberRequest,
     principal: Principal,
     redactor: Redactor,
-    settings: IngestSettings,
+    settings: Settings,
     session: SessionRecord | None = None,
     *,
     by_system: bool = False,
@@ -264,12 +268,12 @@ def prepare_turn(
     index: int,
     turn: TurnBody,
     redactor: Redactor,
-    settings: IngestSettings,
+    settings: Settings,
     idempotency_key: str | None,
 ) -> tuple[TurnToAppend, int]:
     """A turn without secrets and without recalled memory, a tool's output cut to a trace.
 
-    The output itself is kept beside it for replays, up to `tool_output_limit` characters.
+    The output itself is kept beside it for replays, up to `REPLAY_CHARS`.
 
     With it comes how many secrets were replaced. A turn that was nothing but recalled memory
     keeps its place, with a note in it. `idempotency_key` is the idempotency key of the call.
@@ -283,7 +287,7 @@ def prepare_turn(
     content = redacted.text
     output: str | None = None
     if turn.role == "tool":
-        output = truncate_output(content, settings.tool_output_limit)
+        output = truncate_output(content, REPLAY_CHARS)
         content = condense_tool_output(tool.text or None, content, TOOL_OUTPUT_CHARS)
     else:
         check_size(f"turns.{index}.content", turn.content, settings.turn_limit, "turn_limit")

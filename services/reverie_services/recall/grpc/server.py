@@ -108,7 +108,7 @@ def _create_server(
     interceptors: Sequence[Any],
 ) -> Any:
     """The server, bound to its port. Raises `Misconfigured`."""
-    limits = (2 * settings.body_limit, settings.git_limit, settings.engine_message_limit)
+    longest = max(2 * settings.body_limit, settings.large_body_limit)
     server = grpc.aio.server(
         interceptors=interceptors,
         options=[
@@ -116,7 +116,7 @@ def _create_server(
             # A window that grows would hold megabytes of each body that nobody reads.
             ("grpc.http2.bdp_probe", 0),
             # Below this limit the REST call rejects what is too large, with its own message.
-            ("grpc.max_receive_message_length", max(limits)),
+            ("grpc.max_receive_message_length", longest),
             ("grpc.max_send_message_length", -1),
         ],
     )

@@ -125,8 +125,8 @@ def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
                 status=202,
                 public=True,
                 read_signed_body=forge.read_delivery,
-                body_limit=deps.git_limit,
-                body_limit_setting="git_limit",
+                body_limit=deps.body_limit,
+                body_limit_setting="large_body_limit",
                 summary=f"Receive a delivery of {kind}",
             ),
         ]
